@@ -87,7 +87,8 @@ class Finding(_Part):
 
     `value` is the value's full text, because numbers shift when values are dropped; `quote` stands
     in the record's text as it was when the judge read it. `predicted` are the numbers (from 1) of
-    the predicted values that an answer rests on. `probability` is P(pass), 0 to 1.
+    the predicted values that an answer rests on. `probability` is P(pass), 0 to 1; where too little
+    of it is listed there is none, and `probability_range` has its bounds.
     """
 
     value: Text | None = None
@@ -98,6 +99,7 @@ class Finding(_Part):
     predicted: tuple[int, ...] = Field(default=(), exclude_if=_empty)
     reason: Text | None = None
     probability: Probability | None = None
+    probability_range: tuple[Probability, Probability] | None = None
 
     @property
     def sure(self) -> bool:

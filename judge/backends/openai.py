@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
+from math import inf
 from typing import Any
 
 import orjson
@@ -164,7 +165,7 @@ class OpenAIBackend:
         what = f"the answer of {self._wire.server}"
         wanted_tool = (call.schema_name or "reply") if mode is Mode.TOOLS else None
         try:
-            answer = orjson.loads(answered.body)
+            answer = _parsed(answered.body)
             if within := error_within(answer, f"{self._name} at {self._wire.server}"):
                 status = 400 if isinstance(within, errors.BadRequest) else answered.status
                 raise self._refused(within, status, answered.body, call, sent, arguments)
@@ -385,7 +386,16 @@ def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, 
     if not listed:
         return None if listed is None else ()
     alternatives = listed[0].get("top_logprobs") or [listed[0]]
-    return tuple((redact(str(one["token"])), float(one["logprob"])) for one in alternatives)
+    # The log of zero comes as null, as -Infinity or not at all.
+    logs = (-inf if one.get("logprob") is None else float(one["logprob"]) for one in alternatives)
+    return tuple(
+        (redact(str(one["token"])), log) for one, log in zip(alternatives, logs, strict=True)
+    )
+
+
+def _parsed(body: bytes) -> Any:
+    """The JSON of a body, in which a log-probability may be -Infinity."""
+    return json.loads(body) if b"-Infinity" in body else orjson.loads(body)
 
 
 def _thought(answer: Mapping[str, Any]) -> bool:

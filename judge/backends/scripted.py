@@ -8,7 +8,7 @@ A script is a list `replies`; the first entry whose conditions (`when`) all hold
       - when: {rubric: relevance}
         p_yes: 0.9                   # for the `logprobs` method
       - when: {rubric: quiz}
-        words: {a: 0.7, b: 0.2}      # the same, where the words are not yes and no
+        words: {a: 0.7, b: 0.3}      # the same, for any words; what they lack is not listed
       - when: {vote: 1}
         error: rate-limited          # a kind of judge.errors.BackendError
         times: 2                     # only for the first two calls

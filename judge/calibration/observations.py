@@ -38,7 +38,8 @@ class Judged:
     the check to its probability, for `logprobs` method only; `evidence` is what the judge quoted
     or gave as its reason. `subject` is what it was shown, None where the item could not be put to
     it. `chances` are those of the first-token questions that could be read, and `state` the hidden
-    state, before anything is fitted.
+    state, before anything is fitted; `open` the open shares (`Reading`) of these questions, with
+    which the probabilities are those that have least for the answer.
     """
 
     item: LabelledItem
@@ -49,6 +50,7 @@ class Judged:
     subject: Subject | None = None
     chances: Mapping[int, Chances] | None = None
     state: State | None = None
+    open: Mapping[int, float] = field(default_factory=dict)
 
 
 async def observe(
@@ -117,6 +119,7 @@ async def _read(
     # First, because llama.cpp evaluates a state's prompt anew, and the questions go on from there.
     found = (await judge.state(subject, item.number))[0] if state else None
     chances: dict[int, Chances] = {}
+    shares: dict[int, float] = {}
     everything = range(len(judge.rubric.methods.logprobs.questions))
     fitted = judge.reader.combination is not None
     questions = judge.reader.wanted(judge.rubric) if fitted else everything
@@ -124,24 +127,29 @@ async def _read(
         # One by one: a validation asks some of them only, which the others must not spoil.
         one, _ = await judge.reading(subject, item.number, (question,))
         chances.update(one.chances if one else {})
-    return as_read(Judged(item, "unreadable", subject=subject, chances=chances, state=found), judge)
+        shares.update(one.open if one else {})
+    read = Judged(item, "unreadable", subject=subject, chances=chances, state=found, open=shares)
+    return as_read(read, judge)
 
 
 def as_read(one: Judged, judge: Judge) -> Judged:
     """The item answered by the judge's reader; unreadable where the state, or the chances of a
     question that it asks, are missing."""
     chances, reader = one.chances or {}, judge.reader
+    wanted = reader.wanted(judge.rubric)
     lost = reader.probe is not None and one.state is None
-    if lost or not set(reader.wanted(judge.rubric)) <= set(chances):
+    if lost or not set(wanted) <= set(chances):
         return replace(
             one, outcome="unreadable", answer=None, probabilities={}, evidence=NOTHING_READ
         )
-    decided = reader.decide(judge.rubric, Reading(chances, one.state))
+    shares = {place: share for place, share in one.open.items() if place in wanted}
+    decided = reader.decide(judge.rubric, Reading(chances, one.state, open=shares))
+    every = (decided.probabilities, *decided.ends)
     return replace(
         one,
         outcome="answered" if decided.sure else "abstained",
         answer=decided.answer if decided.sure else None,
-        probabilities=decided.probabilities,
+        probabilities=min(every, key=lambda chances: chances.get(decided.answer, 0.0)),
         evidence=None,
     )
 

@@ -206,7 +206,7 @@ class Study:
         train = [
             Read(one.chances, true, one.item.cluster, one.state, natural)
             for one, true, natural in told
-            if one.chances is not None and set(one.chances) == questions
+            if one.chances is not None and set(one.chances) == questions and not one.open
             if one.chances or one.state is not None
             if true in rubric.answers
         ]

@@ -15,7 +15,7 @@ from judge.evaluation.task import Task, load_task
 from judge.evidence import About
 from judge.judging.client import Client, Unread
 from judge.judging.judge import Sampling
-from judge.judging.logprobs import TOP_TOKENS, word_chances
+from judge.judging.logprobs import TOP_TOKENS, open_share, word_chances
 from judge.prompts import LACKS
 from judge.replies import Reply, spelt_literal
 from judge.verdict import Usage
@@ -76,7 +76,7 @@ class MeasuredModel:
         tasks: the user's own, in place of those of their names.
         setting: the benchmark's.
         steps: what was written on the way; goes into the output line.
-        probabilities: those of the last choice, by answer.
+        probabilities: those of the last choice, by answer; None where the model lists too little.
         usage: what the calls took so far.
         note: a remark on the answer (a text was cut off).
     """
@@ -104,8 +104,10 @@ class MeasuredModel:
         marks = found.marks(options)
         prompt = _prompt(found, texts, options)
         if self.method == "logprobs":
-            chances = await self._chances(found, prompt, marks)
-            self.probabilities = dict(zip(answers or options, chances, strict=True))
+            chances, lacking = await self._chances(found, prompt, marks)
+            self.probabilities = None
+            if not lacking:
+                self.probabilities = dict(zip(answers or options, chances, strict=True))
             place = chances.index(max(chances))
         else:
             place = marks.index((await self._reply(found, prompt, _chosen_of(marks))).answer)
@@ -148,7 +150,10 @@ class MeasuredModel:
         found = load_task(task)
         return self.tasks.get(found.name, found)
 
-    async def _chances(self, task: Task, prompt: Prompt, marks: Sequence[str]) -> tuple[float, ...]:
+    async def _chances(
+        self, task: Task, prompt: Prompt, marks: Sequence[str]
+    ) -> tuple[tuple[float, ...], float]:
+        """The chance of each mark, and the share of all that is open because it is not listed."""
         words = tuple(mark.lower() for mark in marks)
         if not all(word.isascii() and word.isalnum() for word in words):
             raise ValueError(f"task {task.name}: {marks} cannot be told by one word; letter them")
@@ -165,7 +170,7 @@ class MeasuredModel:
         chances = word_chances(tokens, words)
         if chances is None:
             raise NoAnswer("unreadable", "no option is among the likeliest first tokens")
-        return chances
+        return chances, open_share(tokens, words)
 
     async def _reply(self, task: Task, prompt: Prompt, reply: type[R]) -> R:
         asked = await self.client.ask(self._call(task, prompt), reply, About({}))

@@ -34,12 +34,14 @@ Chances = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of one item: the chances of questions by number, the hidden state, and the
-    words of the text that a question went by."""
+    """What was read of one item: the chances of questions by number, the hidden state, the words
+    of the text that a question went by, and the share (0 to 1) of a question's probability that is
+    open because no listed token has it (`judge.judging.logprobs.open_share`)."""
 
     chances: Mapping[int, Chances] = field(default_factory=dict)
     state: State | None = None
     quotes: Mapping[int, str] = field(default_factory=dict)
+    open: Mapping[int, float] = field(default_factory=dict)
 
 
 Floats = Annotated[

@@ -11,7 +11,7 @@ from judge.errors import BackendError, NotHere
 from judge.evidence import About, locate
 from judge.judging.client import Client, Unread
 from judge.judging.combinations import Chances, Reading
-from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, word_chances
+from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, open_share, word_chances
 from judge.judging.overlap import overlap
 from judge.judging.passages import passages
 from judge.prompts import DEFENDED, Framing, messages
@@ -23,6 +23,7 @@ from judge.verdict import Finding, Usage, Verdict, Vote, gravest
 
 ORDERS_DISAGREE = "the two orders do not agree"
 FAR = "far from the labelled records that the probe was fitted to"
+NOT_LISTED = "the model lists too little of the first token's probability"
 NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
 
 
@@ -219,20 +220,26 @@ class Judge:
             return _lost(subject, (number,), Verdict.UNREADABLE, NOTHING_READ, usage)
         decided = self.reader.decide(self.rubric, replace(read, state=state))
         passing, bound = self.rubric.passing(subject.label), self.rubric.bound
-        score = mean_of(self.rubric, decided.probabilities)
-        passes = decided.answer in passing
-        if bound and score is not None:
-            passes = bound.holds(score)
-        chance = sum(decided.probabilities.get(answer, 0.0) for answer in passing)
+        every = (decided.probabilities, *decided.ends)
+        chances = [round(min(1.0, sum(one.get(a, 0.0) for a in passing)), 6) for one in every]
+        low, high = min(chances), max(chances)
+        scores = [mean_of(self.rubric, one) for one in every]
+        passes = {decided.answer in passing}
+        if bound:
+            passes = {bound.holds(score) for score in scores if score is not None} or passes
+        sure = decided.sure and len(passes) == 1
         finding = Finding(
             value=subject.about(number),
-            verdict=_verdict(passes) if decided.sure else Verdict.ABSTAIN,
+            verdict=_verdict(True in passes) if sure else Verdict.ABSTAIN,
             answer=decided.answer,
             quote=_closest(read.quotes) if decided.answer != YES_NO[1] else None,
-            probability=round(min(1.0, chance), 6),
+            probability=None if decided.ends else low,
+            probability_range=(low, high) if decided.ends else None,
         )
         reason = ORDERS_DISAGREE if decided.torn else FAR if decided.far else None
-        return Part((finding,), usage, reason, score)
+        if reason is None and decided.ends and not sure:
+            reason = f"P(pass) is between {low:.2f} and {high:.2f}: {NOT_LISTED}"
+        return Part((finding,), usage, reason, None if decided.ends else scores[0])
 
     def prompt(self, subject: Subject, number: int) -> Prompt:
         """The prompt of the first question for first tokens; `number` as for `reading`."""
@@ -267,54 +274,59 @@ class Judge:
             BackendError: the model gave no reply.
         """
         call, usage = call or self._call(subject, 0, 1, Sampling()), Usage()
-        read: dict[int, Chances] = {}
-        quotes: dict[int, str] = {}
+        read: dict[int, _Answered] = {}
         for place in questions:
-            chances, quote, paid = await self._answered(subject, number, place, call)
+            answered, paid = await self._answered(subject, number, place, call)
             usage += paid
-            if chances is None:
+            if answered is None:
                 return None, usage
-            read[place] = chances
-            if quote:
-                quotes[place] = quote
-        return Reading(read, quotes=quotes), usage
+            read[place] = answered
+        chances = {place: one.chances for place, one in read.items()}
+        quotes = {place: one.quote for place, one in read.items() if one.quote}
+        shares = {place: one.open for place, one in read.items() if one.open}
+        return Reading(chances, quotes=quotes, open=shares), usage
 
     async def _answered(
         self, subject: Subject, number: int, place: int, call: Call
-    ) -> tuple[Chances | None, str, Usage]:
-        """The chances of one question's words, and what of the text they go by, if anything."""
+    ) -> tuple[_Answered | None, Usage]:
+        """The answer to one question; None where its words could not be read."""
         question, usage = self._questions[place], Usage()
         if question.overlap:
             texts = self._texts(subject).values()
             share, quote = overlap(subject.values[number - 1].statement, "\n".join(texts))
-            return (share, 1 - share), quote, usage
+            return _Answered((share, 1 - share), quote=quote), usage
         if not question.passages:
-            chances, usage = await self._first_token(subject, number, place, call)
-            return chances, "", usage
+            return await self._first_token(subject, number, place, call)
         ((field, text),) = self._texts(subject).items()
-        likeliest, quote = 0.0, ""
+        low, high, likeliest, quote = 0.0, 0.0, 0.0, ""
         for passage in passages(text):
             part = subject.with_text(field, passage)
-            chances, paid = await self._first_token(part, number, place, call)
+            answered, paid = await self._first_token(part, number, place, call)
             usage += paid
-            if chances is None:
-                return None, "", usage
-            said = dict(zip(question.words, chances, strict=True))
+            if answered is None:
+                return None, usage
+            said = dict(zip(question.words, answered.chances, strict=True))
             sought = min(1.0, sum(said[word] for word in question.passages))
+            least = sought * (1 - answered.open)
+            low, high = max(low, least), max(high, least + answered.open)
             if sought > likeliest:
                 likeliest, quote = sought, passage
-        return (likeliest, 1 - likeliest), quote, usage
+        share = high - low
+        chance = low / (1 - share) if share else low
+        return _Answered((chance, 1 - chance), share, quote), usage
 
     async def _first_token(
         self, subject: Subject, number: int, place: int, call: Call
-    ) -> tuple[Chances | None, Usage]:
+    ) -> tuple[_Answered | None, Usage]:
         prompt = self._question(subject, (number,) if number else (), place)
         ask = replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
         words = self._questions[place].words
         tokens, usage = await self.client.first_token(
             ask, lambda found: word_chances(found, words) is not None
         )
-        return word_chances(tokens, words), usage
+        if (chances := word_chances(tokens, words)) is None:
+            return None, usage
+        return _Answered(chances, open_share(tokens, words)), usage
 
     @property
     def _questions(self) -> tuple[Question, ...]:
@@ -325,6 +337,16 @@ class Judge:
         """The texts that the rubric shows, by the record's names for them."""
         shown = self.rubric.shown(subject.texts)
         return {name: subject.texts[name] for name in shown.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """The chances of a question's words, their open share (`Reading`), and what of the text they go
+    by, if anything."""
+
+    chances: Chances
+    open: float = 0.0
+    quote: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
 from judge.judging.combinations import Chances, Combination, Probe, Reading
 from judge.replies import YES_NO
@@ -17,8 +18,17 @@ TOP_TOKENS = 20
 LEAST_MASS = 0.05
 """Least probability that a question's words must have together; below it nothing was read."""
 
+SPELLINGS = 6
+"""Tokens that a word has in a vocabulary: small, capital, in capitals; each with and without a
+blank before it."""
+
+NEGLIGIBLE = 0.02
+"""A share of probability up to which it does not matter that no token is listed for it."""
+
 _ABOVE_ZERO = 1e-3
-_WORD = re.compile(r"[a-z0-9]+")
+_AROUND = re.compile(r"^[\W_\u0120\u010a]+|[\W_]+$")
+"""Marks and blanks around a word, with the letters that stand for a blank and a line break in the
+vocabularies of byte-level tokenizers."""
 
 
 def word_chances(
@@ -26,8 +36,8 @@ def word_chances(
 ) -> tuple[float, ...] | None:
     """The share of each word, from the first token's natural log-probabilities; they add up to 1.
 
-    " Yes" and "YES" count as yes. None where the words have less than `LEAST_MASS` together, or an
-    alternative has no log-probability.
+    " Yes" and "YES" count as yes; a word without a token has none of it. None where the words have
+    less than `LEAST_MASS` together, or a log-probability is none.
     """
     # No NaN, and not above 0 by more than rounding.
     if not all(logprob <= _ABOVE_ZERO for logprob in tokens.values()):
@@ -42,10 +52,36 @@ def word_chances(
     return tuple(share / total for share in mass.values())
 
 
+def open_share(tokens: Mapping[str, float], words: Sequence[str] = YES_NO) -> float:
+    """The share (0 to 1) that might be any word's beside what `word_chances` counts: a word's
+    probability lies between (1 - open) times its share and that plus open. 0 if `NEGLIGIBLE`.
+
+    It is what no listed token has. The likeliest tokens are listed, so none of the others is
+    likelier than the least of these, and a word has at most `SPELLINGS` of them. A token that a
+    word begins with (Ye) may be that word: it counts where it is likelier than the word itself.
+    """
+    chances = {token: math.exp(logprob) for token, logprob in tokens.items()}
+    rest, least = max(0.0, 1 - sum(chances.values())), min(chances.values(), default=1.0)
+    read = [(word_of(token), chance) for token, chance in chances.items()]
+    total = most = 0.0
+    for word in words:
+        spelt = [chance for found, chance in read if found == word]
+        begun = sum(
+            p for found, p in read if found and found not in words and word.startswith(found)
+        )
+        total += sum(spelt)
+        lacking = min(rest, least * max(0, SPELLINGS - len(spelt)))
+        most = max(most, lacking + (begun if begun > sum(spelt) else 0.0))
+    share = most / (total + most) if most else 0.0
+    return share if share > NEGLIGIBLE else 0.0
+
+
 def word_of(token: str) -> str:
-    """The first letters and digits of a token, in lower case; "" for none."""
-    found = _WORD.search(token.lower())
-    return found.group() if found else ""
+    """The token in lower case without the marks and blanks around it; "" for nothing else.
+
+    The whole token: no option I in "I'm", no 1 in "1.5", no a in "As".
+    """
+    return _AROUND.sub("", token).lower()
 
 
 # ---------------------------------------------------------------- the answer
@@ -56,6 +92,8 @@ class Decision:
     """The answer read, whether the method is sure enough of it, and every answer's probability.
 
     `torn`: the two orders of a comparison disagree; `far`: no labelled record is like this one.
+    `ends` are the probabilities wherever the open share of a question (`Reading`) is one word's:
+    the answer's lie between these. Without an open share there are none.
     """
 
     answer: str
@@ -63,6 +101,20 @@ class Decision:
     probabilities: Mapping[str, float]
     torn: bool = False
     far: bool = False
+    ends: tuple[Mapping[str, float], ...] = ()
+
+
+def _ends(read: Reading) -> Iterator[Reading]:
+    """The reading with the open share of each question given to one of its words, in every way."""
+    places = [place for place, share in read.open.items() if share]
+    for words in product(*(range(len(read.chances[place])) for place in places)) if places else ():
+        chances = dict(read.chances)
+        for place, word in zip(places, words, strict=True):
+            share = read.open[place]
+            row = [chance * (1 - share) for chance in chances[place]]
+            row[word] += share
+            chances[place] = row
+        yield replace(read, chances=chances, open={})
 
 
 def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
@@ -98,7 +150,14 @@ class Reader:
         return self.combination if isinstance(self.combination, Probe) else None
 
     def decide(self, rubric: Rubric, read: Reading) -> Decision:
-        """The answer to a reading of all that is wanted."""
+        """The answer to a reading of all that is wanted; sure only if it is the same, and sure,
+        whichever words have the open shares."""
+        decided = self._decide(rubric, read)
+        ends = [self._decide(rubric, end) for end in _ends(read)]
+        sure = decided.sure and all(end.sure and end.answer == decided.answer for end in ends)
+        return replace(decided, sure=sure, ends=tuple(end.probabilities for end in ends))
+
+    def _decide(self, rubric: Rubric, read: Reading) -> Decision:
         if self.combination is None:
             chances = [read.chances[place] for place in self.wanted(rubric)]
             return self._choose(rubric, chances) if rubric.own else self._walk(rubric, chances)

@@ -27,7 +27,8 @@ def read(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str
         here = {**when, "contains": asked(step.question)}
         if step.passages:
             other = next(word for word in step.words if word not in step.passages)
-            yield {"when": here, "words": {step.passages[0] if step.yes == answer else other: 0.9}}
+            word = step.passages[0] if step.yes == answer else other
+            yield {"when": here, "words": {word: 0.9, "The": 0.1}}
             return
         if answer in (step.yes, step.no):
             yield {"when": here, "p_yes": 0.9 if step.yes == answer else 0.1}

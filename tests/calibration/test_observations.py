@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
+from judge.calibration.cascade import sureness
 from judge.calibration.observations import Judged, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
 from judge.judging.judge import NOTHING_READ, Judge
@@ -90,6 +91,18 @@ def test_answered_abstained_unreadable_error_and_skipped_are_told_apart() -> Non
     assert [one.subject is not None for one in found] == [True, True, True, True, False]
     # What abstained still tells how likely it held each answer.
     assert found[1].probabilities == pytest.approx({"yes": 0.55, "no": 0.45})
+
+
+def test_where_half_is_listed_an_item_counts_as_the_least_that_it_can_be() -> None:
+    judge = judge_of(PLAIN, lambda call: [("Yes", {"most": 0.8, "half": 0.4}[call.origin.record])])
+    most, half = seen(judge, [norm_item("most"), norm_item("half")])
+    assert (most.answer, most.probabilities) == ("yes", pytest.approx({"yes": 0.8, "no": 0.2}))
+    assert (half.outcome, half.answer) == ("abstained", None)
+    assert [one.open for one in (most, half)] == [
+        {0: pytest.approx(0.2)},
+        {0: pytest.approx(0.6)},
+    ]
+    assert sureness(most) == pytest.approx(0.8), "a threshold between 0.8 and 1 is not reached"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def said(*answers: Any) -> list[dict[str, Any]]:
 
 
 def test_a_score_is_the_mean_of_its_distribution(judged: Any) -> None:
-    words = {"1": 0.05, "3": 0.15, "4": 0.2, "5": 0.1}  # of 0.5 in all: 0.1, 0.3, 0.4, 0.2
+    words = {"1": 0.05, "3": 0.15, "4": 0.2, "5": 0.1, "The": 0.5}  # 0.1, 0.3, 0.4, 0.2
     check, _ = judged([{"words": words}], *SCALE, "--method", "logprobs")
     assert check["score"] == check["votes"][0]["score"] == pytest.approx(3.6)
     assert check["verdict"] == "fail"
@@ -87,7 +87,7 @@ def test_labels_stand_by_strict_majority(
 def test_labels_are_read_by_letters_so_that_any_tokenizer_tells_them_apart(judged: Any) -> None:
     Path("r.yaml").write_text("name: r\nquestion: Q?\nanswers: [formal, former]\npass: former\n")
     check, _ = judged(
-        [{"words": {"a": 0.2, "b": 0.6}}], "--rubric", "r.yaml", "--method", "logprobs"
+        [{"words": {"a": 0.2, "b": 0.6, "The": 0.2}}], "--rubric", "r.yaml", "--method", "logprobs"
     )
     assert (check["verdict"], check["answer"], check["probability"]) == ("pass", "former", 0.75)
 

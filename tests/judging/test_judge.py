@@ -126,7 +126,7 @@ async def test_neither_yes_nor_no_is_unreadable_never_a_no(
         from judge.verdict import Usage
 
         text = call.messages[-1]["content"]
-        return ({"Maybe": -0.1} if "one--Agree" in text else {"Neither": -0.1}), Usage(1)
+        return ({"Maybe": -0.1} if "one--Agree" in text else {"Neither": -0.01}), Usage(1)
 
     monkeypatch.setattr(Client, "first_token", first_token)
     judge = Judge(builtin()["consistency"], client(), "logprobs")

@@ -15,7 +15,7 @@ from judge.judging.client import Client
 from judge.judging.combinations import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Reader, word_chances
+from judge.judging.logprobs import Reader, open_share, word_chances
 from judge.prompts import messages
 from judge.rubric import Rubric, builtin
 from judge.subject import Subject
@@ -42,6 +42,11 @@ def logs(tokens: Mapping[str, float]) -> dict[str, float]:
         # a word that no token has is impossible, one that is not asked for counts for nothing
         ({"No": 0.3, "Neutral": 0.6}, ("yes", "no"), (0.0, 1.0)),
         ({"12": 0.9, "1": 0.04}, ("1", "2"), None),
+        # a word is a whole token, with marks and blanks around it at most
+        ({"\u2581A.": 0.3, "\u0120**B": 0.6, "As": 0.05, "A's": 0.05}, ("a", "b"), (1 / 3, 2 / 3)),
+        ({"I'm": 0.5, "(I)": 0.2, " H\n": 0.3}, ("i", "h"), (0.4, 0.6)),
+        ({"1.5": 0.6, "1": 0.1, "2:": 0.3}, ("1", "2"), (0.25, 0.75)),
+        ({"no-one": 0.4, "No,": 0.3, "Yes": 0.3}, ("yes", "no"), (0.5, 0.5)),
     ],
 )
 def test_the_share_of_each_word(
@@ -49,6 +54,29 @@ def test_the_share_of_each_word(
 ) -> None:
     found = word_chances(logs(tokens), words)
     assert found == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words", "expected"),
+    [
+        ({"Yes": 0.52}, ("yes", "no"), 0.48),
+        ({"Yes": 0.52, "No": 0.48}, ("yes", "no"), 0),
+        # what is certain of another word is no word's; what is not listed may be any word's
+        ({"Yes": 0.4, "The": 0.3}, ("yes", "no"), 0.3 / 0.7),
+        # no token that is not listed is likelier than those that are
+        ({"Yes": 0.6, "No": 0.3, "To": 0.001}, ("yes", "no"), 0),
+        ({"Yes": 0.6, "No": 0.25, "Well": 0.02}, ("yes", "no"), 0.1 / 0.95),
+        ({"Yes": 0.9, "No": 0.0}, ("yes", "no"), 0),
+        # a word in pieces, and a piece that hardly matters
+        ({"Ye": 0.9, "No": 0.1}, ("yes", "no"), 0.9),
+        ({"Yes": 0.5, "No": 0.45, "Ye": 0.05}, ("yes", "no"), 0),
+    ],
+)
+def test_the_share_that_no_listed_token_has(
+    tokens: dict[str, float], words: tuple[str, ...], expected: float
+) -> None:
+    listed = {token: math.log(p) if p else -math.inf for token, p in tokens.items()}
+    assert open_share(listed, words) == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------- readers
@@ -120,14 +148,47 @@ async def test_a_vote_by_a_combination_worked_by_hand(
     client: Any, label: str, sure_at: float, verdict: str, probability: float
 ) -> None:
     # logit(B) = log 3, so yes : no : neutral = 3 : 1/3 : 1, since C is level.
-    level = {"Yes": 0.3, "No": 0.3, "neutral": 0.3}
-    made, asked = client({"B?": {"Yes": 0.6, "No": 0.2}, "C?": level})
+    level = {"Yes": 0.3, "No": 0.3, "neutral": 0.3, "The": 0.1}
+    made, asked = client({"B?": {"Yes": 0.6, "No": 0.2, "Well": 0.2}, "C?": level})
     judge = Judge(RUBRIC, made, "logprobs", reader=Reader(combination=WEIGHED, sure_at=sure_at))
     vote = await judge.vote(norm(label))
     assert vote.verdict == verdict
     assert vote.evidence[0].probability == pytest.approx(probability, abs=1e-6)
     assert vote.evidence[0].answer == "yes"
     assert asked == ["B?", "C?"] and vote.usage == Usage(2, 20, 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "margin", "verdict", "bounds"),
+    [
+        ({"Yes": 0.8}, {"Yes": 1.0}, 0.0, "pass", (0.8, 1.0)),
+        ({"Yes": 0.8}, {"Yes": 1.0}, 0.4, "abstain", (0.8, 1.0)),
+        ({"Yes": 0.4}, {"Yes": 1.0}, 0.0, "abstain", (0.4, 1.0)),
+        # P(yes) = P(A) x P(B), and both are open
+        ({"Yes": 0.8}, {"No": 0.9, "Yes": 0.04}, 0.0, "fail", (0.8 * 0.04, 0.1)),
+        ({"Yes": 1.0}, {"Yes": 0.99}, 0.0, "pass", None),
+    ],
+)
+async def test_a_vote_is_sure_whatever_the_unlisted_tokens_are_or_abstains(
+    client: Any,
+    first: Mapping[str, float],
+    second: Mapping[str, float],
+    margin: float,
+    verdict: str,
+    bounds: tuple[float, float] | None,
+) -> None:
+    made, _ = client({"A?": first, "B?": second})
+    judge = Judge(RUBRIC, made, "logprobs", reader=Reader(margin=margin))
+    vote = await judge.vote(norm("yes"))
+    (found,) = vote.evidence
+    assert vote.verdict == verdict
+    assert found.probability_range == (bounds and pytest.approx(bounds))
+    assert (found.probability is None) == (bounds is not None)
+    if verdict == "abstain" and bounds:
+        assert vote.reason == (
+            f"P(pass) is between {bounds[0]:.2f} and {bounds[1]:.2f}: "
+            "the model lists too little of the first token's probability"
+        )
 
 
 async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: Any) -> None:
