@@ -15,7 +15,8 @@ from judge.calibration.cascade import decided, policy_of, refusal
 from judge.calibration.clusters import clustered
 from judge.calibration.controls import Controls, controls_of
 from judge.calibration.curve import Curve, curve
-from judge.calibration.labels import Job, gather, grouped
+from judge.calibration.labels import Job, gather, grouped, texts_of
+from judge.calibration.leaks import Leak, leak_of
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import Judged
 from judge.calibration.rating import profile_of, rateable, rates
@@ -197,6 +198,11 @@ async def _check(
             whole = rates(rubric, [decided(row, thresholds) for row in rows])
     stages = policy.stages if policy else [None] * len(seen)
     referenced = [item for item in items if item.reference in rubric.answers]
+    texts = [texts_of(item, rubric) for item in items]
+    leak = leak_of(items, texts)
+    refused = refusal(policy, len({item.cluster for item in referenced})) if policy else None
+    if policy and leak:
+        refused = str(leak)
     report = CheckReport(
         check=rubric.name,
         classes=rubric.answers,
@@ -204,18 +210,23 @@ async def _check(
         records=len({item.record for item in items}),
         clusters=len({item.cluster for item in items}),
         joined=joined,
+        shown=() if rubric.fields else tuple(dict.fromkeys(name for one in texts for name in one)),
+        withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
+        leak=leak,
         with_reference=len(referenced),
         fitted_on=len(parts.fitted),
         held_out=len(parts.kept),
         folds=len(parts.folds),
-        judges=[await _judge(study, *pair) for pair in zip(seen, stages, strict=True)],
+        judges=[await _judge(study, *pair, leak) for pair in zip(seen, stages, strict=True)],
         policy=policy,
-        refused=refusal(policy, len({item.cluster for item in referenced})) if policy else None,
+        refused=refused,
     )
     return report, whole
 
 
-async def _judge(study: Study, seen: Trial, stage: Guarantee | None) -> JudgeReport:
+async def _judge(
+    study: Study, seen: Trial, stage: Guarantee | None, leak: Leak | None
+) -> JudgeReport:
     """The report of one judge; `stage` is its test for the guarantee, if one is wanted."""
     job, judge, parts = study.job, seen.judge, study.parts
     rubric, kept = judge.rubric, seen.answers(parts.kept)
@@ -247,7 +258,7 @@ async def _judge(study: Study, seen: Trial, stage: Guarantee | None) -> JudgeRep
         people=people,
         disagreements=disagreements(rubric, everything, set(parts.kept)),
         skipped=Counter(one.evidence or "" for one in everything if one.outcome == "skipped"),
-        profile=profile_of(study, seen, stage, calibrated or stands, looks),
+        profile=profile_of(study, seen, stage, calibrated or stands, looks, leak),
         outcomes=Counter(one.outcome for one in everything),
         unanswered=(lost[0].evidence or lost[0].outcome) if lost else None,
         controls=looks,

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from judge.answers import SEVERAL
 from judge.calibration.agreement import OWN_ANSWERS
+from judge.calibration.leaks import without_answers
 from judge.errors import UsageError
 from judge.prompts import lack
 from judge.records import Item, Kind, Problem, build
@@ -100,7 +101,8 @@ def gather(
                 problems.append(Item(one.source, one.line, None, problem=problem))
         wanted = job.records.get(source) if isinstance(job.records, Mapping) else job.records
         for check, items in part.items():
-            drawn_of = items if wanted is None else sample(items, wanted, job.seed)
+            shown = without_answers(items, rubrics[check])
+            drawn_of = shown if wanted is None else sample(shown, wanted, job.seed)
             found[check] += drawn_of if job.group is None else grouped(drawn_of, job.group)
     missing = [f"for {check}" for check in checks if check not in found]
     if missing or not found:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from judge.calibration.cascade import LEVEL, decided
 from judge.calibration.controls import Controls
+from judge.calibration.leaks import Leak
 from judge.calibration.measures import Measures
 from judge.calibration.observations import Judged
 from judge.calibration.trials import Study, Trial
@@ -25,7 +26,12 @@ ORDINAL = ("weighted_kappa", "spearman")
 
 
 def profile_of(
-    study: Study, seen: Trial, stage: Guarantee | None, final: Measures, controls: Controls | None
+    study: Study,
+    seen: Trial,
+    stage: Guarantee | None,
+    final: Measures,
+    controls: Controls | None,
+    leak: Leak | None,
 ) -> JudgeProfile:
     """A judge's profile; `stage` is its test for the agreement that was asked for, if one was, and
     `final` what it measures over the items kept apart."""
@@ -52,6 +58,7 @@ def profile_of(
             for name in (*MEASURES, *(ORDINAL if final.weighted_kappa else ()))
         },
         controls=controls.as_noted() if controls else {},
+        leak=leak.field if leak else None,
     )
 
 

@@ -11,6 +11,7 @@ from judge.calibration.cascade import CascadePolicy
 from judge.calibration.controls import Controls
 from judge.calibration.curve import Curve
 from judge.calibration.fitting import Fit
+from judge.calibration.leaks import Leak
 from judge.calibration.measures import AgainstPeople, Measures
 from judge.calibration.observations import Judged, Outcome
 from judge.profiles import JudgeProfile, Profile
@@ -134,7 +135,8 @@ class CheckReport:
 
     With `folds` each part of the labels was answered by what was fitted to the others. `clusters`
     are independent of one another; `joined` records or groups are in one with others because of
-    their texts (judge/calibration/clusters.py).
+    their texts (judge/calibration/clusters.py). Where the rubric names no fields, those `shown` and
+    those `withheld` as people's answers are told. With a `leak` the figures are no agreement.
     """
 
     check: str
@@ -143,6 +145,9 @@ class CheckReport:
     records: int
     clusters: int
     joined: int
+    shown: tuple[str, ...]
+    withheld: tuple[str, ...]
+    leak: Leak | None
     with_reference: int
     fitted_on: int
     held_out: int
@@ -176,10 +181,11 @@ class Calibration:
 
     @property
     def failed(self) -> bool:
-        """Whether lines, answers or the guarantee are missing."""
+        """Whether lines, answers or the guarantee are missing, or a field tells the labels."""
         came = [judge.outcomes for check in self.checks for judge in check.judges]
         lost = any(one["error"] or not one["answered"] for one in came)
-        return bool(self.problems or self.refused or lost)
+        leaks = any(check.leak for check in self.checks)
+        return bool(self.problems or self.refused or lost or leaks)
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain JSON values; the profile is a file of its own."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from judge.backends.local import LocalBackend
 from judge.calibration.adapter import Example, Trainer
 from judge.calibration.clusters import clustered
-from judge.calibration.labels import Job, gather, split, subject_of
+from judge.calibration.labels import Job, gather, split, subject_of, texts_of
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.profiles import item_key
@@ -40,12 +40,14 @@ Told = Callable[[str, int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """An adapter that was made: the model's name with it, items taught by and kept apart, lines
-    that could not be used, the mean loss at the end in nats, and how many answers stood for no
-    label."""
+    """An adapter that was made: the model's name with it, the fields that are shown where none are
+    named and those withheld as people's answers, items taught by and kept apart, lines that could
+    not be used, the mean loss at the end in nats, and how many answers stood for no label."""
 
     model: str
     check: str
+    shown: Sequence[str]
+    withheld: Sequence[str]
     items: int
     kept: int
     problems: Sequence[Item]
@@ -104,8 +106,18 @@ def teach(
     except OSError as error:
         raise unwritable(f"-o {out}: cannot be written", error) from error
     model = f"{judge.client.spec}+{out}"
-    no_label = sum(item.left_out for item in items)
-    return Taught(model, judge.rubric.name, len(taught), len(kept), problems, loss, no_label)
+    texts = [] if judge.rubric.fields else [texts_of(item, judge.rubric) for item in items]
+    return Taught(
+        model,
+        judge.rubric.name,
+        shown=tuple(dict.fromkeys(name for one in texts for name in one)),
+        withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
+        items=len(taught),
+        kept=len(kept),
+        problems=problems,
+        loss=loss,
+        no_label=sum(item.left_out for item in items),
+    )
 
 
 def unfinished(out: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +31,8 @@ column check, else the one --check), what Prodigy, Label Studio, Argilla and oth
 (docs/guide.md), or a public set in its released form, NAME:PATH: moral-stories, normad, ambient,
 multipico, llmbar.
 
-Exit code 3: some lines or items could not be used, or --agree cannot be guaranteed.
+Exit code 3: some lines or items could not be used, --agree cannot be guaranteed, or a field that is
+shown alone tells the label.
 """
 
 Labels = Annotated[
@@ -171,6 +172,13 @@ def command(
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
+def fields_told(shown: Sequence[str], withheld: Sequence[str]) -> str:
+    """Which fields a judge is shown where none is named, and which are not."""
+    told = f"shown: {', '.join(shown)}"
+    left = f"; left out as people's answers: {', '.join(withheld)}" if withheld else ""
+    return f"{told}{left} (--on names others)"
+
+
 def _troubles(found: Calibration) -> Iterator[str]:
     """Lines that were not used, items that a judge did not answer, why there is no profile."""
     for item in found.problems[:20]:
@@ -182,6 +190,10 @@ def _troubles(found: Calibration) -> Iterator[str]:
     if found.taught:
         yield f"{counted(found.taught, 'item')} left out: a model was taught by them"
     for check in found.checks:
+        if check.shown:
+            yield f"{check.check}: {fields_told(check.shown, check.withheld)}"
+        if check.leak is not None:
+            yield f"{check.check}: {check.leak}"
         for judge in check.judges:
             came, why = judge.outcomes, shortened(judge.unanswered or "", 160)
             if not came["answered"]:

@@ -81,6 +81,9 @@ def print_calibration(found: Calibration, *, every: bool) -> None:
     """Every check: disagreements, measures, confusion (with `every`), slices, people, policy."""
     tables = Tables(every=every)
     for check in found.checks:
+        if check.leak is not None:
+            print_lines(["", check.check, *_labels(check), str(check.leak)])
+            continue
         print_lines(["", check.check, *_labels(check), *_disagreements(check)])
         shown = [(name, _row(one)) for judge in check.judges for name, one in _methods(judge)]
         measures = [[name, *row.values()] for name, row in shown]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.calibrate import Group, Labels, Sample
+from judge.cli.calibrate import Group, Labels, Sample, fields_told
 from judge.cli.printing import counted, no_label, shortened, tell
 from judge.errors import Exit, UsageError
 from judge.settings import Settings
@@ -87,6 +87,8 @@ def command(
         tell(f"and {len(found.problems) - _TOLD} more such lines")
     if found.no_label:
         tell(f"{no_label(found.no_label)}, left out")
+    if found.shown:
+        tell(fields_told(found.shown, found.withheld))
     if not quiet:
         taught = f"taught {found.check} by {counted(found.items, 'item')}"
         tell(f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}")

@@ -128,7 +128,9 @@ class JudgeProfile(_Part):
     `combination` None leaves the rubric's own decision list in force. `measures` is the agreement
     that was found, as `judge calibrate` reports it; `controls` says what is left of it without the
     field that decides (judge/calibration/controls.py). `elsewhere` has the measures of the judge as
-    it is over `sets` whose authors wrote nothing that it was taught or fitted to.
+    it is over `sets` whose authors wrote nothing that it was taught or fitted to. `leak` is a
+    field that was shown and alone tells the labels: the measures are then no agreement, and the
+    rates correct nothing.
     """
 
     binding: Binding
@@ -140,6 +142,7 @@ class JudgeProfile(_Part):
     measures: Mapping[str, Any] = {}
     controls: Mapping[str, Any] = {}
     elsewhere: Annotated[Mapping[str, Any], Field(exclude_if=operator.not_)] = {}
+    leak: Annotated[str | None, Field(exclude_if=operator.not_)] = None
 
     @property
     def guesses(self) -> bool:
@@ -148,12 +151,13 @@ class JudgeProfile(_Part):
         measured is not shown."""
         lows = [found.get("kappa", {}).get("low") for found in (self.measures, self.elsewhere)]
         better = all(low is not None and low > 0 for low in lows)
-        return not (better and self.controls.get("looks", False))
+        return not (better and self.controls.get("looks", False)) or self.leak is not None
 
     @property
     def fingerprint(self) -> str:
         """16 hex digits over all that changes a verdict or a corrected rate."""
-        plain = self.model_dump(mode="json", exclude={"measures", "controls", "elsewhere"})
+        noted = {"measures", "controls", "elsewhere", "leak"}
+        plain = self.model_dump(mode="json", exclude=noted)
         plain["binding"]["identity"] = {
             name: text for name, text in self.binding.identity.items() if name not in _UNBOUND
         }

@@ -127,8 +127,9 @@ def reading_by(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge
 def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profiles) -> Errors | None:
     """How a panel's verdicts err, a cascade's as a whole.
 
-    None for a panel of several judges, of a judge without a profile, or of one that reads by
-    another margin than its profile's. `known` has the profiles in force, by model.
+    None for a panel of several judges, of a judge without a profile or with one whose labels a
+    field told, or of one that reads by another margin than its profile's. `known` has the profiles
+    in force, by model.
     """
     deciding = [*panel.judges, *([panel.cheap] if panel.cheap else ())]
     for judge in deciding:
@@ -139,7 +140,7 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
             return None
     own = known[panel.judges[0].client.spec]
     rates = profiles.cascades.get(panel.rubric.name) if panel.cheap else own.rates
-    if len(panel.judges) > 1 or rates is None:
+    if len(panel.judges) > 1 or rates is None or own.leak is not None:
         return None
     unseen = None if own.controls.get("looks", True) else str(own.controls["field"])
     return Errors(rates, unseen)

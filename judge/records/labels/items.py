@@ -45,7 +45,8 @@ class LabelledItem:
     `slices` the fields to group results by. Items with the same `record` are about one record;
     `group` names those that are not independent of one another ("": those about one record). `mark`
     is the fence of the record that this one was made from by changing a field ("": its own), so
-    that an engine evaluates what they share once. `left_out` answers stood for no label.
+    that an engine evaluates what they share once. `left_out` answers stood for no label. The
+    fields `withheld` hold people's answers, and are not among `fields`.
     """
 
     record: str
@@ -59,6 +60,7 @@ class LabelledItem:
     line: int = 0
     group: str = ""
     mark: str = ""
+    withheld: tuple[str, ...] = ()
     left_out: int = 0
 
     @property
