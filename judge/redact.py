@@ -29,7 +29,8 @@ _USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
 # A password may hold what has no place in an address, such as a slash; it is a secret all the same.
 _LOGIN = re.compile(r"://([^/\s@]+(?=@)|[^/:\s\[]+:(?!\d+/)\S+(?=@))")
 _QUERY_VALUE = re.compile(r"[?&][^=&\s]*=([^&#\s]+)")
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|/)")
+# Text that was put into JSON more than once has more backslashes.
+_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|/)")
 
 
 def without_secrets(url: str) -> str:
@@ -118,8 +119,8 @@ def _forms(secret: str) -> set[str]:
 def _spelled(char: str) -> str:
     """A pattern for one character, as it stands or in a JSON escape."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
-    escape = "".join(rf"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    slash = r"|\\/" if char == "/" else ""
+    escape = "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    slash = r"|\\+/" if char == "/" else ""
     return f"(?:{re.escape(char)}|(?i:{escape}){slash})"
 
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any, TypeVar
 
 import orjson
@@ -27,7 +28,7 @@ from judge.backends.adaptations import known
 from judge.backends.base import Call, Mode
 from judge.backends.faults import scrubbed
 from judge.backends.openai import OWN_URL, OpenAIBackend, Request, unsuccessful
-from judge.backends.wire import Answered, Wire
+from judge.backends.wire import LONGEST_ANSWER, Answered, Wire
 from judge.cache import ReplyCache
 from judge.digest import digest
 
@@ -332,12 +333,14 @@ class BatchAPI:
             answered = await self._request("GET", f"/files/{file}/content", longest=_MOST_BYTES)
             if answered.status >= 300:
                 raise unsuccessful(answered, self._what)
-            for line in filter(bytes.strip, answered.body.splitlines()):
-                told = orjson.loads(line)
-                if response := told.get("response"):
-                    body = orjson.dumps(response.get("body"))
-                    told_of = Answered(int(response["status_code"]), {}, body)
-                    found[str(told["custom_id"])] = told_of
+            for line in BytesIO(answered.body):
+                # A line that is none leaves its request without an answer.
+                with suppress(ValueError, LookupError, TypeError, RecursionError):
+                    told = orjson.loads(line if len(line) <= LONGEST_ANSWER else b"")
+                    if response := told["response"]:
+                        body = orjson.dumps(response["body"])
+                        status = int(response["status_code"])
+                        found[str(told["custom_id"])] = Answered(status, {}, body)
         return found
 
     async def _request(self, method: str, path: str, **more: Any) -> Answered:

@@ -179,7 +179,7 @@ class Calls:
         self._outages.answered()
         self.limit.succeeded()
         self._note(completion)
-        self._budget.spent(self._usage(completion))
+        self._budget.spent(self._least(call, completion))
         self.counters.input_tokens += completion.input_tokens
         self.counters.output_tokens += completion.output_tokens
         self.counters.cached_tokens += completion.cached_tokens or 0
@@ -239,6 +239,15 @@ class Calls:
         price = self._price
         cost = None if price is None else price.of(input_tokens, output_tokens)
         return Usage(1, input_tokens, output_tokens, cost)
+
+    def _least(self, call: Call, completion: Completion) -> Usage:
+        """What a reply costs at the least, should its server count next to nothing."""
+        half = 2 * CHARACTERS_A_TOKEN
+        asked = sum(len(message["content"]) for message in call.messages) // half
+        said = 0 if call.layer is not None else len(completion.text) // half
+        return self.estimate(
+            max(completion.input_tokens, asked), max(completion.output_tokens, said)
+        )
 
     def _usage(self, completion: Completion) -> Usage:
         return self.estimate(completion.input_tokens, completion.output_tokens)

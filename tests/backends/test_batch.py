@@ -14,7 +14,8 @@ from batchserver import KEY, BatchServer
 from judge import errors
 from judge.backends import batch
 from judge.backends.base import Call, Completion, Mode
-from judge.backends.batch import BatchBackend
+from judge.backends.batch import BatchAPI, BatchBackend
+from judge.backends.wire import LONGEST_ANSWER
 from judge.cache import CacheError, ReplyCache
 
 Make = Callable[..., Any]
@@ -235,3 +236,18 @@ async def test_no_batch_is_made_that_cannot_be_noted(
         (outcome,) = await asked(backend, [call(1)])
         monkeypatch.undo()
     assert isinstance(outcome, errors.Denied) and server.batches == []
+
+
+async def test_a_line_of_results_that_is_none_costs_its_own_request_alone(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    bad = (b"not JSON", b"[]", b'{"custom_id": 1, "response": {"status_code": "x", "body": {}}}')
+    async with opened(tmp_path) as backend:
+        api = BatchAPI(backend._wire, "m")
+        good = [
+            b'{"custom_id":"k%d","response":{"status_code":200,"body":{"n":%d}}}' % (n, n)
+            for n in range(3)
+        ]
+        too_long = good[0][:-1] + b" " * LONGEST_ANSWER + b"}"
+        found = await api.results([server._file(b"\n".join((*bad, too_long, *good[1:])))])
+    assert {key: one.body for key, one in found.items()} == {"k1": b'{"n":1}', "k2": b'{"n":2}'}

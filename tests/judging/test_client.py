@@ -551,3 +551,14 @@ async def test_a_bad_state_is_its_calls_fault_and_is_not_kept(
         await asker.state(second)
     assert list((await asker.state(second, width=3))[0]) == good
     assert len(backend.calls) == len(said)
+
+
+async def test_a_server_that_counts_next_to_nothing_is_stopped_by_the_budget_all_the_same() -> None:
+    prompt: list[Message] = [{"role": "user", "content": "Does Ann bow? " * 200}]
+    asker, backend = client(
+        one_by_one(Completion(GOOD, input_tokens=1, output_tokens=1)), budget=Budget(max_cost=1e-3)
+    )
+    with pytest.raises(BudgetReached):
+        for vote in range(100):
+            await ask(asker, replace(CALL, messages=prompt, vote=vote))
+    assert len(backend.calls) < 5

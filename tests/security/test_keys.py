@@ -319,3 +319,16 @@ def test_a_secret_spelled_in_escapes_is_redacted(secret: str, data: st.DataObjec
 
 def test_short_keys_leave_replies_alone() -> None:
     assert reply_redactor(["not-needed"])("help was not-needed") == "help was not-needed"
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_key_under_layers_of_escapes_is_redacted(
+    layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-test/0123456789abcdef"
+    monkeypatch.setenv("SOME_API_KEY", key)
+    spelled = "".join(f"\\u{ord(char):04x}" for char in key)
+    for _ in range(layers - 1):
+        spelled = json.dumps(spelled)[1:-1]
+    said = f"the key is {spelled}!"
+    assert reply_redactor()(said) == redacted(said) == "the key is [secret]!"
