@@ -1,7 +1,8 @@
 """Parquet and Arrow files, and folders of `datasets.save_to_disk`: rows in batches of bounded size.
 
 A few kilobytes can name one text of megabytes in every row. So texts stay in their dictionaries,
-and the size of a row is counted before its texts are copied.
+and the size of a row is counted before its texts are copied. pyarrow unpacks a page of Parquet (2
+GiB at most, by its format) and a compressed batch of Arrow whole.
 """
 
 from __future__ import annotations

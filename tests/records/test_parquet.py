@@ -5,7 +5,6 @@ import decimal
 import gzip
 import io
 import json
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +92,9 @@ def arrow_bytes(columns: dict[str, Any], *, stream: bool = False) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("form", "bomb"),
-    # Of lists, plain, one row alone is 900 MB.
-    [*product(("parquet", "arrow"), BOMBS), ("plain.parquet", "dictionary")],
-)
+# A plain page is unpacked whole by pyarrow: 2 GiB at most, by its format.
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+@pytest.mark.parametrize("bomb", BOMBS)
 def test_a_text_that_every_row_names_is_copied_for_one_row_at_a_time(
     tmp_path: Path, form: str, bomb: str
 ) -> None:
@@ -105,12 +102,12 @@ def test_a_text_that_every_row_names_is_copied_for_one_row_at_a_time(
     if form == "arrow":
         data = arrow_bytes(columns)
     else:
-        plain = {"use_dictionary": False, "compression": "zstd"} if "plain" in form else {}
-        data = parquet_bytes(columns, store_schema=False, row_group_size=300, **plain)
+        data = parquet_bytes(columns, store_schema=False)
     path = tmp_path / f"a.{form}"
     path.write_bytes(data)
     before = pa.total_allocated_bytes()
-    first = next(iter(read(path, max_line=10_000_000)))
+    found = read(path, max_line=10_000_000)
+    first = next(found)
     if bomb == "within a list":
         assert "more than the limit of 10000000" in problem_of(first)
     else:
