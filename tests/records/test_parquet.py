@@ -99,10 +99,7 @@ def test_a_text_that_every_row_names_is_copied_for_one_row_at_a_time(
     tmp_path: Path, form: str, bomb: str
 ) -> None:
     columns = {"id": [*map(str, range(300))], "mail": BOMBS[bomb]}
-    if form == "arrow":
-        data = arrow_bytes(columns)
-    else:
-        data = parquet_bytes(columns, store_schema=False)
+    data = arrow_bytes(columns) if form == "arrow" else parquet_bytes(columns, store_schema=False)
     path = tmp_path / f"a.{form}"
     path.write_bytes(data)
     before = pa.total_allocated_bytes()
