@@ -184,6 +184,16 @@ class CorrectedRate:
             deff_labelled=known.design_effect,
         )
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The least and greatest corrected rate over all records, the undecided ones counted as
+        failing or as passing: a judge may abstain more where they are bad (Manski 2003)."""
+        low, high = self.corrected.estimate.low, self.corrected.estimate.high
+        if low is None or high is None or not self.undecided:
+            return None
+        decided = self.sums.n / (self.sums.n + self.undecided)
+        return low * decided, high * decided + 1 - decided
+
     def as_json(self) -> dict[str, Any]:
         corrected = self.corrected
         return {
@@ -191,6 +201,7 @@ class CorrectedRate:
             "raw": plain(corrected.raw),
             "undecided": self.undecided,
             "corrected": {**plain(corrected.estimate), "reason": corrected.reason},
+            "with_undecided": plain(self.bounds),
             "not_shown_to_look_at": self.unseen,
         }
 

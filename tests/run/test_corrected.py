@@ -8,6 +8,7 @@ import pytest
 from made_profiles import GOOD
 
 from judge.run.calibrated import CorrectedRate, Corrections, Errors
+from judge.verdict import Verdict
 
 KNOWN = {("relevance", "loop"): Errors(GOOD), ("incorporation", "loop"): Errors(GOOD)}
 
@@ -56,3 +57,18 @@ def test_values_without_a_verdict_are_undecided(
 ) -> None:
     rate = only([check("incorporation", "abstain", **said)])
     assert (rate.undecided, rate.corrected.raw.n) == (undecided, decided)
+
+
+def test_the_undecided_are_counted_either_way_beside_the_rate() -> None:
+    """By hand: of 100 answers 20 are undecided, so a rate in [a, b] is in [0.8 a, 0.8 b + 0.2]."""
+    rate = CorrectedRate("x", GOOD)
+    for verdict, count in ((Verdict.PASS, 50), (Verdict.FAIL, 30)):
+        for _ in range(count):
+            rate.add([verdict])
+    assert rate.bounds is None
+    for _ in range(20):
+        rate.add([Verdict.ABSTAIN])
+    low, high = rate.corrected.estimate.low, rate.corrected.estimate.high
+    assert low is not None and high is not None
+    assert rate.bounds == pytest.approx((0.8 * low, 0.8 * high + 0.2))
+    assert rate.as_json()["with_undecided"] == pytest.approx(rate.bounds, abs=1e-6)
