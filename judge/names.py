@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 LONGEST_NAME = 60
 """Characters of a name that are shown."""
@@ -13,6 +14,7 @@ _KINDS = frozenset("LMN")
 """Letters, their marks and digits, of any script (the first letter of Unicode's categories)."""
 
 
+@lru_cache(maxsize=1024)
 def plain_name(name: str) -> str:
     """`name` on one line, of letters and digits of any script, blanks and `._-`, cut at
     `LONGEST_NAME` characters; `unnamed` where nothing is left.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from judge.answers import spelling
@@ -169,14 +170,15 @@ class Record:
     def contents(self) -> dict[str, Any]:
         """What judges are shown where a rubric names no field, as it was read: first the fields
         that the kind does not know, by their own names, then its texts, by typed names."""
-        kept, own = {*self.names.values(), *self.hidden()}, self.item.shown
+        kept, own = {RESERVED, *self.names.values()}, self.item.shown
         typed = {name: own[key] for name, key in self.names.items() if name in _TEXTS[self.kind]}
-        return {key: content for key, content in own.items() if key not in kept} | typed
+        others = {k: one for k, one in own.items() if k not in kept and not _holds_labels(k)}
+        return others | typed
 
     def hidden(self) -> dict[str, str]:
         """The fields that are shown only where a rubric names them, and why."""
         why = {RESERVED: "a verdict"} if RESERVED in self.item.shown else {}
-        why |= {key: "labels" for key in self.item.shown if _LABELS.fullmatch(normalise(key))}
+        why |= {key: "labels" for key in self.item.shown if _holds_labels(key)}
         for name, key in self.names.items():
             if name not in _TEXTS[self.kind]:
                 why[key] = {"id": "the id", "label": "labels"}.get(name, "a list of the workflow")
@@ -210,6 +212,11 @@ class Record:
     def _path(self, key: str) -> str:
         """Where the field that judges see under this key stands in the record itself."""
         return self.item.columns.get(key, key)
+
+
+@lru_cache(maxsize=1024)
+def _holds_labels(key: str) -> bool:
+    return _LABELS.fullmatch(normalise(key)) is not None
 
 
 def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
