@@ -250,24 +250,14 @@ class Rubric(Section):
         assert self.verdict is not None, "a judging rubric has a verdict rule"
         return self.verdict.passing(self.answers, label)
 
-    def shown(self, texts: Collection[str], *, swapped: bool = False) -> dict[str, str]:
+    def shown(self, texts: Collection[str], *, swapped: bool = False) -> Mapping[str, str]:
         """The fields to show of a record with these texts, by title, in the order to show them.
 
         Titles are plain names, each once. Of two fields that are compared, `answer 1` and `answer
         2` are the titles, because the judge might know the names.
         """
         named = self.fields or tuple(texts)
-        known = tuple(name for name in TEXT_FIELDS if name in named)
-        first, second = self.order or ("", "")
-        other = {first: second, second: first} if swapped else {}
-        titles = {first: "answer 1", second: "answer 2"} if self.comparing else {}
-        order = (*known, *(name for name in named if name not in TEXT_FIELDS))
-        # First those of a comparison, so that no field of the record takes their titles.
-        first_titles = dict(zip(titles, apart(titles.values()), strict=True))
-        others = [name for name in order if name not in titles]
-        later = list(apart((*titles.values(), *others)))[len(titles) :]
-        title_of = first_titles | dict(zip(others, later, strict=True))
-        return {title_of[name]: other.get(name, name) for name in order}
+        return _titled(named, self.order or ("", ""), self.comparing, swapped)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -287,6 +277,24 @@ class Rubric(Section):
         made = super().model_copy(update=update, deep=deep)
         made.__dict__.pop("digest", None)
         return made
+
+
+@lru_cache(maxsize=256)
+def _titled(
+    named: tuple[str, ...], order: tuple[str, str], comparing: bool, swapped: bool
+) -> Mapping[str, str]:
+    """As `Rubric.shown`, of the fields with these names."""
+    known = tuple(name for name in TEXT_FIELDS if name in named)
+    first, second = order
+    other = {first: second, second: first} if swapped else {}
+    titles = {first: "answer 1", second: "answer 2"} if comparing else {}
+    names = (*known, *(name for name in named if name not in TEXT_FIELDS))
+    # First those of a comparison, so that no field of the record takes their titles.
+    first_titles = dict(zip(titles, apart(titles.values()), strict=True))
+    others = [name for name in names if name not in titles]
+    later = list(apart((*titles.values(), *others)))[len(titles) :]
+    title_of = first_titles | dict(zip(others, later, strict=True))
+    return {title_of[name]: other.get(name, name) for name in names}
 
 
 # ---------------------------------------------------------------- checking
