@@ -195,7 +195,7 @@ def test_the_rubric_of_a_rewriter_is_in_the_fingerprint(room: Room) -> None:
     ("flags", "named"),
     [
         ({"repair": True}, "settings.repair was False, is True; settings.rounds was 0, is 3"),
-        ({"rubric": ["mine"]}, "rubrics.relevance was"),
+        ({"rubric": ["./mine"]}, "rubrics.relevance was"),
     ],
 )
 def test_another_fingerprint_is_refused(room: Room, flags: dict[str, Any], named: str) -> None:
