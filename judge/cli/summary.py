@@ -254,10 +254,10 @@ def _corrected(rate: CorrectedRate, profile: str | None) -> str:
         told += f"; not corrected: {rate.corrected.reason}"
     else:
         told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
+        told += f" (rates from {profile})" if profile else ""
     if rate.bounds is not None:
         low, high = rate.bounds
         told += f"; with the undecided either way {low:.2f} to {high:.2f}"
-        told += f" (rates from {profile})" if profile else ""
     if rate.unseen is not None:
         told += f"; not shown to look at {rate.unseen}"
     return told
