@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import re
+import select
 import shutil
 import stat
 import sys
@@ -29,6 +30,9 @@ from judge.verdict import Verdict
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+_AT_ONCE = getattr(select, "PIPE_BUF", 0)
+"""Bytes that a pipe which takes any takes without a wait."""
+
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
@@ -131,7 +135,7 @@ class Sink:
 
     async def put(self, line: bytes) -> None:
         """As `write`; a reader that is slow to take the line does not hold up calls under way."""
-        if self.regular:
+        if self.regular or (len(line) <= _AT_ONCE and select.select([], [self.descriptor], [], 0)[1]):
             self.write(line)
         else:
             await asyncio.to_thread(self.write, line)
