@@ -90,11 +90,12 @@ def workflows() -> str:
     parts = ["# Workflows"]
     for name in workflow_names():
         workflow = load_workflow(name)
-        drawn = workflow.graph.get_graph().draw_mermaid().strip()
-        checks = ", ".join((*workflow.checks, *workflow.counted))
-        parts.append(
-            f"## {name}\n\n{workflow.title}. Checks: {checks}.\n\n```mermaid\n{drawn}\n```"
-        )
+        told = f"## {name}\n\n{workflow.title}."
+        if workflow.graph is not None:
+            checks = ", ".join((*workflow.checks, *workflow.counted))
+            drawn = workflow.graph.get_graph().draw_mermaid().strip()
+            told += f" Checks: {checks}.\n\n```mermaid\n{drawn}\n```"
+        parts.append(told)
     return "\n\n".join(parts)
 
 
