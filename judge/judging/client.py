@@ -182,6 +182,10 @@ class Client(Calls):
             detail = f"the reply ended in its thoughts ({limit} tokens at most)"
         return Asked(None, usage, "truncated", f"{detail}; --max-tokens N allows more")
 
+    def most_tokens(self, call: Call) -> int:
+        """Most tokens of the call's reply: the user's limit, or with room for thoughts."""
+        return self._ways.limit(self._limited(call))
+
     def _limited(self, call: Call) -> Call:
         """The call with the user's limit on its reply, if there is one."""
         return call if self._max_tokens is None else replace(call, max_tokens=self._max_tokens)

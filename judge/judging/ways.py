@@ -114,7 +114,9 @@ class Ways:
 
     def limit(self, call: Call) -> int:
         """Most tokens of the call's reply, as the server is told."""
-        return call.max_tokens if self._adapting is None else self._adapting.limit(call)
+        if self._adapting is None or call.logprobs is not None:
+            return call.max_tokens
+        return self._adapting.limit(call)
 
     def sent(self, call: Call) -> Call:
         """The call with the temperature and the seed that the server is sent, if any."""

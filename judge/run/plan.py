@@ -224,9 +224,9 @@ class Rehearsal:
 
     def count(self, client: Client, key: str, call: Call) -> int:
         """Count a call and return the tokens of its reply; one in words already put is free."""
-        tokens = call.max_tokens
+        tokens = client.most_tokens(call)
         if not self.failing:
-            tokens = max(1, int(tokens * REPLY_SHARE))
+            tokens = max(1, int(min(tokens, call.max_tokens) * REPLY_SHARE))
         if key not in self._known:
             self._known.add(key)
             length = sum(len(message["content"]) for message in call.messages)
@@ -244,7 +244,10 @@ class _StandIn(Client):
         self, rehearsal: Rehearsal, spec: str, backend: Backend, settings: Settings
     ) -> None:
         limit, price = calls_at_once(settings, backend.slots), settings.prices.get(spec)
-        super().__init__(spec, backend, cache=None, budget=Budget(), limit=limit, price=price)
+        most = settings.max_tokens
+        super().__init__(
+            spec, backend, cache=None, budget=Budget(), limit=limit, price=price, max_tokens=most
+        )
         self._rehearsal = rehearsal
 
     async def ask(self, call: Call, reply_model: type[Reply], record: About) -> Asked:

@@ -88,3 +88,17 @@ def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) 
 def test_a_record_that_cannot_be_asked_about_is_counted_aside(folder: Path) -> None:
     made, _ = planned([{"nothing": "to judge"}, NORM], check=("relevance",))
     assert (made.records, made.bad.records) == (1, 1)
+
+
+def test_the_dearest_reply_of_a_model_that_thinks_has_room_for_thoughts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    (folder / "in.jsonl").write_text(json.dumps({"mail": "Thank you."}) + "\n")
+
+    def tokens(model: str, **more: Any) -> int:
+        given = {"ask": "Is it polite?", "model": (model,), "cache": False, **more}
+        return plan(Job(["in.jsonl"]), resolve(given)).most.output_tokens
+
+    assert tokens("openai:o3") == tokens("openai:gpt-4o") + 8000
+    assert tokens("openai:o3", max_tokens=77) == 77
