@@ -52,7 +52,7 @@ class Server:
         heeds = asked.mode in self.heeded and (asked.mode != "text" or '"quote"' in asked.prompt)
         if heeds:
             return says(YES)
-        words = says("It thanks the reader: yes.")
+        words = says("It thanks the reader: yes." if asked.number % 2 else {"polite": True})
         return Answer(body=json.dumps(completion_in_words(asked, words)).encode())
 
 

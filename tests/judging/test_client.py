@@ -424,13 +424,18 @@ class Server(Fake):
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         self.ways.append(mode)
+        await asyncio.sleep(0)
         probe = call.schema_name == "Ready"
         self.probes += [mode] if probe else []
         if mode not in self.known:
             raise errors.BadRequest(f"no {mode} here")
-        return Completion(
-            '{"ready": "yes"}' if probe else GOOD if mode not in self.ignored else "Yes."
-        )
+        if probe:
+            return Completion('{"ready": "yes"}')
+        if mode in self.ignored:
+            return Completion("Yes.")
+        if isinstance(said := self.script(call, len(self.ways)), BaseException):
+            raise said
+        return Completion(str(said))
 
     def client(self, cache: ReplyCache | None) -> Client:
         return Client("openai:m", self, cache=cache, budget=Budget(), limit=4)
@@ -485,6 +490,17 @@ async def test_a_mode_that_is_not_heeded_gives_way_before_any_re_ask(cache: Repl
     again = server.client(cache)
     assert await ask(again) == asked and again.counters.calls == 0, "cached as it was fresh"
     assert again.adaptations == {"mode": "json"}
+
+
+async def test_calls_that_waited_for_the_first_try_no_mode_again() -> None:
+    server = Server(SCHEMA, TOOLS, WORDS)
+    server.script = lambda call, number: errors.BadRequest("x") if call.vote == 2 else GOOD
+    asker = server.client(None)
+    await asker.prepare()
+    calls = (ask(asker, replace(CALL, vote=vote)) for vote in range(4))
+    asked = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(one, errors.BadRequest) for one in asked] == [False, False, True, False]
+    assert server.ways == [SCHEMA] * 5
 
 
 async def test_a_call_that_no_mode_suits_is_its_own_fault_and_costs_no_search_again() -> None:
