@@ -316,8 +316,10 @@ _BOTH = ("kappa", "auc")
 
 def _interval(found: Mapping[str, float | None]) -> str:
     """An estimate as the profile has it."""
-    if found["value"] is None or found["low"] is None:
+    if found["value"] is None:
         return "–"
+    if found["low"] is None:
+        return f"{found['value']:.2f}"
     return f"{found['value']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
 
 
