@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
-from math import inf
 from typing import Any
 
 import orjson
@@ -35,8 +33,9 @@ from judge.backends.base import (
     refuse_half_pairs,
     refuse_inner_layer,
 )
+from judge.backends.chat_reply import completion, count_of, mapping_of, parsed, thought
+from judge.backends.chat_request import openai_arguments
 from judge.backends.faults import complaint, error_within, scrubbed, status_error
-from judge.backends.reading import arguments_of, ending, is_object, text_of
 from judge.backends.wire import Answered, Wire
 from judge.redact import reply_redactor, without_secrets
 
@@ -52,9 +51,6 @@ _MOST_SHOWN = 120
 
 _LIST_SECONDS = 10.0
 """For a server's list of models, which a run can go without."""
-
-_MOST_TOKENS = 2**40
-"""No server counts more tokens than this."""
 
 _VERSIONED = re.compile(r"/v\d|/openai/deployments/")
 _NO_SUCH_WAY = re.compile(r"endpoints|provider|support|tool|parameter|response_format|schema")
@@ -165,7 +161,7 @@ class OpenAIBackend:
         what = f"the answer of {self._wire.server}"
         wanted_tool = (call.schema_name or "reply") if mode is Mode.TOOLS else None
         try:
-            answer = _parsed(answered.body)
+            answer = parsed(answered.body)
             if within := error_within(answer, f"{self._name} at {self._wire.server}"):
                 status = 400 if isinstance(within, errors.BadRequest) else answered.status
                 raise self._refused(within, status, answered.body, call, sent, arguments)
@@ -176,7 +172,7 @@ class OpenAIBackend:
             raise errors.ServerFault(f"{what} is no chat completion: {told}") from None
         except (ValueError, RecursionError) as error:
             raise errors.ServerFault(f"{what} is no chat completion: {scrubbed(error)}") from None
-        if read.finish_reason == "length" and call.logprobs is None and _thought(answer):
+        if read.finish_reason == "length" and call.logprobs is None and thought(answer):
             self._adaptations.give_room()
         if call.logprobs and read.first_token is None and read.finish_reason != "refusal":
             if self._gave_first_token:
@@ -226,7 +222,7 @@ class OpenAIBackend:
         except (LookupError, TypeError, ValueError) as error:
             what = f"the answer of {self._wire.server}"
             raise errors.ServerFault(f"{what} is no embedding: {scrubbed(error)}") from error
-        return state, _count(_mapping(told.get("usage")).get("prompt_tokens")) or 0
+        return state, count_of(mapping_of(told.get("usage")).get("prompt_tokens")) or 0
 
     async def listed(self) -> str | None:
         """The entry of ours in /models, or the only one; None where there is no such list.
@@ -247,7 +243,7 @@ class OpenAIBackend:
         if answered.status != HTTPStatus.OK or name not in entries:
             return None
         # vLLM and llama-server: what is loaded under the name.
-        meta = _mapping(entries[name].get("meta"))
+        meta = mapping_of(entries[name].get("meta"))
         parts = [name, entries[name].get("root"), meta.get("n_params"), meta.get("size")]
         return self._redact(" ".join(str(part) for part in parts if part))
 
@@ -317,151 +313,3 @@ def unsuccessful(answered: Answered, what: str) -> errors.BackendError:
     """The error for an answer without success; `what` names model and server."""
     said, code = complaint(answered.body)
     return status_error(answered.status, scrubbed(said), answered.headers, code=code, what=what)
-
-
-def completion(
-    answer: Mapping[str, Any], redact: Callable[[str], str] = str, tool: str | None = None
-) -> Completion:
-    """The completion in a chat completion's JSON; `redact` takes secrets out.
-
-    Args:
-        tool: the one that had to be called; without it a call counts where there is no content.
-
-    Raises:
-        ServerFault: the model broke off.
-        LookupError, TypeError, AttributeError, ValueError: it is not a chat completion.
-    """
-    choice = answer["choices"][0]
-    message = choice["message"]
-    refusal, finish = message.get("refusal"), ending(choice.get("finish_reason"))
-    if finish == "fault":
-        raise errors.ServerFault(f"the reply broke off: finish reason {choice['finish_reason']!r}")
-    refused = bool(refusal) or finish == "refusal"
-    text = _said(message, tool)
-    usage = _mapping(answer.get("usage"))
-    details = _mapping(usage.get("prompt_tokens_details"))
-    return Completion(
-        text=redact(str(refusal or text) if refused else text),
-        finish_reason="refusal" if refused else finish,
-        input_tokens=_count(usage.get("prompt_tokens")) or 0,
-        output_tokens=_count(usage.get("completion_tokens")) or 0,
-        cached_tokens=_count(details.get("cached_tokens")),
-        first_token=_first_token((choice.get("logprobs") or {}).get("content"), redact),
-        model=name_of(answer.get("model"), redact),
-        system_fingerprint=name_of(answer.get("system_fingerprint"), redact),
-    )
-
-
-def name_of(name: object, redact: Callable[[str], str]) -> str | None:
-    """A name that a server gives itself, for messages and the cache; None for none."""
-    return redact(name)[:_MOST_SHOWN] or None if isinstance(name, str) else None
-
-
-def _said(message: Mapping[str, Any], tool: str | None) -> str:
-    """A message's text: the arguments of the tool, else the content, else what stands beside it."""
-    content = text_of(message.get("content"))
-    called = [_mapping(call.get("function")) for call in message.get("tool_calls") or ()]
-    called += [_mapping(message["function_call"])] if message.get("function_call") else []
-    meant = [one for one in called if one.get("name") == tool] or called
-    if meant and (tool is not None or not content.strip()):
-        return arguments_of(meant[0].get("arguments") or "")
-    if not content.strip():
-        # LM Studio and vLLM put a whole reply there, for models whose thoughts they tell apart.
-        thoughts = (message.get(name) for name in ("reasoning_content", "reasoning"))
-        return next((one for one in thoughts if isinstance(one, str) and is_object(one)), content)
-    return content
-
-
-def _count(told: object) -> int | None:
-    """A count of tokens; None for anything else, for which no reply is thrown away."""
-    return int(told) if isinstance(told, (int, float)) and 0 <= told <= _MOST_TOKENS else None
-
-
-def _mapping(told: object) -> Mapping[str, Any]:
-    return told if isinstance(told, dict) else {}
-
-
-def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, float], ...] | None:
-    """The alternatives for the first token; () for an empty reply, None if none are listed."""
-    if not listed:
-        return None if listed is None else ()
-    alternatives = listed[0].get("top_logprobs") or [listed[0]]
-    # The log of zero comes as null, as -Infinity or not at all.
-    logs = (-inf if one.get("logprob") is None else float(one["logprob"]) for one in alternatives)
-    return tuple(
-        (redact(str(one["token"])), log) for one, log in zip(alternatives, logs, strict=True)
-    )
-
-
-def _parsed(body: bytes) -> Any:
-    """The JSON of a body, in which a log-probability may be -Infinity."""
-    return json.loads(body) if b"-Infinity" in body else orjson.loads(body)
-
-
-def _thought(answer: Mapping[str, Any]) -> bool:
-    """Whether a reply that was cut off holds thoughts, or nothing, as where they took it all."""
-    message = answer["choices"][0]["message"]
-    details = _mapping(_mapping(answer.get("usage")).get("completion_tokens_details"))
-    content = message.get("content")
-    return bool(
-        not content
-        or details.get("reasoning_tokens")
-        or message.get("reasoning_content")
-        or message.get("reasoning")
-        or "<think>" in str(content)
-    )
-
-
-# ---------------------------------------------------------------- how a schema is put to a server
-
-_JSON_REQUEST = (
-    "Reply with one JSON object and nothing else, no code fence and no remark. It must follow this "
-    "JSON schema:\n"
-)
-
-
-def with_schema_in_words(call: Call) -> list[dict[str, Any]]:
-    """The messages with the schema at the end of the last one, so the prefix stays shared."""
-    messages: list[dict[str, Any]] = [dict(message) for message in call.messages]
-    wanted = _JSON_REQUEST + json.dumps(call.schema, ensure_ascii=False)
-    messages[-1]["content"] = f"{messages[-1]['content']}\n\n{wanted}"
-    return messages
-
-
-def tool(call: Call) -> dict[str, Any]:
-    """The schema as the one tool that the model must call."""
-    return {
-        "type": "function",
-        "function": {
-            "name": call.schema_name or "reply",
-            "description": "Give the answer.",
-            "parameters": dict(call.schema or {}),
-        },
-    }
-
-
-def openai_arguments(call: Call, mode: Mode) -> dict[str, Any]:
-    """Arguments for `chat.completions.create`, without the model's name."""
-    arguments: dict[str, Any] = {
-        "messages": [dict(message) for message in call.messages],
-        "max_tokens": call.max_tokens,
-    }
-    if call.temperature is not None:
-        arguments["temperature"] = call.temperature
-    if call.seed is not None:
-        arguments["seed"] = call.seed
-    if call.logprobs is not None:
-        arguments |= {"logprobs": True, "top_logprobs": call.logprobs}
-    if call.schema is None:
-        return arguments
-    if mode is Mode.JSON_SCHEMA:
-        schema = {"name": call.schema_name or "reply", "schema": dict(call.schema), "strict": True}
-        arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-    elif mode is Mode.TOOLS:
-        chosen = {"type": "function", "function": {"name": call.schema_name or "reply"}}
-        arguments |= {"tools": [tool(call)], "tool_choice": chosen}
-    else:
-        arguments["messages"] = with_schema_in_words(call)
-        if mode is Mode.JSON:
-            arguments["response_format"] = {"type": "json_object"}
-    return arguments

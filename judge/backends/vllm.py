@@ -29,7 +29,8 @@ from typing import Any
 import httpx
 
 from judge.backends.base import Call, Message, Method, Mode
-from judge.backends.openai import OpenAIBackend, Request, named_wire, openai_arguments
+from judge.backends.chat_request import openai_arguments
+from judge.backends.openai import OpenAIBackend, Request, named_wire
 from judge.backends.wire import Wire
 from judge.errors import Denied, UsageError
 

@@ -135,7 +135,8 @@ class Sink:
 
     async def put(self, line: bytes) -> None:
         """As `write`; a reader that is slow to take the line does not hold up calls under way."""
-        if self.regular or (len(line) <= _AT_ONCE and select.select([], [self.descriptor], [], 0)[1]):
+        short = len(line) <= _AT_ONCE
+        if self.regular or (short and select.select([], [self.descriptor], [], 0)[1]):
             self.write(line)
         else:
             await asyncio.to_thread(self.write, line)

@@ -69,7 +69,8 @@ def test_it_ends_in_verdicts(judge: Typed, flags: tuple[str, ...]) -> None:
     code, _, told = judge.text(*words, "out.jsonl")
     assert code == 0, told
     lines = [json.loads(line)["judge"] for line in judge.read("out.jsonl").splitlines()]
-    assert {line["verdict"] for line in lines} <= {"pass", "fail"}
+    # So small a model leaves probability to other words, and may abstain for it.
+    assert {line["verdict"] for line in lines} <= {"pass", "fail", "abstain"}
     described = json.loads(judge.read("out.jsonl.run.json")).values()
     assert not any("adaptations" in one for one in described), "it takes requests as they are"
     judge.text(*words, "again.jsonl")
