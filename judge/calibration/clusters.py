@@ -6,8 +6,6 @@ reporting, are drawn together in the bootstrap, and count once in a guarantee.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -19,21 +17,13 @@ import numpy as np
 from judge.calibration.labels import texts_of
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
+from judge.stats.text import LEAST_WORDS, words_of
 
 Bag = frozenset[tuple[str, int]]
 """The words of a text, a repeated one by its repetitions' numbers as well."""
 
-LEAST_WORDS = 3
-"""A field with fewer is an id, a date, a name or a class: beside a text it makes no other item."""
-
 _TENTHS = 9
 """Of the words of two texts that are nearly the same, so many tenths are in both (Jaccard)."""
-
-# Scripts without blanks between words count by their signs.
-_WORD = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
-    "|[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
-)
 
 
 def clustered(
@@ -92,8 +82,7 @@ def _bags(texts: Mapping[str, str]) -> dict[str, Bag]:
 
 
 def _bag(text: str) -> Bag:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    counts = Counter(_WORD.findall(folded) or [folded.strip()])
+    counts = Counter(words_of(text))
     return frozenset((word, n) for word, count in counts.items() for n in range(count))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from judge.calibration.cascade import LEVEL, decided
@@ -15,7 +16,7 @@ from judge.profiles import Data, JudgeProfile, Rates
 from judge.profiles import Guarantee as Promise
 from judge.rubric import Rubric
 from judge.run.calibrated import binding_of
-from judge.stats.corrected_rate import ClusterSums
+from judge.stats.corrected_rate import design_effect
 from judge.stats.guarantee import Guarantee
 from judge.stats.intervals import plain
 from judge.subject import Subject
@@ -70,26 +71,46 @@ def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
 def rates(rubric: Rubric, held_out: Sequence[Judged]) -> Rates:
     """How the judge's verdicts err on items that nothing was fitted to.
 
-    Those count whose reference is one of the check's answers, and not `unsure`, say.
+    Those count that got a reply, and whose reference is one of the check's answers, and not
+    `unsure`, say.
     """
-    counts = {"passed": 0, "passes": 0, "failed": 0, "fails": 0, "undecided": 0}
-    right: dict[str, list[bool]] = {}
+    rows: list[tuple[str, bool, bool | None]] = []
     for one in held_out:
-        if one.subject is None or one.item.reference not in rubric.answers:
+        reference = one.item.reference
+        if one.subject is None or one.outcome == "error" or reference not in rubric.answers:
             continue
-        if one.answer is None:
-            counts["undecided"] += 1
-            continue
-        truth = should_pass(rubric, one.subject, one.item.reference)
-        verdict = should_pass(rubric, one.subject, one.answer)
-        counts["passes" if truth else "fails"] += 1
-        if truth == verdict:
-            counts["passed" if truth else "failed"] += 1
-        right.setdefault(one.item.cluster, []).append(truth == verdict)
-    sums = ClusterSums()
-    for hits in right.values():
-        sums.add(sum(hits), len(hits))
-    return Rates(**counts, design_effect=round(sums.design_effect, 4))
+        truth = should_pass(rubric, one.subject, reference)
+        passed = None if one.answer is None else should_pass(rubric, one.subject, one.answer)
+        rows.append((one.item.cluster, truth, passed))
+    # The undecided ones count as failed and as passed where a rate is corrected.
+    as_failed = _design_effect([(cluster, truth, said is True) for cluster, truth, said in rows])
+    as_passed = _design_effect(
+        [(cluster, truth, said is not False) for cluster, truth, said in rows]
+    )
+    met = Counter((truth, passed) for _, truth, passed in rows)
+    return Rates(
+        passed=met[True, True],
+        passes=met[True, True] + met[True, False],
+        failed=met[False, False],
+        fails=met[False, False] + met[False, True],
+        undecided_passes=met[True, None],
+        undecided_fails=met[False, None],
+        design_effect=round(max(as_failed, as_passed), 4),
+    )
+
+
+def _design_effect(rows: Sequence[tuple[str, bool, bool]]) -> float:
+    """That of the passes (cluster, label, passed) about the share of passes of their label."""
+    residuals: dict[str, float] = defaultdict(float)
+    squares = 0.0
+    for label in (True, False):
+        given = [(cluster, passed) for cluster, truth, passed in rows if truth is label]
+        share = sum(passed for _, passed in given) / max(1, len(given))
+        for cluster, passed in given:
+            residuals[cluster] += passed - share
+            squares += (passed - share) ** 2
+    sizes = Counter(cluster for cluster, *_ in rows)
+    return design_effect([residuals[cluster] for cluster in sizes], [*sizes.values()], squares)
 
 
 def rateable(judged: Sequence[Judged]) -> list[Judged]:
@@ -119,4 +140,5 @@ def data_of(study: Study) -> Data:
         fitted_on=len(study.parts.fitted),
         held_out=len(study.parts.kept),
         folds=len(study.parts.folds),
+        group=study.job.group,
     )

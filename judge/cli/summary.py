@@ -248,18 +248,16 @@ def _corrected(rate: CorrectedRate, profile: str | None) -> str:
     user's profile or of the one that comes with the package."""
     raw, estimate = rate.corrected.raw, rate.corrected.estimate
     told = f"{rate.check}: the judge passes {raw} of {raw.n}"
-    if rate.undecided:
-        told += f" ({rate.undecided} undecided)"
+    if undecided := rate.undecided.total():
+        told += f" ({undecided} undecided)"
     if estimate.value is None:
         told += f"; not corrected: {rate.corrected.reason}"
     else:
         told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
         told += f" (rates from {profile})" if profile else ""
-    if rate.bounds is not None:
-        low, high = rate.bounds
-        told += f"; with the undecided either way {low:.2f} to {high:.2f}"
-    if rate.unseen is not None:
-        told += f"; not shown to look at {rate.unseen}"
+        told += "; assumes independent records" if rate.ungrouped else ""
+    if (unseen := rate.errors.unseen) is not None:
+        told += f"; not shown to look at {unseen}"
     return told
 
 

@@ -75,7 +75,8 @@ def _bare(model: str) -> str:
 
 class Data(_Part):
     """The labels: their sources, a digest over them, and how they were used; with `folds` each part
-    was reported on by what was fitted to the others."""
+    was reported on by what was fitted to the others. Records with the same `group` field are not
+    independent of one another."""
 
     sources: tuple[str, ...]
     digest: str
@@ -84,22 +85,24 @@ class Data(_Part):
     fitted_on: Count
     held_out: Count
     folds: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    group: Annotated[str | None, Field(exclude_if=operator.not_)] = None
 
 
 class Rates(_Part):
     """Verdicts against labels, on items that nothing was fitted to.
 
     Of `passes` items that should pass the judge passed `passed`; of `fails` that should fail it
-    failed `failed`; items without a verdict are in neither and counted in `undecided`.
-    `design_effect` (1 and up) is how much wider intervals are because items of one record are
-    alike.
+    failed `failed`. Items without a verdict are in neither: `undecided_passes` should pass, and
+    `undecided_fails` should fail. `design_effect` (1 and up) is how much wider intervals are
+    because items of one cluster are alike.
     """
 
     passed: Count
     passes: Count
     failed: Count
     fails: Count
-    undecided: Count = 0
+    undecided_passes: Count = 0
+    undecided_fails: Count = 0
     design_effect: Annotated[float, Field(ge=1)] = 1.0
 
     @model_validator(mode="after")

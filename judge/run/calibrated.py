@@ -6,20 +6,24 @@ judge passed it, so its checks count as they were before.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from judge.digest import digest
 from judge.errors import UsageError
 from judge.judging.judge import Judge
 from judge.judging.logprobs import Reader
 from judge.judging.panel import Panel
 from judge.profiles import Binding, JudgeProfile, Profiles, Rates, named, shipped
 from judge.settings import Settings
-from judge.stats.corrected_rate import ClusterSums, Corrected, rogan_gladen
+from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
+from judge.stats.text import LEAST_WORDS, words_of
 from judge.verdict import Check, Verdict
 from judge.weights import store
 
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
 
 _DECIDED = (Verdict.PASS, Verdict.FAIL)
 
+_PARTS = 2**16
+"""Most clusters, or random groups of clusters, whose answers are summed."""
+
 NO_PROFILE = "none"
 """The value of --profile that leaves out the profiles of the package, too."""
 
@@ -35,11 +42,13 @@ NO_PROFILE = "none"
 class Errors(NamedTuple):
     """How a check's verdicts err on records as they came in.
 
-    `unseen` is the deciding field, where the controls do not show that the judge looks at it.
+    `unseen` is the deciding field, where the controls do not show that the judge looks at it;
+    records of one `group`, a field, are not independent of one another.
     """
 
     rates: Rates
     unseen: str | None = None
+    group: str | None = None
 
 
 def profiles_of(settings: Settings) -> Profiles:
@@ -143,7 +152,7 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
     if len(panel.judges) > 1 or rates is None or own.leak is not None:
         return None
     unseen = None if own.controls.get("looks", True) else str(own.controls["field"])
-    return Errors(rates, unseen)
+    return Errors(rates, unseen, own.data.group)
 
 
 # ---------------------------------------------------------------- corrected pass rates
@@ -153,57 +162,79 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
 class CorrectedRate:
     """One check's pass rate over the added records, as they came in.
 
-    `unseen` is the deciding field, where calibration did not show that the judge looks at it.
+    Records of one value of the `errors.group`, or else of one text, are a cluster; `ungrouped`
+    have no such value. Clusters are counted in `_PARTS` parts at most, by the hash of their name:
+    the spread between random groups of clusters shows the error of a share as that between clusters
+    does (Wolter 2007, Introduction to Variance Estimation, chapter 2), in bounded memory.
     """
 
     check: str
-    rates: Rates
-    unseen: str | None = None
-    undecided: int = 0
-    sums: ClusterSums = field(default_factory=ClusterSums)
+    errors: Errors
+    ungrouped: int = 0
+    passed: Counter[int] = field(default_factory=Counter)
+    undecided: Counter[int] = field(default_factory=Counter)
+    sizes: Counter[int] = field(default_factory=Counter)
 
-    def add(self, verdicts: Collection[Verdict]) -> None:
+    def add(self, verdicts: Collection[Verdict], fields: Mapping[str, Any]) -> None:
         """Count one record's verdicts: one for each value, or one for the record."""
-        decided = [verdict is Verdict.PASS for verdict in verdicts if verdict in _DECIDED]
-        self.undecided += len(verdicts) - len(decided)
-        if decided:
-            self.sums.add(sum(decided), len(decided))
+        group = fields.get(self.errors.group) if self.errors.group else None
+        self.ungrouped += group in (None, "")
+        name = _texts(fields) if group in (None, "") else str(group)
+        part = int(digest(name)[:8], 16) % _PARTS
+        self.passed[part] += sum(verdict is Verdict.PASS for verdict in verdicts)
+        self.undecided[part] += sum(verdict not in _DECIDED for verdict in verdicts)
+        self.sizes[part] += len(verdicts)
 
     @property
     def corrected(self) -> Corrected:
-        """Rogan and Gladen's estimate from the profile's error rates, or why it is refused."""
-        sums, known = self.sums, self.rates
+        """Rogan and Gladen's estimate from the profile's error rates, or why it is refused.
+
+        It is over all records, since a judge may abstain more where they are bad: the undecided
+        ones, among the labels as here, count once as failed and once as passed. Where the judge
+        abstains as it did on the labels, both estimate the same rate; the more it does otherwise,
+        the farther they are apart. The value is their mean, the interval has both of theirs.
+        """
+        failed, passed = (self._counted(undecided_pass=one) for one in (False, True))
+        if failed.reason or passed.reason:
+            return replace(failed if failed.reason else passed, raw=failed.raw)
+        return replace(failed, estimate=failed.estimate.spanning(passed.estimate))
+
+    def _counted(self, *, undecided_pass: bool) -> Corrected:
+        known, n = self.errors.rates, self.sizes.total()
+        undecided = self.undecided if undecided_pass else Counter[int]()
+        parts = [(self.passed[part] + undecided[part], size) for part, size in self.sizes.items()]
+        share = sum(passed for passed, _ in parts) / n if n else 0.0
         return rogan_gladen(
-            sums.passed,
-            sums.n,
-            known.passed,
-            known.passes,
-            known.failed,
-            known.fails,
-            deff_judged=sums.design_effect,
+            sum(passed for passed, _ in parts),
+            n,
+            known.passed + undecided_pass * known.undecided_passes,
+            known.passes + known.undecided_passes,
+            known.failed + (not undecided_pass) * known.undecided_fails,
+            known.fails + known.undecided_fails,
+            deff_judged=design_effect(
+                [passed - size * share for passed, size in parts],
+                [size for _, size in parts],
+                n * share * (1 - share),
+            ),
             deff_labelled=known.design_effect,
         )
-
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """The least and greatest corrected rate over all records, the undecided ones counted as
-        failing or as passing: a judge may abstain more where they are bad (Manski 2003)."""
-        low, high = self.corrected.estimate.low, self.corrected.estimate.high
-        if low is None or high is None or not self.undecided:
-            return None
-        decided = self.sums.n / (self.sums.n + self.undecided)
-        return low * decided, high * decided + 1 - decided
 
     def as_json(self) -> dict[str, Any]:
         corrected = self.corrected
         return {
             "check": self.check,
             "raw": plain(corrected.raw),
-            "undecided": self.undecided,
+            "undecided": self.undecided.total(),
             "corrected": {**plain(corrected.estimate), "reason": corrected.reason},
-            "with_undecided": plain(self.bounds),
-            "not_shown_to_look_at": self.unseen,
+            "grouped_by": None if self.ungrouped else self.errors.group,
+            "not_shown_to_look_at": self.errors.unseen,
         }
+
+
+def _texts(fields: Mapping[str, Any]) -> list[str]:
+    """The words of the fields that are texts; of all fields where none is."""
+    texts = [words_of(json.dumps(content, ensure_ascii=False)) for content in fields.values()]
+    return [" ".join(one) for one in texts if len(one) >= LEAST_WORDS] or [*map(str, texts)]
 
 
 class Corrections:
@@ -212,15 +243,20 @@ class Corrections:
     def __init__(self) -> None:
         self._rates: dict[str, CorrectedRate] = {}
 
-    def add(self, judgement: Mapping[str, Any], known: Mapping[tuple[str, By], Errors]) -> None:
-        """Count one line's `"judge"`; `known` has the errors by check and who makes it."""
+    def add(
+        self,
+        fields: Mapping[str, Any],
+        judgement: Mapping[str, Any],
+        known: Mapping[tuple[str, By], Errors],
+    ) -> None:
+        """Count one line's `"judge"`, and whose `fields` it is about, as they came in; `known` has
+        the errors by check and who makes it. What no judge was asked about counts nowhere."""
         checks = _as_it_came(judgement.get("checks", ()))
         for check in {check["check"]: check for check in checks}.values():
             errors = known.get((check["check"], check["by"]))
-            if errors is not None and check["verdict"] not in (Verdict.SKIPPED, Verdict.ERROR):
-                rate = CorrectedRate(check["check"], errors.rates, errors.unseen)
-                verdicts = Check.model_validate(check).verdicts()
-                self._rates.setdefault(rate.check, rate).add(verdicts.values())
+            if errors is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:
+                rate = self._rates.setdefault(check["check"], CorrectedRate(check["check"], errors))
+                rate.add(Check.model_validate(check).verdicts().values(), fields)
 
     def rates(self) -> list[CorrectedRate]:
         """One for each check, in the order of their names."""

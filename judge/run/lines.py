@@ -128,6 +128,13 @@ def earlier(text: bytes) -> Line | None:
     return Line(text, judgement, kept=True, key=key)
 
 
+def as_it_came(line: Line) -> dict[str, Any]:
+    """The fields of a line's record, the original ones in the place of repaired ones."""
+    fields = parsed(line.text) or {}
+    fields.pop(RESERVED, None)
+    return {**fields, **(line.judgement.get("original") or {})}
+
+
 def parsed(text: bytes) -> dict[str, Any] | None:
     """The JSON object that a whole line holds; None for anything else."""
     try:

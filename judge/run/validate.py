@@ -216,4 +216,5 @@ class Validation(Task):
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
             bound = self.setup.bound(judgement["workflow"])
-            report.corrections.add(judgement, bound.errors)
+            if bound.errors:
+                report.corrections.add(lines.as_it_came(line), judgement, bound.errors)

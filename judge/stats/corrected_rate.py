@@ -5,12 +5,12 @@ And the design effect of outcomes in clusters, which divides a sample's size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import hypot
 from typing import NamedTuple
 
-from judge.stats.intervals import Estimate, score_limits
+from judge.stats.intervals import Z_95, Estimate, score_limits, student_95
 
 CONTRADICTED = "the labelled and the judged items contradict each other"
 
@@ -69,7 +69,7 @@ def rogan_gladen(
     `true_positives` of the `positives` that people passed, and failed `true_negatives` of the
     `negatives` that people failed. Rogan & Gladen (1978): (passed share + TNR - 1) / (TPR + TNR -
     1), truncated to [0, 1], with a 95 % interval that carries the error of all three shares. A
-    design effect (`ClusterSums`) divides the size of its sample.
+    `design_effect` divides the size of its sample.
 
     The interval: at the true pass rate t, D(t) = passed share - t TPR - (1 - t) (1 - TNR) is 0 but
     for sampling error. The interval of D(t) comes from the Wilson intervals of the three shares
@@ -140,46 +140,28 @@ def _refused(raw: Estimate, labels: int, reason: str) -> Corrected:
     return Corrected(Estimate(None, n=labels, of=labels + raw.n), raw, reason)
 
 
-@dataclass(slots=True)
-class ClusterSums:
-    """Outcomes in clusters (the verdicts on the values of a story, say), added up as they come."""
+def design_effect(residuals: Sequence[float], sizes: Sequence[int], squares: float) -> float:
+    """By how much clusters widen the variance of a share, or a weighted sum of shares, at least 1.
 
-    clusters: int = 0
-    n: int = 0
-    passed: int = 0
-    squared_sizes: int = 0
-    squared_passes: float = 0.0
+    n outcomes in clusters are worth n / deff independent ones: deff is the variance of the share by
+    sums over clusters (Kish 1965, Survey Sampling, section 6.5) over that by single outcomes, and
+    (t / z)^2, because it is itself estimated from so few clusters (t with one degree of freedom
+    fewer than there are).
 
-    def add(self, passed: int, size: int) -> None:
-        """Count a cluster of `size` outcomes (at least 1) of which `passed` are true."""
-        self.clusters += 1
-        self.n += size
-        self.passed += passed
-        self.squared_sizes += size**2
-        self.squared_passes += passed**2 / size
+    Args:
+        residuals: for each cluster the sum over its outcomes (0 or 1) of outcome minus share.
+        sizes: how many outcomes each cluster has.
+        squares: the sum of all outcomes' squared residuals.
 
-    @property
-    def design_effect(self) -> float:
-        """By how much clustering widens the variance of a share, at least 1.
-
-        n outcomes in clusters are worth n / deff independent ones. deff = 1 + (m - 1) r (Kish 1965,
-        Survey Sampling), with m = sum of squared cluster sizes / n and r the intraclass correlation
-        from the analysis of variance (Donner & Klar 2000): (MSB - MSW) / (MSB + (m0 - 1) MSW), with
-        m0 = (n - m) / (clusters - 1). A negative r counts as 0: it never narrows an interval.
-
-        1 where every cluster holds one outcome, and without any. Where r is undefined, for one
-        cluster or outcomes that are all alike, it is m, the most that such clusters could bring.
-        """
-        if self.clusters == self.n:
-            return 1.0
-        if self.clusters < 2 or self.passed in (0, self.n):
-            return self.squared_sizes / self.n
-        mean = self.passed / self.n
-        between = self.squared_passes - self.n * mean**2
-        within = self.n * mean * (1 - mean) - between
-        mean_between = between / (self.clusters - 1)
-        mean_within = max(0.0, within) / (self.n - self.clusters)
-        size = self.squared_sizes / self.n
-        usual_size = (self.n - size) / (self.clusters - 1)
-        correlation = (mean_between - mean_within) / (mean_between + (usual_size - 1) * mean_within)
-        return 1 + (size - 1) * max(0.0, correlation)
+    Returns:
+        1 where every cluster holds one outcome, and without any. Where the outcomes are all alike,
+        or there is one cluster, the sum of squared sizes over n: the most that such clusters could
+        bring.
+    """
+    n, clusters = sum(sizes), len(sizes)
+    if clusters == n:
+        return 1.0
+    if clusters < 2 or not squares:
+        return sum(size * size for size in sizes) / n
+    between = sum(residual * residual for residual in residuals) * clusters / (clusters - 1)
+    return max(1.0, between / squares) * (student_95(clusters - 1) / Z_95) ** 2

@@ -25,6 +25,16 @@ class Estimate:
     n: int = 0
     of: int = 0
 
+    def spanning(self, other: Estimate) -> Estimate:
+        """The mean of two estimates of one number, with an interval that has both of theirs;
+        undefined where either has none."""
+        pairs = (self.value, other.value), (self.low, other.low), (self.high, other.high)
+        ends = [(one, two) for one, two in pairs if one is not None and two is not None]
+        if len(ends) < len(pairs):
+            return Estimate(None, n=self.n, of=self.of)
+        values, lows, highs = ends
+        return Estimate(sum(values) / 2, min(lows), max(highs), self.n, self.of)
+
     def __str__(self) -> str:
         """Value and interval to two places: 0.71 (0.65 to 0.77); a dash where it is undefined."""
         if self.value is None:
@@ -62,12 +72,12 @@ def mean_of_sums(
     if n < 2:
         return Estimate(mean, n=n, of=of)
     deviation = sqrt(max(0.0, squares - n * mean * mean) / (n - 1))
-    half = _student_95(n - 1) * deviation / sqrt(n)
+    half = student_95(n - 1) * deviation / sqrt(n)
     least, most = scale
     return Estimate(mean, max(least, mean - half), min(most, mean + half), n=n, of=of)
 
 
-def _student_95(freedom: int) -> float:
+def student_95(freedom: int) -> float:
     """The 97.5 % quantile of Student's t distribution."""
     if freedom <= len(_STUDENT_95):
         return _STUDENT_95[freedom - 1]

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +27,22 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
+
+
+LEAST_WORDS = 3
+"""A field with fewer is an id, a date, a name or a class: beside a text it makes no other one."""
+
+# Scripts without blanks between words count by their signs.
+_WORD = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+    "|[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
+)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text without case, marks and blanks; the text itself where it has none."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _WORD.findall(folded) or [folded.strip()]
 
 
 def top_words(

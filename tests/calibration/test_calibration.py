@@ -104,7 +104,7 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     profile = only(found)
     rates = profile.rates
     assert (rates.passed, rates.passes, rates.failed, rates.fails) == (3, 4, 1, 2)
-    assert rates.undecided == 2
+    assert (rates.undecided_passes, rates.undecided_fails) == (0, 1)  # an error says nothing
     assert (profile.combination, profile.guarantee, profile.sure_at) == (None, None, 0.0)
     assert profile.data.items == 9
 
@@ -294,7 +294,8 @@ def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
     assert {one.answer for one in swapped} == {"no"}
     assert len(blind) == len(plain_) - len(swapped) == judge.fit.items == check.fitted_on == 50
     rates = judge.profile.rates
-    assert judge.final.items == rates.passes + rates.fails + rates.undecided == 50
+    undecided = rates.undecided_passes + rates.undecided_fails
+    assert judge.final.items == rates.passes + rates.fails + undecided == 50
     # Of the contrast set the reported records count, turned round, and neither others nor fitted.
     assert judge.controls is not None and judge.controls.contrast is not None
     assert judge.controls.contrast.of == 50

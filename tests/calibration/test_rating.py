@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from judge.calibration.labels import Job, subject_of
 from judge.calibration.observations import Judged
@@ -13,11 +16,15 @@ from judge.calibration.trials import Parts, Study
 from judge.profiles import Data
 from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin
+from judge.run.calibrated import CorrectedRate, Errors
 from judge.subject import Subject
+from judge.verdict import Verdict
 
 from .asking import PLAIN, norm_item
 
 RELEVANCE = builtin()["relevance"]
+ITEM = norm_item("a", "yes")
+SUBJECT = Subject("a", "norm", {"story": "x", "rule_of_thumb": "y"}, "mark")
 
 
 def rated(record: str, answer: str | None, gold: str | None) -> Judged:
@@ -38,6 +45,8 @@ def test_rates_by_hand() -> None:
             rated("e", "yes", "no"),
             rated("f", None, "yes"),
             rated("g", None, "no"),
+            rated("k", None, "no"),
+            replace(rated("l", None, "no"), outcome="error"),
             rated("h", "yes", None),
             rated("i", None, None),
             rated("j", "no", "unsure"),
@@ -45,7 +54,62 @@ def test_rates_by_hand() -> None:
     )
     assert (found.passed, found.passes) == (2, 3)
     assert (found.failed, found.fails) == (1, 2)
-    assert (found.undecided, found.design_effect) == (2, 1.0)
+    assert (found.undecided_passes, found.undecided_fails, found.design_effect) == (1, 2, 1.0)
+
+
+def test_a_judge_that_is_lenient_with_whole_clusters_makes_labels_worth_less() -> None:
+    """By hand: of each label the judge passes all or none in a cluster, so four items are worth
+    one (residuals of +-1/2 add up to 2, squared 4, against 4/4), times 2/1 for the degree of
+    freedom; that it is right in half of each cluster must not hide it."""
+    found = rates(
+        PLAIN,
+        [
+            replace(one, item=replace(one.item, group=cluster))
+            for cluster, says in (("a", "yes"), ("b", "no"))
+            for n, gold in enumerate(("yes", "yes", "no", "no"))
+            for one in [rated(f"{cluster}{n}", says, gold)]
+        ],
+    )
+    # t with one degree of freedom is 12.706.
+    assert found.design_effect == pytest.approx(4 * 2 * (12.706205 / 1.959964) ** 2 / 1, rel=1e-3)
+
+
+@pytest.mark.parametrize("world", ["groups", "copies", "abstains", "abstains elsewhere"])
+def test_the_corrected_rate_holds_where_records_are_alike_or_undecided(world: str) -> None:
+    """100 times 300 labels and 300 records, in 30 clusters or each by itself: bad ones come
+    together, a cluster is judged mildly or sternly, or the judge abstains more on bad ones, on the
+    labels too or not. 95 % of the intervals should have the true rate, 0.8."""
+    rng, held, given = random.Random(7), 0, 0
+    clustered, abstains = world in ("groups", "copies"), world == "abstains"
+
+    def drawn(shy: bool) -> Iterator[tuple[int, bool, bool | None]]:
+        for n in range(300):
+            if n % 10 == 0 or not clustered:
+                good = rng.betavariate(1.6, 0.4) if clustered else 0.8
+                mild = rng.choice((-0.09, 0.09)) if clustered else 0.0
+            truth = rng.random() < good
+            passed = rng.random() < (0.9 if truth else 0.2) + mild
+            quiet = shy and rng.random() < (0.05 if truth else 0.5)
+            yield n // 10 if clustered else n, truth, None if quiet else passed
+
+    word = {True: "yes", False: "no", None: None}
+    for _ in range(100):
+        labels = []
+        for cluster, truth, passed in drawn(abstains):
+            one = Judged(replace(ITEM, record=f"r{cluster}", gold=word[truth]), "abstained")
+            labels.append(replace(one, answer=word[passed], subject=SUBJECT))
+        group = "by" if world == "groups" else None
+        rate = CorrectedRate("plain", Errors(rates(PLAIN, labels), group=group))
+        for n, (cluster, _, passed) in enumerate(drawn(not clustered)):
+            text = f"a text {cluster} {n if world == 'groups' else ''}"
+            verdict = {True: Verdict.PASS, False: Verdict.FAIL, None: Verdict.ABSTAIN}[passed]
+            rate.add([verdict], {"id": n, "mail": text, "by": f"author {cluster}"})
+        found = rate.corrected.estimate
+        if found.low is not None and found.high is not None:
+            given += 1
+            held += found.low <= 0.8 <= found.high
+    assert given > 80
+    assert held / given >= 0.91, (held, given)
 
 
 def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:

@@ -114,6 +114,29 @@ def test_validate_goes_by_the_profile_that_calibrate_wrote(typed: Typed) -> None
     assert "was made for another judge of plain" in told
 
 
+def test_the_corrected_rate_says_what_it_takes_as_independent(typed: Typed) -> None:
+    """By author, where the labels were grouped so and each record has one; and says so else."""
+    judge = script(typed, "judge.yaml", SENSIBLE)
+    rows = [{**one, "author": f"a{n // 4}"} for n, one in enumerate(seeming(320))]
+    typed.write("labels.jsonl", rows)
+    typed.write("fresh.jsonl", unlabelled(*rows))
+    typed.write("partly.jsonl", unlabelled(*rows[1:]), json.dumps(norm(999, "", "bright")))
+    assert typed(*RUN, *judge, "--group", "author", "-o", "by").returncode == 0
+    assert typed(*RUN, *judge, "-o", "plain").returncode == 0
+
+    def told(records: str, profile: str) -> tuple[str, bool]:
+        found = ("--profile", f"{profile}/profile.json", "--summary", "s", "-o", "o", "--overwrite")
+        words = ("validate", records, "--check", "plain", "--rubric", "plain.yaml", *judge, *found)
+        code, _, err = typed.text(*words)
+        (rate,) = json.loads(typed.read("s"))["corrected_pass_rates"]
+        assert code == 0 and "; corrected for its errors 0." in " ".join(err.split()), err
+        return rate["grouped_by"], "; assumes independent records" in " ".join(err.split())
+
+    assert told("fresh.jsonl", "by") == ("author", False)
+    assert told("partly.jsonl", "by") == (None, True)
+    assert told("fresh.jsonl", "plain") == (None, True)
+
+
 def test_with_folds_every_label_is_reported_on(typed: Typed) -> None:
     judge = script(typed, "judge.yaml", YES_SAYER)
     typed.write("labels.jsonl", seeming(60))

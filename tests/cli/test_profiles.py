@@ -173,8 +173,8 @@ def test_cheap_then_strong_then_people(typed: Typed) -> None:
     whole = typed.read("o").splitlines(keepends=True)
     assert typed.read("people.jsonl") == b"".join(whole[4:]), "the very lines, in their order"
     (rate,) = told["corrected_pass_rates"]
-    assert (rate["raw"]["value"], rate["raw"]["n"], rate["undecided"]) == (0.5, 4, 2)
-    # The cascade errs as a whole: (0.5 + 0.8 - 1) / 0.7
+    assert (rate["raw"]["value"], rate["raw"]["n"], rate["undecided"]) == (0.333333, 6, 2)
+    # The cascade errs as a whole: the mean of (2/6 + 0.8 - 1) / 0.7 and (4/6 + 0.8 - 1) / 0.7
     assert rate["corrected"]["value"] == pytest.approx(3 / 7, abs=1e-6)
 
 

@@ -14,7 +14,7 @@ from judge.judging.combinations import Logistic
 from judge.judging.logprobs import Reader
 from judge.judging.panel import take_votes
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
-from judge.run.calibrated import binding_of, profiled_models
+from judge.run.calibrated import Errors, binding_of, profiled_models
 from judge.run.setup import DEFAULT_MODEL, Setup
 from judge.settings import Settings
 from judge.subject import Subject
@@ -191,13 +191,13 @@ def test_a_cascades_errors_are_those_of_the_whole() -> None:
     ]
     name = saved(*judges, cascades={"relevance": whole})
     both = {"model": (STRONG,), "cheap_model": CHEAP}
-    assert errors(profile=name, **both) == (whole, None)
+    assert errors(profile=name, **both) == Errors(whole)
     # A cheap judge that needs a margin, for want of a guarantee, is not the one that was measured.
     modest = [judge.model_copy(update={"guarantee": None}) for judge in judges]
     assert errors(profile=saved(*modest, cascades={"relevance": whole}), **both) is None
     saved(*judges, cascades={"relevance": whole})
     # Switched off, the cheap judge leaves the strong one's own errors.
-    assert errors(profile=name, cheap_margin=0.5, **both) == (GOOD, None)
+    assert errors(profile=name, cheap_margin=0.5, **both) == Errors(GOOD)
     assert errors(profile=name, margin=0.3, **both) is None
 
 

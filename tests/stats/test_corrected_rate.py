@@ -7,10 +7,11 @@ import re
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from judge.stats.corrected_rate import (
     CONTRADICTED,
-    ClusterSums,
+    design_effect,
     rogan_gladen,
 )
 from judge.stats.intervals import wilson
@@ -110,24 +111,24 @@ def test_refused(counts: tuple[int, int, int, int, int, int], why: str) -> None:
 # ---------------------------------------------------------------- design effect
 
 
-def design_effect(clusters: list[list[bool]]) -> float:
-    sums = ClusterSums()
-    for members in clusters:
-        sums.add(sum(members), len(members))
-    return sums.design_effect
+def effect(clusters: list[list[bool]]) -> float:
+    n = sum(map(len, clusters))
+    share = sum(map(sum, clusters)) / n if n else 0.0
+    residuals = [sum(members) - len(members) * share for members in clusters]
+    return design_effect(residuals, [*map(len, clusters)], n * share * (1 - share))
 
 
 def test_design_effect_by_hand() -> None:
-    # Clusters go together wholly: three of four tell nothing new.
-    assert design_effect([[True] * 4, [False] * 4]) == 4
+    def t(freedom: int) -> float:
+        return float(student.ppf(0.975, freedom) / Z) ** 2
+
+    # Clusters go together wholly: sums 2 and -2, squared 8, against 8 / 4, times 2 / 1.
+    assert effect([[True] * 4, [False] * 4]) == pytest.approx(8 * t(1))
     # One cluster, or all alike: the data cannot tell, and three of a kind may be worth one.
-    assert design_effect([[True, False]]) == 2
-    assert design_effect([[True, True], [True]]) == pytest.approx(5 / 3)
-    assert design_effect([[True], [False], [True]]) == design_effect([]) == 1
-    # Halves in each: MSB 0, so r is negative and counts as 0.
-    assert design_effect([[True, False], [True, False]]) == 1
-    # One whole, one mixed: mean 3/4, MSB = 2 (1/16 + 1/16) = 1/4, MSW = (1/2) / 2 = 1/4, r 0.
-    assert design_effect([[True, True], [True, False]]) == 1
-    # Sizes 2, 2, 2 with 2, 1, 0 passed: MSB = 2 (1/4 + 1/4) / 2 = 1/2, MSW = (1/2) / 3 = 1/6,
-    # r = (1/2 - 1/6) / (1/2 + 1/6) = 1/2.
-    assert design_effect([[True] * 2, [True, False], [False] * 2]) == pytest.approx(1.5)
+    assert effect([[True, False]]) == 2
+    assert effect([[True, True], [True]]) == pytest.approx(5 / 3)
+    assert effect([[True], [False], [True]]) == effect([]) == 1
+    # Halves in each: clusters are more alike than chance has it, which narrows nothing.
+    assert effect([[True, False], [True, False]]) == pytest.approx(t(1))
+    # Sizes 2, 2, 2 with 2, 1, 0 passed: sums 1, 0, -1, squared 2, against 6 / 4, times 3 / 2.
+    assert effect([[True] * 2, [True, False], [False] * 2]) == pytest.approx(2 * t(2))
