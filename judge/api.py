@@ -30,9 +30,10 @@ from judge.rubric import Rubric
 from judge.run.clients import refuse_stray
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
+from judge.run.run import run
 from judge.run.setup import Setup
 from judge.run.summary import Report
-from judge.run.task import Watcher, run
+from judge.run.task import Watcher
 from judge.run.validate import Validation
 from judge.settings import Settings
 

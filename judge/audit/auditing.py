@@ -21,9 +21,10 @@ from judge.rubric import Rubric
 from judge.run.job import Job, refuse_outputs
 from judge.run.lines import Line, Mark, fingerprint, written
 from judge.run.rubrics import collect
+from judge.run.run import run
 from judge.run.setup import Setup
 from judge.run.summary import Report
-from judge.run.task import Task, Watcher, run
+from judge.run.task import Task, Watcher
 from judge.settings import Settings
 from judge.verdict import Check, Unfinished, Usage, Verdict
 

@@ -23,9 +23,10 @@ from judge.run.clients import ClientBuilder, build_client
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line, Mark, fingerprint
 from judge.run.plan import Plan, Rehearsal, planned
+from judge.run.run import run
 from judge.run.setup import Setup
 from judge.run.summary import Report
-from judge.run.task import Task, Watcher, run
+from judge.run.task import Task, Watcher
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Unfinished, Verdict

@@ -18,10 +18,11 @@ from judge.run import lines
 from judge.run.checks import load_workflow
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line, Mark
+from judge.run.run import run
 from judge.run.runner import aside
 from judge.run.setup import Setup
 from judge.run.summary import Report
-from judge.run.task import Task, Watcher, run
+from judge.run.task import Task, Watcher
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Unfinished

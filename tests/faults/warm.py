@@ -138,9 +138,9 @@ def rigged(rig: Mapping[str, Any]) -> Callable[[], None]:
             `ignored`: a signal; `at`: what happens at which call (a function here, or a signal).
     """
     from judge import cache
-    from judge.run import task
+    from judge.run import run
 
-    task.TICK_SECONDS = 0.0
+    run.TICK_SECONDS = 0.0
     cache.LOCKED_SECONDS = LOCKED
     for name, most in rig.get("limits", {}).items():
         resource.setrlimit(getattr(resource, name), (most, most))

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.judging.limits import Budget
+from judge.run.run import room_within
 from judge.run.runner import Stop, run
-from judge.run.task import room_within
 from judge.verdict import Usage
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from judge.configuration import resolve
 from judge.errors import Exit
-from judge.run import task
+from judge.run import run
 from judge.run.job import Job
 from judge.run.setup import Setup
 from judge.run.summary import Summary
@@ -31,7 +31,7 @@ class Deleting(Watcher):
 def twenty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """The settings of a run over in.jsonl, twenty norms that the judge is not sure of."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(task, "TICK_SECONDS", 0.0)
+    monkeypatch.setattr(run, "TICK_SECONDS", 0.0)
     Path("unsure.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.55}]")
     norm = '{"rule_of_thumb": "Greet.", "story": "He greets %d."}\n'
     Path("in.jsonl").write_text("".join(norm % number for number in range(20)))
@@ -80,7 +80,7 @@ def test_out_and_its_folder_reach_the_disk_at_intervals_and_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     given, synced = twenty(tmp_path, monkeypatch), []
-    monkeypatch.setattr(task, "SYNC_SECONDS", seconds)
+    monkeypatch.setattr(run, "SYNC_SECONDS", seconds)
     monkeypatch.setattr("os.fsync", lambda file: synced.append(os.fstat(file).st_ino))
     assert validate(Job(["in.jsonl"], Path("out")), given, Watcher()).exit_code == 0
     out, folder = Path("out").stat().st_ino, tmp_path.stat().st_ino

@@ -1,0 +1,345 @@
+"""A run: a task's items through its step into the output files, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import asdict
+from typing import Any
+
+from judge.cache import CacheError
+from judge.errors import BackendError, JudgeError, Unavailable, UsageError
+from judge.judging.limits import Budget, record_turn
+from judge.records import Item, content_hash
+from judge.run.clients import left_at_provider
+from judge.run.job import Job
+from judge.run.lines import Line, earlier, key_of
+from judge.run.output import (
+    Sink,
+    described,
+    read_description,
+    real,
+    sort_review,
+    write_description,
+)
+from judge.run.resume import Resumption, unmatched_file
+from judge.run.runner import Stop, interrupts
+from judge.run.runner import run as run_stream
+from judge.run.summary import Report, Summary
+from judge.run.task import Task, Watcher, line_of
+from judge.verdict import Usage, Verdict
+
+FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
+"""Verdicts whose records go to `--review`."""
+
+TICK_SECONDS = 1.0
+"""Seconds between two updates of the watcher and checks of OUT."""
+
+SYNC_SECONDS = 5.0
+"""Seconds between two flushes of OUT to disk."""
+
+Interrupts = Callable[[Callable[[bool], None]], AbstractContextManager[None]]
+"""A context around the run; its argument stops the run gently, or (True) at once, in any thread."""
+
+
+def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interrupts) -> Report:
+    """Take a job's items through a task, to the end or to where it was stopped.
+
+    `interrupts` says what stops it; without it, the signals of this process.
+
+    Raises:
+        UsageError: nothing was asked: an output, or a model, that cannot be used.
+    """
+    running = _Run(job, task, watcher)
+    with interrupts(running.interrupt), asyncio.Runner(loop_factory=_new_loop) as runner:
+        return runner.run(running.go())
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """A uvloop, where installed, which makes calls cheaper; else asyncio's own loop."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return new_event_loop()
+
+
+def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
+    """How many records may be under way, so that a small budget finishes some of them.
+
+    Without a limit `slots`; else one until a record is finished, then as many as what is left of
+    the budget finishes, should each take what the `dearest` record so far took.
+    """
+    room = slots
+    if budget.max_calls is not None:
+        left = budget.max_calls - budget.calls
+        room = min(room, left // dearest.replies if dearest.replies else 1)
+    if budget.max_cost is not None:
+        money, cost = budget.max_cost - budget.cost, dearest.cost_usd
+        room = min(room, int(money / cost) if cost else slots if dearest.replies else 1)
+    return max(1, room)
+
+
+class _Run:
+    """One run: its stream, its files, and how it is stopped."""
+
+    def __init__(self, job: Job, task: Task, watcher: Watcher) -> None:
+        self.job, self.task, self.watcher = job, task, watcher
+        task.watcher = watcher
+        self.setup = task.setup
+        self.report = Report(Summary(job.by, task.setup.checks.scales))
+        self.stop = Stop()
+        self.sink: Sink | None = None
+        self.review: Sink | None = None
+        self.resumption: Resumption | None = None
+        self._files = ExitStack()
+        self._dearest = Usage()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._streaming = False
+
+    async def go(self) -> Report:
+        self._loop = asyncio.get_running_loop()
+        began = time.monotonic()
+        try:
+            self._open()
+            if await self._prepared():
+                self.watcher.wrote(self.report.summary, self.setup)
+                if self.setup.cache is not None:
+                    self.setup.cache.on_fault = self._stop_for
+                await self._stream()
+                self._sort()
+        finally:
+            self._files.close()
+            self.report.seconds = time.monotonic() - began
+            self.report.cost = self.setup.budget.cost
+            clients = self.setup.clients
+            self.report.traffic = {spec: asdict(one.counters) for spec, one in clients.items()}
+            self.report.batches = left_at_provider(clients.values())
+            await self.task.aclose()
+        return self.report
+
+    async def _prepared(self) -> bool:
+        """Whether every model is ready; until then nothing is under way that could be finished."""
+        preparing = asyncio.ensure_future(self.task.prepare())
+        self.stop.tasks.add(preparing)
+        preparing.add_done_callback(self.stop.tasks.discard)
+        try:
+            await preparing
+        except asyncio.CancelledError:
+            return False
+        except BackendError as error:
+            self._stop_for(error)
+        return not self.stop.asked
+
+    async def _stream(self) -> None:
+        self._streaming = True
+        slots = self.task.slots
+        ticking = asyncio.create_task(self._tick())
+        try:
+            await run_stream(
+                ((item, self.task.read(item)) for item in self.task.items()),
+                self._line,
+                self._emit,
+                room=lambda: room_within(self.setup.budget, self._dearest, slots),
+                stop=self.stop,
+                waiting=max(1_000, 2 * slots),
+            )
+            if self.report.finished:
+                self._begin()
+        except BrokenPipeError:
+            self.report.broken_pipe = True
+        except JudgeError as error:
+            unusable = isinstance(error, UsageError) and not isinstance(error, CacheError)
+            if unusable and not self.report.begun:
+                raise
+            self._stop_for(error)
+        finally:
+            ticking.cancel()
+        self._look()
+
+    async def _tick(self) -> None:
+        synced = time.monotonic()
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self.watcher.wrote(self.report.summary, self.setup)
+            self._look()
+            if self.sink is not None and time.monotonic() - synced >= SYNC_SECONDS:
+                await asyncio.to_thread(self.sink.sync)
+                synced = time.monotonic()
+
+    # ------------------------------------------------------------ stopping
+
+    def interrupt(self, again: bool) -> None:
+        """Stop reading and finish what is under way; `again`: stop now. From any thread.
+
+        What is under way in batches may take a day, and goes on at the provider without us.
+        """
+        again = again or self.setup.settings.engine == "batch"
+        self.report.interrupted = True
+        if self._loop is None:
+            self.stop.asked = True
+        else:
+            self._loop.call_soon_threadsafe(self._interrupted, again or not self._streaming)
+
+    def _interrupted(self, now: bool) -> None:
+        if now:
+            self.watcher.say("stopping now")
+            self.stop.now()
+        else:
+            self.watcher.say("finishing what is under way; Ctrl-C again stops at once")
+            self.stop.gently()
+
+    def _stop_for(self, error: JudgeError) -> None:
+        """Stop reading: a model, the cache or OUT cannot be used any more."""
+        self.report.fatal = self.report.fatal or _fatal(error)
+        self.stop.gently()
+
+    def _look(self) -> None:
+        """Stop reading if another program changed OUT or the review."""
+        for sink in filter(None, (self.sink, self.review)):
+            if fault := sink.fault():
+                self._stop_for(fault)
+
+    # ------------------------------------------------------------ one item
+
+    async def _line(self, read: tuple[Item, Any]) -> tuple[int, Line]:
+        item, subject = read
+        place, unasked = record_turn.get(), isinstance(subject, Line)
+        if self.resumption is not None:
+            key = key_of(subject.text) if unasked else content_hash(item.fields or {})
+            text = self.resumption.take(place, key)
+            if text is not None and (kept := earlier(text)) is not None:
+                return place, kept
+        return place, subject if unasked else await line_of(self.task, subject)
+
+    async def _emit(self, result: tuple[int, Line]) -> None:
+        place, line = result
+        if not line.kept:
+            # First, so that OUT stays as it was where the run cannot be described.
+            self._describe(line)
+            self._begin()
+            if self.sink is not None:
+                if self.resumption is not None:
+                    self.resumption.wrote(place, self.sink.size)
+                await self.sink.put(line.text)
+        self._count(line)
+        self.watcher.wrote(self.report.summary, self.setup)
+
+    def _count(self, line: Line) -> None:
+        self.report.summary.add(line.judgement, text=line.text, kept=line.kept)
+        if usage := line.judgement.get("usage"):
+            replies = max(self._dearest.replies, usage.get("replies") or 0)
+            cost = max(self._dearest.cost_usd or 0.0, usage.get("cost_usd") or 0.0)
+            self._dearest = Usage(replies, cost_usd=cost)
+        if self.review is not None and line.verdict in FOR_PEOPLE:
+            self.review.start()
+            self.review.write(line.text)
+        self.task.count(line, self.report)
+
+    def _describe(self, line: Line) -> None:
+        """Write down what a line was made with, and what was seen of servers, before the line."""
+        mark, runs = line.fingerprint, self.report.runs
+        if mark is None:
+            return
+        before = runs.get(mark) or self.task.mark(line.made_by).described
+        now = {**before, **self._seen(before)}
+        if mark in runs and now == before:
+            return
+        runs[mark] = now
+        if self.sink is not None and self.sink.regular and self.job.out is not None:
+            write_description(self.job.out, runs)
+
+    def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        """By model what servers are sent otherwise than usual, and which models answered."""
+        clients = self.setup.clients
+        adapted = {spec: client.adaptations for spec, client in clients.items()}
+        answered = {
+            spec: {
+                "models": sorted(client.counters.models),
+                "system_fingerprints": sorted(client.counters.system_fingerprints),
+            }
+            for spec, client in clients.items()
+            if client.counters.models or client.counters.system_fingerprints
+        }
+        seen = {
+            "adaptations": {spec: one for spec, one in adapted.items() if one},
+            "answered": {**before.get("answered", {}), **answered},
+        }
+        return {name: found for name, found in seen.items() if found}
+
+    def _recall(self) -> None:
+        """Tell the clients which models answered for the lines of OUT: another one is told."""
+        for run in self.report.runs.values():
+            for spec, names in run.get("answered", {}).items():
+                if spec in self.setup.clients:
+                    client = self.setup.clients[spec]
+                    client.answered_before(names["models"], names["system_fingerprints"])
+
+    # ------------------------------------------------------------ files
+
+    def _open(self) -> None:
+        """Open all files, and change none.
+
+        Raises:
+            UsageError: one cannot be written, or another run writes to it.
+        """
+        job, cache = self.job, self.setup.cache
+        for flag, path in job.outputs:
+            if cache is not None and real(cache.folder) in real(path).parents:
+                raise UsageError(f"{flag} {path} is in the cache folder in use: name another file")
+        fresh = not (job.resume or job.overwrite)
+        if job.out is not None or not job.silent:
+            self.sink = self._files.enter_context(closing(Sink(job.out, fresh=fresh)))
+        if job.review is not None:
+            review = Sink(job.review, fresh=fresh, flag="--review")
+            self.review = self._files.enter_context(closing(review))
+        if job.resume and job.out is not None:
+            resumption = Resumption(job.out, self.task.mark, job.redo)
+            self.resumption = self._files.enter_context(closing(resumption))
+            self.report.runs = read_description(job.out)
+            self._recall()
+
+    def _begin(self) -> None:
+        """Make room for the first new line, once.
+
+        Raises:
+            JudgeError: OUT cannot be described, and is as it was, or cannot be shortened.
+        """
+        if not self.report.begun:
+            if self.sink is not None:
+                if self.sink.regular and self.job.out and not described(self.job.out):
+                    write_description(self.job.out, self.report.runs)
+                self.sink.start(self.resumption.end if self.resumption is not None else 0)
+            if self.review is not None:
+                self.review.start()
+            self.report.begun = True
+
+    def _sort(self) -> None:
+        """Put a resumed OUT into the order of the input, also where the run was stopped; and the
+        most informative lines of the review first."""
+        report, resumption, sink, review = self.report, self.resumption, self.sink, self.review
+        try:
+            if resumption is not None and report.begun and sink is not None and not sink.fault():
+                report.unmatched = resumption.settle(finished=report.finished)
+            # What stood in a review that was not begun is not this run's.
+            if review and review.started and review.path and review.regular and not review.fault():
+                sort_review(review.path)
+        except JudgeError as error:
+            report.fatal = report.fatal or error
+        if resumption is not None and (count := report.unmatched):
+            lines = f"{count} finished line{'s' if count > 1 else ''} of {self.job.out}"
+            where = unmatched_file(resumption.out)
+            self.watcher.say(f"{lines} for which this input has no record: put into {where}")
+
+
+def _fatal(error: JudgeError) -> JudgeError:
+    """The error that ended a run, with its exit code: 4 unless the call itself was bad."""
+    if isinstance(error, CacheError):
+        return Unavailable(str(error))
+    if not isinstance(error, BackendError):
+        return error
+    prefix = "" if error.kind == "budget" else "the model cannot be used: "
+    bad_call = error.kind in ("bad-request", "context-exceeded")
+    return (JudgeError if bad_call else Unavailable)(f"{prefix}{error}")
