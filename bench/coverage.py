@@ -7,6 +7,7 @@ nominal 95 % interval holds the true rate: `rogan_gladen` (labels apart from the
 at random or half from each class), beside a percentile bootstrap of the labelled sample alone. Then
 how often a guarantee is given out that does not hold (bench/guarantees.py), first of
 `threshold_with_guarantee` by itself, then behind all that `judge calibrate --agree` does before.
+Last both for records in groups or copies, and of a judge that abstains (bench/clustered.py).
 
 Every cell is simulated 2,000 times; one that comes out below 94 % is simulated afresh 10,000 times
 and only those count. Refusals stand apart and count neither way, but a refusal because the two
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from clustered import clustered_guarantees, clustered_rates
 from guarantees import guarantees, whole_ways
 from numpy.typing import NDArray
 
@@ -185,7 +187,18 @@ def by_size(found: Found) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a corner of the grid, roughly")
-    quick = parser.parse_args().quick
+    parser.add_argument("--clustered", action="store_true", help="the last two tables alone")
+    given = parser.parse_args()
+    quick = given.quick
+    if not given.clustered:
+        of_single_records(quick)
+    print(*clustered_guarantees(10 if quick else 200), sep="\n")
+    print()
+    print(*clustered_rates(20 if quick else 300), sep="\n")
+
+
+def of_single_records(quick: bool) -> None:
+    """Print the tables of records that are independent of one another."""
     count, again = (300, 0) if quick else (SIMULATIONS, AGAIN)
     print(
         f"{'labels':6}  rate  TPR  TNR     n judged  ours    given refused  other   given refused"
@@ -204,6 +217,7 @@ def main() -> None:
     print(*guarantees(60 if quick else 1000), sep="\n")
     print()
     print(*whole_ways(6 if quick else 300), sep="\n")
+    print()
 
 
 if __name__ == "__main__":

@@ -174,9 +174,9 @@ def command(
 
 def fields_told(shown: Sequence[str], withheld: Sequence[str]) -> str:
     """Which fields a judge is shown where none is named, and which are not."""
-    told = f"shown: {', '.join(shown)}"
-    left = f"; left out as people's answers: {', '.join(withheld)}" if withheld else ""
-    return f"{told}{left} (--on names others)"
+    told = f"fields shown: {', '.join(shown)}"
+    hidden = ", ".join(f"{name} (people's answers)" for name in withheld)
+    return f"{told}; not shown: {hidden}" if withheld else told
 
 
 def _troubles(found: Calibration) -> Iterator[str]:

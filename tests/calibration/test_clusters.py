@@ -5,26 +5,34 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.backends.base import Call
+from judge.calibration import teaching
+from judge.calibration.adapter import Example
 from judge.calibration.calibration import acalibrate
 from judge.calibration.cascade import policy_of
 from judge.calibration.clusters import clustered
 from judge.calibration.labels import Job
 from judge.calibration.observations import Judged
 from judge.calibration.trials import Parts
+from judge.configuration import resolve
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, asked_once
+from judge.weights import store
 
 from .asking import client, setup_of
 
+SMALL = "smollm2-135m"
 ANY = asked_once("Is it polite?", [])
 MAIL = "Dear Ann, the parcel of May 3 has not come; please be so kind and look where it is, Bo"
 
@@ -134,6 +142,48 @@ def test_a_text_under_many_ids_is_neither_learnt_nor_guaranteed(tmp_path: Path) 
     (check,) = found.checks
     assert (check.records, check.clusters, check.joined) == (400, 40, 360)
     assert found.profile is None and "Of 40 independent labelled records" in str(found.refused)
+
+
+class Taught:
+    """A trainer that learns nothing, and notes how often each of 30 mails is among its prompts."""
+
+    counts: ClassVar[Counter[int]]
+
+    def __init__(self, weights: Path) -> None:
+        assert weights.name
+
+    def read(self, examples: Sequence[Example], words: Sequence[str]) -> Iterator[int]:
+        text = [str(one.messages) for one in examples]
+        type(self).counts = Counter(
+            {n: sum(f"mail {n} of" in one for one in text) for n in range(30)}
+        )
+        yield len(examples)
+
+    def teach(self, *_: object) -> Iterator[tuple[int, int, float]]:
+        yield 1, 1, 0.5
+
+    def write(self, path: Path, notes: Mapping[str, str]) -> None:
+        path.write_text(str(notes))
+
+
+@pytest.mark.skipif(store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run")
+def test_copies_of_a_text_are_all_taught_or_all_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """30 mails, each under four ids: what was taught by one would know the labels of the others."""
+    monkeypatch.setattr(teaching, "Trainer", Taught)
+    rows = [
+        {"id": f"m{n}-{k}", "mail": f"This is mail {n} of all{'!' * k}", "labels": {"question": a}}
+        for n in range(30)
+        for k in range(4)
+        for a in [("yes", "no")[n % 2]]
+    ]
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = resolve({"model": (f"local:{SMALL}",), "ask": "Is it polite?", "on": ("mail",)})
+    found = teaching.teach(Job([str(labels)]), settings, tmp_path / "a.gguf")
+    assert (found.items, found.kept) == (84, 36)
+    assert Counter(Taught.counts.values()) == {4: 21, 0: 9}
 
 
 @pytest.mark.parametrize("same", ["group", "text"])

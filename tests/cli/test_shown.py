@@ -14,7 +14,7 @@ from judge.prompts import CONTROL
 from judge.testing import assert_judged
 from tests.loopback import Asked, Loopback, says
 
-from .conftest import Typed, lines
+from .conftest import Typed, cells, lines
 
 ASK = ("--ask", "Is the assistant polite?", "-m", "openai:m", "--no-cache")
 RUDE = "Look it up yourself, you fool."
@@ -176,6 +176,32 @@ def test_calibrate_asks_nothing_about_records_without_text(typed: Typed, server:
         code, _, said = typed.text("calibrate", "labels.csv", *ASK, *flags)
         assert code == 3 and "answered none of 6 items" in said and told in said
     assert server.asked == []
+
+
+def test_calibrate_shows_no_label_and_says_so_once(typed: Typed, server: Loopback) -> None:
+    """A table with a column of labels and one of a second annotator, who differs in two of 40."""
+    rows = ["item,label,second_rater,email"]
+    for n in range(40):
+        label = ("yes", "no")[n % 2]
+        second = ("no", "yes")[n % 2] if n < 2 else label
+        rows.append(f'i{n},{label},{second},"mail {n}: {RUDE if label == "no" else "Thanks"}"')
+    (typed.folder / "labels.csv").write_text("\n".join(rows) + "\n")
+    code, out, err = typed.text("calibrate", "labels.csv", *ASK)
+    assert code == 0 and len(server.asked) >= 40, err
+    for asked in server.asked:
+        assert "second" not in asked.prompt and "label" not in asked.prompt
+    said = "question: fields shown: email; not shown: second_rater (people's answers)"
+    assert " ".join(err.split()).count(said) == err.count("fields shown") == 1, err
+    assert cells(out, "openai:m", "40 of 40")
+    # Named by the user it is shown, and then what the judge has in common with the labels is none.
+    on = ("--on", "email", "--on", "second_rater")
+    code, out, err = typed.text("calibrate", "labels.csv", *ASK, *on, "-o", "done")
+    assert code == 3 and "[second rater " in server.asked[-1].prompt, server.asked[-1].prompt
+    assert "field 'second_rater' alone tells 38 of 40 labels" in " ".join(err.split())
+    assert "fields shown" not in err and not cells(out, "openai:m"), out
+    profile = ("--profile", "done/profile.json", "-o", "o")
+    code, _, err = typed.text("validate", "labels.csv", *ASK, *on, *profile)
+    assert code == 0 and "corrected" not in err, err
 
 
 def test_a_test_of_an_empty_text_is_undecided(server: Loopback, tmp_path: Path) -> None:
