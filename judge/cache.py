@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 
 import diskcache
 import platformdirs
-from diskcache.core import DEFAULT_SETTINGS, MODE_RAW, UNKNOWN
+from diskcache.core import DEFAULT_SETTINGS, UNKNOWN
 
 from judge.errors import Exit, UsageError
 
@@ -62,7 +62,8 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
         return super().store(value, read, key)
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
-        return value if mode == MODE_RAW and not read else ""
+        """What stands in the row itself, whatever its mode says: no file is read, no pickle."""
+        return value
 
     def get(self, key: Any, raw: bool) -> Any:
         return super().get(key, raw) if raw else ""

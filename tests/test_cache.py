@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import multiprocessing
 import random
@@ -258,3 +259,36 @@ def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_dir(resolve({}).cache_dir).parts[-2:] == ("judge", "replies")
     monkeypatch.setenv("JUDGE_CACHE_DIR", str(tmp_path / "named"))
     assert cache_dir(resolve({}).cache_dir) == tmp_path / "named"
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "make room, name another"),
+        (PermissionError(errno.EACCES, "Permission denied"), "Permission denied; name another"),
+        (sqlite3.OperationalError("unable to open"), "unable to open; name another"),
+    ],
+)
+def test_the_remedy_is_that_of_the_fault(
+    cache: ReplyCache, monkeypatch: pytest.MonkeyPatch, error: Exception, remedy: str
+) -> None:
+    def fault(*args: object, **more: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cache._cache, "set", fault)
+    with pytest.raises(CacheError, match=remedy) as told:
+        cache.set(KEY, {})
+    assert str(told.value).endswith("with --cache-dir, or go without with --no-cache")
+    assert not told.value.locked
+
+
+@pytest.mark.parametrize("mode", range(6))
+def test_a_row_is_its_text_whatever_its_mode_and_file(cache: ReplyCache, mode: int) -> None:
+    """No file that a row names is read, and no value is unpickled."""
+    cache.set(KEY, {"answer": "yes"})
+    ((text,),) = rows(cache, "SELECT value FROM Cache WHERE key = ?", KEY)
+    rows(cache, "UPDATE Cache SET mode = ?, filename = ? WHERE key = ?", mode, "x.val", KEY)
+    (cache.folder / "x.val").write_text(text.replace("yes", "no"))
+    assert cache.get(KEY) == {"answer": "yes"}
+    plant(cache, mode, None, "x.val")
+    assert cache.get(KEY) is None

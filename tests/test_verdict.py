@@ -55,6 +55,40 @@ def test_usage_adds_up_and_an_unknown_cost_stays_unknown() -> None:
     assert PASSED.model_copy(update={"votes": (lost, lost)}).usage == two + two
 
 
+def said(verdict: Verdict, answer: str | None, value: str = "Thrift") -> Finding:
+    return Finding(value=value, verdict=verdict, answer=answer)
+
+
+FULLY, PARTLY, ABSENT = (
+    said(Verdict.PASS, "fully"),
+    said(Verdict.PASS, "partially"),
+    said(Verdict.FAIL, "absent"),
+)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "graded", "plain"),
+    [
+        ((FULLY,), "fully", "pass"),
+        # Of two findings on one value the one that decides it counts, in whatever order.
+        ((FULLY, ABSENT), "absent", "fail"),
+        ((ABSENT, FULLY), "absent", "fail"),
+        ((ABSENT, PARTLY), "absent", "fail"),
+        # An answer that the judge is not sure of, or that is none, counts as its verdict.
+        ((said(Verdict.ABSTAIN, "partially"),), "abstain", "abstain"),
+        ((said(Verdict.PASS, None),), "pass", "pass"),
+        ((said(Verdict.UNREADABLE, ""),), "unreadable", "unreadable"),
+    ],
+)
+def test_what_a_vote_counts_as_where_answers_are_grades(
+    evidence: tuple[Finding, ...], graded: str, plain: str
+) -> None:
+    other = said(Verdict.PASS, "partially", "Care")
+    vote = Vote(model="m:x", verdict=Verdict.FAIL, evidence=(*evidence, other))
+    assert vote.opinions(graded=True) == {"Thrift": graded, "Care": "partially"}
+    assert vote.opinions() == {"Thrift": plain, "Care": "pass"}
+
+
 @given(
     votes=st.lists(st.sampled_from([Verdict.PASS, Verdict.FAIL]), min_size=1, max_size=3),
     text=st.text(st.characters(), min_size=1),

@@ -61,8 +61,8 @@ def one_way_anova(groups: Sequence[Sequence[float]]) -> Anova:
     between = len(there) - 1
     within = sum(len(group) for group in there) - len(there)
     spread = any(min(group) < max(group) for group in there)
-    if between < 1 or within < 1 or not spread:
-        return Anova(None, None, max(between, 0), max(within, 0))
+    if between < 1 or not spread:
+        return Anova(None, None, max(between, 0), within)
     found = f_oneway(*there)
     return Anova(float(found.statistic), float(found.pvalue), between, within)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench"
+CHECKOUT = Path(__file__).parents[2]
+BENCH = CHECKOUT / "bench"
 
 
 def printed(script: str, *words: str) -> str:
@@ -19,6 +22,46 @@ def printed(script: str, *words: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_every_file_of_the_code_is_in_one_room_of_the_mutants(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(BENCH)
+    mutants = importlib.import_module("mutants")
+    files = Counter(path for room, _ in mutants.ROOMS.values() for path in mutants.files_of(room))
+    code = {path for room in ("judge", "graphs") for path in (CHECKOUT / room).rglob("*.py")}
+    assert files == dict.fromkeys(code, 1)
+    assert all(mutants.tests_of(tests, CHECKOUT) for _, tests in mutants.ROOMS.values())
+    with pytest.raises(FileNotFoundError, match="test_lost"):
+        mutants.tests_of("tests/test_lost.py", CHECKOUT)
+
+
+FAULTS = """
+def sound(x, y):
+    if x > 1 and y:
+        raise ValueError
+    return x + y
+"""
+
+
+def test_each_mutant_is_one_small_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(BENCH)
+    mutants = importlib.import_module("mutants")
+    (file := tmp_path / "sound.py").write_text(FAULTS)
+    made = [mutants.mutant(file, number) for number in range(mutants.places(file))]
+    assert sorted(one.change for one in made) == [
+        "1 -> 2",
+        "Add -> Sub",
+        "And -> Or",
+        "Gt -> GtE",
+        "condition negated",
+        "operand dropped: x > 1",
+        "operand dropped: y",
+        "raise deleted",
+        "returns None",
+    ]
+    assert len({one.source for one in made}) == len(made)
 
 
 def test_calls_prints_its_tables() -> None:

@@ -66,3 +66,56 @@ def test_a_judge_looks_where_it_beats_both_the_blind_one_and_chance(
         "rule", kappa(0.5), kappa(0.1), kappa(above), kappa(0.1), contrast=turned
     )
     assert found.looks is looks
+
+
+def kappa(value: float | None, low: float | None, high: float | None, n: int = 50) -> Estimate:
+    return Estimate(value, low, high, n=n, of=n)
+
+
+CLEARLY, NOT = kappa(0.3, 0.1, 0.5), kappa(0.1, -0.1, 0.3)
+BETTER, UNSHOWN = "with it the judge is clearly better", "that it looks at rule is not shown"
+TURNED = (
+    "with rule turned round the agreement is no better than chance: the judge does not go by it"
+)
+
+
+def points(share: int, rest: str) -> str:
+    return f"{share} of 10 points of this agreement are had without rule; {rest}"
+
+
+@pytest.mark.parametrize(
+    ("with_it", "without", "above", "contrast", "told"),
+    [
+        (0.8, 0.4, CLEARLY, None, points(5, BETTER)),
+        (0.8, 0.56, NOT, None, points(7, UNSHOWN)),
+        # The blind judge agrees worse than by chance, or better than the one that sees the field.
+        (0.5, -0.2, CLEARLY, None, points(0, BETTER)),
+        (0.4, 0.6, NOT, None, points(10, UNSHOWN)),
+        # At the limit itself there is an agreement.
+        (0.05, 0.02, NOT, None, points(4, UNSHOWN)),
+        (0.04, 0.02, NOT, None, "there is no agreement, with rule or without it"),
+        (None, 0.2, NOT, None, "how much rests on rule cannot be told: kappa is undefined"),
+        (0.8, None, NOT, None, "how much rests on rule cannot be told: kappa is undefined"),
+        # Turned round, its interval ends at 0, or it has none and the value is no higher.
+        (0.8, 0.4, CLEARLY, kappa(-0.3, -0.6, 0.0), TURNED),
+        (0.8, 0.4, CLEARLY, kappa(-1.0, None, None), TURNED),
+        (0.8, 0.4, CLEARLY, kappa(None, None, None), TURNED),
+        # An interval that reaches above 0 shows nothing.
+        (0.8, 0.4, CLEARLY, kappa(-0.1, -0.4, 0.2), points(5, UNSHOWN)),
+        # All of enough items answered rightly: no resample differs, and the value stands for it.
+        (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=20), points(5, BETTER)),
+        (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=19), points(5, UNSHOWN)),
+    ],
+)
+def test_what_the_report_says_of_the_field(
+    with_it: float | None,
+    without: float | None,
+    above: Estimate,
+    contrast: Estimate | None,
+    told: str,
+) -> None:
+    found = controls.Controls(
+        "rule", kappa(with_it, 0.1, 0.9), kappa(without, 0.0, 0.5), above, NOT, contrast=contrast
+    )
+    assert found.told() == told
+    assert found.looks is told.endswith(BETTER)

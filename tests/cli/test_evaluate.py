@@ -209,6 +209,19 @@ def test_a_dry_run_tells_what_is_asked_and_asks_nothing(asked: Typed) -> None:
     assert bounds(planned.stdout) == (16, 16) and b", 16 calls" in ran.stderr
 
 
+def test_a_dry_run_where_the_model_writes_has_its_room_in_the_plan(asked: Typed) -> None:
+    """A text is reckoned as long as the task allows, or as a quarter of it at the least."""
+    write_folder(asked.folder / "eecc")
+    asked.script("writer.yaml", [{"text": "Once upon a time."}])
+    words = ("evaluate", "eecc", "eecc", "-m", "scripted:writer.yaml", "--limit", "1")
+    planned = asked(*words, "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    ran = asked(*words, "-o", "answers.jsonl")
+    assert ran.returncode == 0, ran.stderr
+    least, most = bounds(planned.stdout)
+    assert least == most > 0 and f", {least} calls".encode() in ran.stderr
+
+
 OWN = """
 name: normad_acceptability
 title: In words of my own

@@ -416,6 +416,7 @@ class Server(Fake):
         super().__init__(script=one_by_one(GOOD))
         self.known, self.name = known, name
         self.ignored: tuple[Mode, ...] = ()
+        self.refusal: errors.BackendError | None = None
         self.ways: list[Mode] = []
         self.probes: list[Mode] = []
 
@@ -427,6 +428,8 @@ class Server(Fake):
         await asyncio.sleep(0)
         probe = call.schema_name == "Ready"
         self.probes += [mode] if probe else []
+        if self.refusal is not None:
+            raise self.refusal
         if mode not in self.known:
             raise errors.BadRequest(f"no {mode} here")
         if probe:
@@ -464,6 +467,29 @@ async def test_the_way_is_remembered_for_the_server_and_model(cache: ReplyCache)
     third = Server(WORDS, name="other")
     await ask(third.client(cache))
     assert third.probes == [SCHEMA, TOOLS, WORDS]
+
+
+async def test_a_prompt_that_is_too_long_is_so_in_every_mode() -> None:
+    """No further mode is paid for, and what is wrong is the length, not the way of asking."""
+    for told, ways in ((0, [SCHEMA]), (1, [SCHEMA, SCHEMA])):
+        server = Server()
+        server.known = (SCHEMA,)
+        asker = server.client(None)
+        if told:
+            await asker.prepare()
+        too_long = errors.ContextExceeded("4096 tokens at most")
+        server.refusal = too_long
+        with pytest.raises(errors.ContextExceeded, match="4096 tokens at most"):
+            await (ask(asker) if told else asker.prepare())
+        assert server.ways == ways
+
+
+async def test_the_reports_cached_tokens_are_those_that_the_server_names() -> None:
+    said = [Completion(GOOD, "stop", 40, 3, cached_tokens=n) for n in (None, 32, 8)]
+    asker, _ = client(one_by_one(*said))
+    for vote, total in enumerate((0, 32, 40)):
+        await ask(asker, replace(CALL, vote=vote))
+        assert asker.counters.cached_tokens == total
 
 
 async def test_a_server_that_changes_its_way_is_asked_in_the_next(cache: ReplyCache) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Loopback, chances
 from made_profiles import GOOD, binding, judge_profile, profile
 
 from judge.configuration import resolve
@@ -253,3 +254,43 @@ async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
         assert (check.verdict, check.reason, check.votes) == (Verdict.ABSTAIN, told, ())
     else:
         assert len(check.votes) == 1
+
+
+# ---------------------------------------------------------------- reaching the models
+
+
+@pytest.mark.parametrize(
+    ("methods", "flags", "asked"),
+    [
+        (("logprobs",), {}, "logprobs"),
+        (("structured",), {}, "json_schema"),
+        (("probe",), {}, None),
+        # Judges that were learnt in two ways, or none: as the model is asked without a profile.
+        (("logprobs", "structured"), {}, "json_schema"),
+        ((), {}, "json_schema"),
+        (("logprobs",), {"method": "structured"}, "json_schema"),
+        (("structured",), {"method": "logprobs"}, "logprobs"),
+        # Whoever rewrites needs JSON.
+        (("logprobs",), {"repair": True}, "json_schema"),
+    ],
+)
+async def test_a_model_is_reached_the_way_its_judges_were_learnt(
+    methods: tuple[str, ...],
+    flags: dict[str, Any],
+    asked: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Loopback(lambda asked: chances(Yes=-0.1, No=-2.4)) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        made = setup(model=("openai:m",), **flags)
+        others = (("b:1", "probe"), *(("openai:m", method) for method in methods))
+        judges = (
+            judge_profile(binding(model=model, method=method, check=f"c{n}"))
+            for n, (model, method) in enumerate(others)
+        )
+        made.profiles = of(profile(*judges))
+        await made.prepare()
+        await made.aclose()
+        ways = ["logprobs" if one.body.get("logprobs") else one.mode for one in server.calls]
+        assert ways == ([] if asked is None else [asked])

@@ -13,6 +13,7 @@ from judge.run.job import Job
 from judge.run.plan import Plan, plan
 from judge.run.task import Watcher
 from judge.run.validate import validate
+from judge.verdict import Usage
 
 NORM = {"rule_of_thumb": "Greet.", "story": "Ann greets Bo.", "label": "yes"}
 STORY = {"story": "Ann saves a coin. " * 5, "values": ["Thrift--Agree", "Care--Agree"]}
@@ -102,3 +103,54 @@ def test_the_dearest_reply_of_a_model_that_thinks_has_room_for_thoughts(
 
     assert tokens("openai:o3") == tokens("openai:gpt-4o") + 8000
     assert tokens("openai:o3", max_tokens=77) == 77
+
+
+def test_a_likely_cost_is_unknown_where_the_least_or_the_most_is() -> None:
+    """The record that passes asks a later check of a model without a price."""
+    priced, unpriced = Usage(2, 200, 20, 0.5), Usage(1, 100, 10, None)
+    for passing, failing, cost in (
+        ({"relevance": priced}, {"relevance": priced + priced}, 0.5 + 0.2 * 0.5),
+        (
+            {"relevance": Usage(1, 100, 10, 0.25), "label": unpriced},
+            {"relevance": priced + priced},
+            None,
+        ),
+        ({"relevance": priced}, {"relevance": priced, "label": unpriced}, None),
+    ):
+        made = Plan()
+        made.add(passing, failing)
+        assert made.likely.cost_usd == (cost and pytest.approx(cost))
+
+
+@pytest.mark.parametrize(
+    ("prices", "costs"),
+    [
+        # A record asks the cheap model; at the most the strong one too, which is reckoned for one
+        # record in five.
+        ({"cheap": 1, "strong": 10}, (1, 3, 11)),
+        ({"cheap": 1}, (1, None, None)),
+        ({"strong": 10}, (None, None, None)),
+        ({}, (None, None, None)),
+    ],
+    ids=["both", "cheap", "strong", "none"],
+)
+def test_a_cost_is_known_where_every_model_that_may_be_asked_has_a_price(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    prices: dict[str, int],
+    costs: tuple[float | None, ...],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    (folder / "in.jsonl").write_text(json.dumps(NORM) + "\n")
+    tables = (
+        f'[prices."openai:{name}"]\ninput = {price}\noutput = 0\n' for name, price in prices.items()
+    )
+    (folder / "judge.toml").write_text("".join(tables))
+    given = {"model": ("openai:strong",), "cheap_model": "openai:cheap", "method": "logprobs"}
+    flags = {"check": ("relevance",), "cache": False, "trust_config": True, **given}
+    made = plan(Job(["in.jsonl"]), resolve(flags))
+    tokens = made.least.input_tokens
+    assert made.most.input_tokens == 2 * tokens > 0
+    for usage, cost in zip((made.least, made.likely, made.most), costs, strict=True):
+        expected = None if cost is None else pytest.approx(cost * tokens / 1e6)
+        assert usage.cost_usd == expected

@@ -13,7 +13,7 @@ from scipy.stats import kendalltau
 from statsmodels.stats.contingency_tables import mcnemar as reference
 from statsmodels.stats.multitest import multipletests
 
-from judge.stats.significance import holm, kendall_tau_c, mcnemar, one_way_anova
+from judge.stats.significance import Anova, holm, kendall_tau_c, mcnemar, one_way_anova
 
 # ---------------------------------------------------------------- mcnemar
 
@@ -50,10 +50,28 @@ def test_the_papers_p_values_follow_from_its_f_and_its_concepts(
     assert (found.between, found.within) == (1, 2 * concepts - 2)
 
 
-@pytest.mark.parametrize("groups", [[], [[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 1.0], [2.0, 2.0]]])
-def test_anova_undefined(groups: list[list[float]]) -> None:
-    found = one_way_anova(groups)
-    assert found.f is None and found.p is None
+@pytest.mark.parametrize(
+    ("groups", "between", "within"),
+    [
+        ([], 0, 0),
+        ([[1.0, 2.0]], 0, 1),
+        ([[1.0], [2.0]], 1, 0),
+        ([[1.0, 1.0], [2.0, 2.0]], 1, 2),
+    ],
+)
+def test_anova_undefined(groups: list[list[float]], between: int, within: int) -> None:
+    assert one_way_anova(groups) == Anova(None, None, between, within)
+
+
+def test_anova_by_hand() -> None:
+    """Means 2 and 5 around 3: 2 * 1 + 1 * 4 = 6 between, 2 within, each with one degree of freedom.
+
+    F with 1 and 1 degrees of freedom is the square of Student's t with 1, whose two-sided p at
+    sqrt(3) is 1/3.
+    """
+    found = one_way_anova([[1.0, 3.0], [], [5.0]])
+    assert (found.f, found.p) == (pytest.approx(3.0), pytest.approx(1 / 3))
+    assert (found.between, found.within) == (1, 1)
 
 
 # ---------------------------------------------------------------- holm
