@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import respx
+from loopback import Answer, Loopback
 from routed import Routed
 
 from judge import errors
@@ -244,6 +245,22 @@ async def test_half_a_surrogate_pair_cannot_be_sent(
     call = Call([{"role": "user", "content": "\ud83d"}])
     error = await raised(backend, call)
     assert isinstance(error, errors.BadRequest) and not route.called
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [({"prompt_tokens": 7}, 7), ({"prompt_tokens": "7"}, 0), ({"prompt_tokens": -7}, 0), ({}, 0)],
+    ids=str,
+)
+async def test_a_vector_comes_with_the_tokens_that_the_server_counted(
+    monkeypatch: pytest.MonkeyPatch, usage: dict[str, Any], tokens: int
+) -> None:
+    told = {"data": [{"embedding": [0.6, 0.8]}], "usage": usage}
+    with Loopback(lambda asked: Answer(body=json.dumps(told).encode())) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        backend = OpenAIBackend("m")
+        assert await backend.hidden([{"role": "user", "content": "Hi."}]) == ([0.6, 0.8], tokens)
+        await backend.aclose()
 
 
 # ---------------------------------------------------------------- settings and secrets

@@ -3,9 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from judge.graphs import story
 
 from judge.errors import Denied
-from judge.verdict import Verdict
+from judge.verdict import Check, Finding, Verdict, Vote
 
 from .conftest import Entry, Take, entry
 
@@ -287,6 +288,20 @@ async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
     assert taken.judgement.verdict is Verdict.FAIL and taken.changes == {}
     (found,) = taken.judgement.contradictions
     assert (found.value, found.character, found.quote) == (VALUES[0], "Bo", SPEECH)
+
+
+def test_a_contradiction_is_documented_with_its_quote_where_a_vote_has_one() -> None:
+    """One judge quotes the first value's speech, another goes by first tokens, without a quote."""
+    quoted = Finding(value=VALUES[0], verdict=Verdict.FAIL, character="Bo", quote=SPEECH)
+    silent = tuple(Finding(value=value, verdict=Verdict.FAIL) for value in VALUES[:2])
+    held = Finding(value=VALUES[1], verdict=Verdict.PASS)
+    votes = tuple(
+        Vote(model="m:x", verdict=Verdict.FAIL, evidence=evidence)
+        for evidence in ((quoted, held), silent, silent)
+    )
+    check = Check(name="consistency", by="final", verdict=Verdict.FAIL, votes=votes)
+    assert story._contradictions(check) == (quoted, silent[1])
+    assert story._contradictions(None) == ()
 
 
 PROBABLE = {"method": "logprobs", "min_words": 5}
