@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 TOML = "judge.toml"
+_NEXT_MODEL = re.compile(r"\s*,\s*(?=\w[\w-]*:)")
 _NEXT_PAIR = re.compile(",(?=[^,=]+=)")
 PREFIX = "JUDGE_"
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
@@ -337,8 +338,10 @@ class Settings(BaseModel):
             texts = value if isinstance(value, list | tuple) else [value]
             pairs = (pair.strip() for text in texts for pair in _NEXT_PAIR.split(str(text)))
             return tuple(pair for pair in pairs if pair)
-        if isinstance(value, list | tuple) and info.field_name == "answers" and len(value) == 1:
-            value = str(value[0])
+        if isinstance(value, list | tuple) and info.field_name == "answers":
+            value = str(value[0]) if len(value) == 1 else tuple(map(str, value))
+        if isinstance(value, list | tuple) and info.field_name in ("model", "final_model"):
+            return tuple(spec for text in value for spec in _NEXT_MODEL.split(str(text)))
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value

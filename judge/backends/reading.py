@@ -131,10 +131,15 @@ def without_thoughts(text: str) -> str | None:
 
 
 def strip_fence(text: str) -> str:
-    """The text without a Markdown code fence around it."""
+    """The text without a Markdown code fence around it, and without words before and after the only
+    fence, if a JSON object stands in that."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```") and "\n" in bare:
         return bare[bare.index("\n") + 1 : -3].strip()
+    before, *fenced = bare.split("```")
+    if len(fenced) == 2 and "{" not in before + fenced[1]:
+        inner = fenced[0].partition("\n")[2].strip()
+        return inner if is_object(inner) else bare
     return bare
 
 

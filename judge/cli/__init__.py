@@ -57,6 +57,14 @@ class _Command(TyperCommand):
     Typer's names for types, `<int range>` or `<list[str]>`, are no words for users.
     """
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As ever, but an option that takes one value is not named twice: one would be lost."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option in {one for one in given if given.count(one) > 1}:
+            if not (getattr(option, "is_flag", True) or option.multiple):
+                ctx.fail(f"{option.opts[-1]} is given twice, and takes one value.")
+        return super().parse_args(ctx, args)
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.translate(_BRACES).upper() for piece in super().collect_usage_pieces(ctx)]
 

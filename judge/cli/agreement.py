@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import Tables, counted, no_label, say, tell
+from judge.cli.printing import MAX_PROBLEMS, Tables, counted, no_label, say, tell
 from judge.errors import Exit, UsageError
 from judge.settings import Settings
 
@@ -101,13 +101,16 @@ def command(
                     continue
                 unreadable += 1
                 message = item.problem.message if item.problem else "holds no label"
-                tell(f"{item.source}, line {item.line}: {message}")
+                if unreadable <= MAX_PROBLEMS:
+                    tell(f"{item.source}, line {item.line}: {message}")
 
     report = agreement(
         items(), majority=Threshold.parse(majority), opt_outs=opt_out or OPT_OUTS, seed=seed
     )
     if report.no_label:
         tell(f"{no_label(report.no_label)}, left out")
+    if unreadable > MAX_PROBLEMS:
+        tell(f"and {unreadable - MAX_PROBLEMS} more such lines")
     unread = f"{counted(unreadable, 'line')} could not be read"
     if not report.checks:
         lines = f"; {unread}" if unreadable else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, no_label, say, shortened, tell
+from judge.cli.printing import MAX_PROBLEMS, counted, no_label, say, shortened, tell
 from judge.errors import Exit
 from judge.settings import CACHE, LIMITS, Settings
 
@@ -181,10 +181,10 @@ def fields_told(shown: Sequence[str], withheld: Sequence[str]) -> str:
 
 def _troubles(found: Calibration) -> Iterator[str]:
     """Lines that were not used, items that a judge did not answer, why there is no profile."""
-    for item in found.problems[:20]:
+    for item in found.problems[:MAX_PROBLEMS]:
         yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
-    if len(found.problems) > 20:
-        yield f"and {len(found.problems) - 20} more such lines"
+    if len(found.problems) > MAX_PROBLEMS:
+        yield f"and {len(found.problems) - MAX_PROBLEMS} more such lines"
     if found.no_label:
         yield f"{no_label(found.no_label)}, left out"
     if found.taught:

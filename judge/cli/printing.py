@@ -18,6 +18,9 @@ from rich.cells import cell_len, set_cell_size
 from judge.redact import printable, redacted
 
 _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
+MAX_PROBLEMS = 20
+"""Lines of input that are named one by one; of more, how many there are."""
+
 _GAP = 2
 _LONGEST = 40
 """Width of a word in a table; a longer one, such as an address, is cut off."""

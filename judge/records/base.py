@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from judge.errors import unwritable
+from judge.verdict import Judgement, Verdict
 
 RESERVED = "judge"
 """The key under which a verdict is written, and an earlier one is found."""
@@ -189,8 +190,15 @@ def _kept(item: Item) -> Item:
 
 
 def is_verdict(content: object) -> bool:
-    """Whether this, in the field `judge`, is a verdict of an earlier run."""
-    return isinstance(content, dict) and "verdict" in content
+    """Whether this, in the field `judge`, is a verdict of an earlier run, and not the input's own.
+
+    A line of ours has one of the verdicts, and a fingerprint or an error; where it has neither, all
+    its keys are of the output line.
+    """
+    if not isinstance(content, dict) or content.get("verdict") not in [*Verdict]:
+        return False
+    known = content.keys() <= Judgement.model_fields.keys()
+    return known or isinstance(content.get("fingerprint") or content.get("error"), str | dict)
 
 
 def renamed(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:

@@ -168,6 +168,8 @@ def refuse_outputs(job: Job) -> None:
         if flag == "--summary":
             if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
                 raise UsageError(f"--summary {path}: cannot be written; name another file")
+            if not job.overwrite:
+                _refuse_foreign_summary(path)
             continue
         if path.suffix.lower() in _OTHER_FORMS:
             raise UsageError(
@@ -185,3 +187,17 @@ def refuse_outputs(job: Job) -> None:
         refuse_foreign_description(job.out)
         if job.resume:
             refuse_foreign(unmatched_file(job.out), "-o")
+
+
+def _refuse_foreign_summary(path: Path) -> None:
+    """Raises UsageError for a file that holds something else than the summary of a run."""
+    if not path.is_file() or not path.stat().st_size:
+        return
+    try:
+        ours = "exit_code" in json.loads(path.read_bytes())
+    except (OSError, ValueError, TypeError, RecursionError):
+        ours = False
+    if not ours:
+        raise UsageError(
+            f"--summary {path} exists and is no summary: name another file, or add --overwrite"
+        )

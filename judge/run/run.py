@@ -113,8 +113,9 @@ class _Run:
         finally:
             self._files.close()
             self.report.seconds = time.monotonic() - began
-            self.report.cost = self.setup.budget.cost
             clients = self.setup.clients
+            known = all(one.priced for one in clients.values() if one.counters.calls)
+            self.report.cost = self.setup.budget.cost if known else None
             self.report.traffic = {spec: asdict(one.counters) for spec, one in clients.items()}
             self.report.batches = left_at_provider(clients.values())
             await self.task.aclose()

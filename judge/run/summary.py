@@ -194,7 +194,7 @@ class Report:
     begun: bool = False
     unmatched: int = 0
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
-    cost: float = 0.0
+    cost: float | None = 0.0
     corrections: Corrections = field(default_factory=Corrections)
     runs: dict[str, Any] = field(default_factory=dict)
 
@@ -219,7 +219,7 @@ class Report:
             "finished": self.finished,
             "exit_code": self.exit_code,
             "seconds": round(self.seconds, 3),
-            "cost_usd": round(self.cost, 6),
+            "cost_usd": None if self.cost is None else round(self.cost, 6),
             "unmatched": self.unmatched,
             "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
             "models": self.traffic,

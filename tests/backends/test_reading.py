@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,6 +143,21 @@ async def test_a_first_token_keeps_its_thoughts(server: Loopback) -> None:
     tokens, _ = await asker.first_token(Call(CALL.messages, logprobs=5, max_tokens=1))
     await asker.aclose()
     assert set(tokens) == {"<think>", "Yes"}
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (f"Sure! Here it is:\n```json\n{GOOD}\n```\nHope this helps.", GOOD),
+        (f"```\n{GOOD}\n```", GOOD),
+        (f"Either ```{GOOD}``` or ```{GOOD}```", None),
+        (f'{{"reason": "see"}} ```json\n{GOOD}\n```', None),
+        ("Sure!\n```json\n[1]\n```", None),
+    ],
+)
+def test_words_around_the_only_object_in_a_fence_are_dropped(said: str, meant: str | None) -> None:
+    call = replace(CALL, schema={"type": "object"})
+    assert answer_of(call, Completion(said)).text == (meant or said)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -151,3 +151,9 @@ def test_gold_that_one_row_does_not_tell_is_anothers(typed: Typed) -> None:
     (check,) = json.loads(out)["checks"]
     accuracy = check["overall"]["measures"]["accuracy"]
     assert (code, told, accuracy["value"], accuracy["n"]) == (0, "", 1.0, 2)
+
+
+def test_many_lines_without_a_column_are_named_once(typed: Typed) -> None:
+    (typed.folder / "t.csv").write_text("item,ann\n" + "".join(f"i{n},yes\n" for n in range(300)))
+    _, _, told = typed.text("agreement", "t.csv", "--annotators", "ann,boo")
+    assert "and 280 more such lines" in told and told.count("boo") <= 21

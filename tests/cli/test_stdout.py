@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
@@ -49,13 +50,15 @@ def test_a_reader_that_waits_costs_no_call_twice(judge: Shell) -> None:
         judge.env |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
         judge.write("n.jsonl", [{**norm(n), "more": "x" * 100_000} for n in range(30)])
         run = ("validate", "n.jsonl", "-m", "openai:m", "--check", "relevance", "-q", "--no-cache")
-        process = judge.start(*run, "--timeout", "1", "--concurrency", "8")
+        more = ("--timeout", "1", "--concurrency", "8", "--summary", "sums")
+        process = judge.start(*run, *more)
         assert read_again.wait(60)
         time.sleep(2)
         out, told = process.communicate(timeout=60)
     assert process.returncode == 0, told
     assert [line["id"] for line in lines(out)] == [f"n{n}" for n in range(30)]
     assert len(server.asked) == 30
+    assert json.loads(judge.read("sums"))["cost_usd"] is None, "a model without a price"
 
 
 def test_judging_into_a_file_needs_no_standard_output(judge: Shell) -> None:

@@ -119,6 +119,8 @@ def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
         (("-o", ".", "--overwrite"), "-o .: is a folder: name a file"),
         (("-o", "-"), "-o -: is no name for a file; without -o, lines go to standard output"),
         (("-o", "x", "--review", "-"), "--review -: is no name for a file"),
+        (("-o", "x", "--summary", "out.jsonl"), "--summary out.jsonl exists and is no summary"),
+        (("-o", "x", "--seed", "1", "--seed", "2"), "--seed is given twice, and takes one value."),
         (("-o", "circle"), "-o circle: the links lead in a circle"),
         (("-o", "x", "--summary", "circle"), "--summary circle: the links lead in a circle"),
         (("-o", "x", "--review", "out.jsonl"), "out.jsonl exists. Go on with it (--resume)"),
@@ -155,6 +157,16 @@ def test_a_file_that_judge_did_not_write_is_not_continued(typed: Typed, mine: by
     code, _, told = typed.text(*RUN, "-o", "mine.json", "--resume")
     assert code == 2 and "was not written by judge" in told
     assert typed.read("mine.json") == mine
+
+
+def test_several_models_behind_one_flag_are_a_panel(typed: Typed) -> None:
+    models = [typed.script(f"{name}.yaml", [{"reply": RELEVANT}]) for name in ("a", "b")]
+    words = ("--check", "relevance", "-q", "-o", "o", "--summary", "sums.json")
+    assert typed("validate", "n.jsonl", "-m", ", ".join(models), *words).returncode == 0
+    (check,) = lines(typed.read("o"))[0]["judge"]["checks"]
+    assert [vote["model"] for vote in check["votes"]] == models
+    # The summary of an earlier run is replaced by that of the next.
+    assert typed(*RUN, "-o", "o", "--resume", "--summary", "sums.json").returncode in (0, 2)
 
 
 @pytest.mark.parametrize("name", ["o.run.json", "o.unmatched.jsonl"])

@@ -47,7 +47,7 @@ def report(model: str = "local:qwen2.5-1.5b", *, probabilities: bool = True) -> 
 
 
 def calibration(*judges: JudgeReport, check: str = "relevance") -> Calibration:
-    made = CheckReport(check, YES_NO, 60, 60, 60, 0, 60, judges, policy=None)
+    made = CheckReport(check, YES_NO, 60, 60, 60, 0, (), (), None, 60, 0, 60, judges)
     return Calibration(("labels.jsonl",), (made,), None)
 
 
