@@ -141,6 +141,11 @@ class ServerFault(BackendError):
     retryable = True
 
 
+class NoReply(ServerFault):
+    """The server took the call and sent no whole reply: in time, or an error in its place. Each try
+    may be paid."""
+
+
 class Unreachable(BackendError):
     """No server answers at the address: refused, unknown host, no route."""
 

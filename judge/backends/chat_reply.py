@@ -11,7 +11,7 @@ import orjson
 
 from judge.backends.base import Completion
 from judge.backends.reading import arguments_of, ending, is_object, text_of
-from judge.errors import ServerFault
+from judge.errors import NoReply
 
 _MOST_SHOWN = 120
 """Characters of a name that a server gives."""
@@ -29,14 +29,14 @@ def completion(
         tool: the one that had to be called; without it a call counts where there is no content.
 
     Raises:
-        ServerFault: the model broke off.
+        NoReply: the model broke off.
         LookupError, TypeError, AttributeError, ValueError: it is not a chat completion.
     """
     choice = answer["choices"][0]
     message = choice["message"]
     refusal, finish = message.get("refusal"), ending(choice.get("finish_reason"))
     if finish == "fault":
-        raise ServerFault(f"the reply broke off: finish reason {choice['finish_reason']!r}")
+        raise NoReply(f"the reply broke off: finish reason {choice['finish_reason']!r}")
     refused = bool(refusal) or finish == "refusal"
     text = _said(message, tool)
     usage = mapping_of(answer.get("usage"))

@@ -86,8 +86,12 @@ def complaint(body: bytes) -> tuple[str, str | None]:
 def _said(error: Any) -> tuple[str, str | None]:
     if not isinstance(error, dict):
         return str(error), None
-    code = error.get("code")
-    return str(error.get("message") or error), code if isinstance(code, str) else None
+    code, said = error.get("code"), str(error.get("message") or error)
+    # OpenRouter's own words are "Provider returned error"; the provider's stand beside them.
+    metadata = error.get("metadata")
+    if isinstance(metadata, dict) and (raw := metadata.get("raw")) and str(raw) not in said:
+        said = f"{said}: {raw}"
+    return said, code if isinstance(code, str) else None
 
 
 def error_within(answer: Mapping[str, Any], what: str) -> errors.BackendError | None:
@@ -159,7 +163,8 @@ def status_error(
     if status == 404:
         return errors.Denied(f"{what}: there is no such model, or the address is wrong ({told})")
     if status >= 500 or status in (408, 409):
-        return errors.ServerFault(told, retry_after=wait)
+        failed = errors.NoReply if within else errors.ServerFault
+        return failed(told, retry_after=wait)
     return errors.BadRequest(told)
 
 

@@ -145,7 +145,7 @@ def _completion(answer: AIMessage) -> Completion:
     reason = said.get("finish_reason") or said.get("stop_reason")
     finish, refusal = ending(reason), answer.additional_kwargs.get("refusal")
     if finish == "fault":
-        raise errors.ServerFault(f"the reply broke off: finish reason {reason!r}")
+        raise errors.NoReply(f"the reply broke off: finish reason {reason!r}")
     usage = answer.usage_metadata
     return Completion(
         text=reply_redactor()(str(refusal) if refusal else text),

@@ -54,6 +54,7 @@ def profile_of(
         sure_at=sure_at,
         guarantee=guarantee,
         rates=rates(seen.judge.rubric, held_out),
+        answered_by=seen.judge.client.answering,
         measures={
             name: plain(getattr(final, name))
             for name in (*MEASURES, *(ORDINAL if final.weighted_kappa else ()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 
 from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
@@ -17,6 +17,7 @@ from judge.errors import (
     BadRequest,
     Forbidden,
     GivenUp,
+    NoReply,
     Refused,
     ServerFault,
     UsageError,
@@ -32,6 +33,9 @@ MAX_TRIES = 6
 
 MAX_TRIES_UNREACHABLE = 3
 """Attempts where no server answers at all."""
+
+MAX_TRIES_PAID = 3
+"""Attempts that may each be paid (`NoReply`)."""
 
 LONGEST_WAIT = 120.0
 """Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
@@ -146,7 +150,8 @@ class Calls:
                     raise
                 return Completion(str(error), "refusal")
             except BackendError as error:
-                last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else MAX_TRIES
+                last = MAX_TRIES_PAID if isinstance(error, NoReply) else MAX_TRIES
+                last = MAX_TRIES_UNREACHABLE if error.kind == "unreachable" else last
                 if not error.retryable:
                     raise
                 if tried >= last:
@@ -192,6 +197,16 @@ class Calls:
             self.counters.models = self._served.names
             self.counters.system_fingerprints = self._served.fingerprints
 
+    @property
+    def answering(self) -> tuple[str, ...]:
+        """The models that answer behind the address, by their names; none for an engine of ours."""
+        return self._served.answering if self._served is not None else ()
+
+    def fitted_to(self, models: Collection[str], profile: str) -> None:
+        """Tell on stderr where another model answers than those that a profile was fitted to."""
+        if self._served is not None:
+            self._served.fitted_to(models, profile)
+
     def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
         """Note who answered in the run that this one goes on with."""
         if self._served is not None:
@@ -210,7 +225,7 @@ class Calls:
                     return await self.backend.complete(call, mode)
                 return await self._state(call, call.layer)
         except TimeoutError as error:
-            raise ServerFault(f"no answer within {self._timeout:g} s (--timeout)") from error
+            raise NoReply(f"no answer within {self._timeout:g} s (--timeout)") from error
 
     async def _state(self, call: Call, layer: int) -> Completion:
         """The hidden state as the text of a completion, so that it is cached as replies are."""

@@ -165,7 +165,7 @@ class Client(Calls):
         except Withheld:
             return self._withheld(said[-1], call, sum(map(self._usage, said), Usage()))
         except Invalid as told:
-            invalid = str(told)
+            invalid = str(told) if said[-1].text.strip() else "the reply holds no text"
         finally:
             self.counters.reasks += len(said) - 1
         usage = sum(map(self._usage, said), Usage())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol, runtime_checkable
 
 from judge.backends.base import Backend, Completion
@@ -44,7 +44,7 @@ class ServedModel:
 
     Args:
         spec, backend: as the client's.
-        cache: notes the model for later runs (None: there are none that share it).
+        cache: notes the model for later runs (None: none share it).
         small_call: makes one small call (None: there is none to be made).
 
     `names` and `fingerprints` are those of the replies used so far, in this order.
@@ -64,24 +64,45 @@ class ServedModel:
         self._backend, self._cache, self._small_call = backend, cache, small_call
         self._entry = digest({"kind": "served model", "identity": identity})
         self._model: str | None = None
-        self._looked = cache is None
+        self._fitted: tuple[Collection[str], str] = ((), "")
+        self._looked = False
         self._looking = asyncio.Lock()
 
     def key(self, call_key: str) -> str:
         """The cache's key of a call, by the model that answers."""
         return call_key if self._model is None else digest([call_key, self._model])
 
+    @property
+    def answering(self) -> tuple[str, ...]:
+        """The model that answers, as the server's list has it, and as the replies do."""
+        return tuple(dict.fromkeys((*([self._model] if self._model else []), *self.names)))
+
+    def fitted_to(self, models: Collection[str], profile: str) -> None:
+        """Another model than these, to whose answers a profile was fitted, is told on stderr."""
+        self._fitted = models, profile
+
+    def _compare(self, name: str) -> None:
+        models, profile = self._fitted
+        if models and name not in models:
+            _log.warning(
+                "judge: %s was fitted to the answers of %s; %s answers now, for which its "
+                "thresholds and error rates may not hold: calibrate again",
+                profile, ", ".join(models), name,
+            )  # fmt: skip
+            self._fitted = (), ""
+
     async def look(self) -> None:
         """Find out which model answers, once, before a reply of an earlier run may be used.
 
         Where the server cannot be asked, it is the model of the last run.
         """
-        if self._cache is None or self._looked:
+        if self._looked:
             return
         async with self._looking:
             if self._looked:
                 return
-            earlier = (self._cache.get(self._entry) or {}).get("model")
+            noted = self._cache.get(self._entry) if self._cache is not None else None
+            earlier = (noted or {}).get("model")
             try:
                 model = await self._listed()
                 if model is None and isinstance(earlier, str):
@@ -109,6 +130,7 @@ class ServedModel:
 
     def _take(self, model: str, *, known: bool = False) -> None:
         self._model = model
+        self._compare(model)
         if self._cache is not None and not known:
             self._cache.set(self._entry, {"model": model})
 
@@ -126,6 +148,7 @@ class ServedModel:
             self._take(name)
         if name in self.names:
             return
+        self._compare(name)
         if len(self.names) == 1:
             _log.warning(
                 "judge: %s: the model that answers has changed: %s, then %s",

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from judge.backends.adaptations import LEFT_OUT
 from judge.backends.base import Adapting, Backend, Call, Completion, Mode
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
@@ -20,6 +21,21 @@ _log = logging.getLogger(__name__)
 
 _MOST_SEARCHES = 2
 """Times that every mode is tried with a call in vain; more would double the cost of a bad model."""
+
+
+_SENT = {
+    "mode": "JSON asked for by mode {1}",
+    "most_tokens": "replies limited to {1} tokens",
+    "schema": "schema reduced to {1}",
+    "system": "system message {1}",
+    "thinking_tokens": "{1} tokens more for thoughts",
+    "top_logprobs": "{1} alternatives of the first token",
+}
+
+
+def _sent(name: str, way: str | int) -> str:
+    """How a request is sent otherwise, in words: seed left out, max_tokens as another name."""
+    return _SENT.get(name, "{0} {1}" if way == LEFT_OUT else "{0} as {1}").format(name, way)
 
 
 class Ways:
@@ -142,7 +158,7 @@ class Ways:
             self._cache.set(self._key, entry)
             self._saved = entry
         if new := self._unsaid():
-            told = "; ".join(f"{name}: {way}" for name, way in sorted(new.items()))
+            told = "; ".join(_sent(name, way) for name, way in sorted(new.items()))
             _log.warning("judge: %s: requests adapted to its server: %s", self._spec, told)
             self._said |= new
 

@@ -133,7 +133,9 @@ class JudgeProfile(_Part):
     field that decides (judge/calibration/controls.py). `elsewhere` has the measures of the judge as
     it is over `sets` whose authors wrote nothing that it was taught or fitted to. `leak` is a
     field that was shown and alone tells the labels: the measures are then no agreement, and the
-    rates correct nothing.
+    rates correct nothing. `answered_by` are the models behind a server's address; which of them
+    answers in a run is found out after its first line is bound to a fingerprint, so that another
+    one is told, and not refused.
     """
 
     binding: Binding
@@ -142,6 +144,7 @@ class JudgeProfile(_Part):
     sure_at: Share = 0.0
     guarantee: Guarantee | None = None
     rates: Rates
+    answered_by: Annotated[tuple[str, ...], Field(exclude_if=operator.not_)] = ()
     measures: Mapping[str, Any] = {}
     controls: Mapping[str, Any] = {}
     elsewhere: Annotated[Mapping[str, Any], Field(exclude_if=operator.not_)] = {}
@@ -159,7 +162,7 @@ class JudgeProfile(_Part):
     @property
     def fingerprint(self) -> str:
         """16 hex digits over all that changes a verdict or a corrected rate."""
-        noted = {"measures", "controls", "elsewhere", "leak"}
+        noted = {"answered_by", "measures", "controls", "elsewhere", "leak"}
         plain = self.model_dump(mode="json", exclude=noted)
         plain["binding"]["identity"] = {
             name: text for name, text in self.binding.identity.items() if name not in _UNBOUND

@@ -91,7 +91,11 @@ class Setup:
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
         asked = settings.ask is not None or settings.rubric or rubrics
-        checks = Checks.of(settings, (*rubrics, *(() if asked else profiles.rubrics)))
+        brought = () if asked else profiles.rubrics
+        if brought and profiles.judges.keys() <= {rubric.name for rubric in brought}:
+            # As with --ask: any record is asked these, and nothing else, with their votes.
+            settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
+        checks = Checks.of(settings, (*rubrics, *brought))
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         setup = cls(checks, budget, None, profiles, build)
         if settings.cache:
@@ -357,6 +361,7 @@ class Setup:
             found = self.profiles.find(*(binding_of(way, votes, temperature) for way in ways))
         if found is not None:
             judge = replace(judge, method=found.binding.method)
+            judge.client.fitted_to(found.answered_by, self.profiles.told)
             self._profiled.setdefault(judge.rubric.name, {})[judge.client.spec] = found
         elif judge.method == "probe" and judge.probabilistic:
             raise UsageError(

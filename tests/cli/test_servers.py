@@ -121,14 +121,31 @@ def five_tokens(asked: Asked) -> Answer | None:
     return None
 
 
+def gpt_5(asked: Asked) -> Answer | None:
+    """As OpenAI's o3, and it takes no seed: one complaint at a time, in `param`."""
+    if (refused := o3(asked)) is not None or "seed" not in asked.body:
+        return refused
+    error = {"message": "Unsupported parameter.", "param": "seed", "code": "unsupported_parameter"}
+    return Answer(status=400, body=json.dumps({"error": error}).encode())
+
+
+def by_grammar(asked: Asked) -> Answer | None:
+    """llama-server, whose grammars lack a word of JSON schema."""
+    if asked.mode == "json_schema" and "anyOf" in json.dumps(asked.body):
+        return fails(400, "Failed to parse grammar: unsupported schema keyword anyOf")
+    return None
+
+
 def nothing(asked: Asked) -> Answer | None:
     return None
 
 
+PORTABLE = {"schema": "type, properties, required, items and enum alone"}
 LEFT_OUT, WORDS = "left out", frozenset({"text"})
 NEWER = {"max_tokens": "max_completion_tokens", "temperature": LEFT_OUT}
 SERVERS = {
     "o3": Server("o3", o3, NEWER, 2, vote={"temperature": None}),
+    "gpt-5": Server("gpt-5", gpt_5, NEWER | {"seed": LEFT_OUT}, 3, vote={"seed": None}),
     "o4-mini": Server("o4-mini", o3, NEWER, 2, thought=4000),
     "mistral": Server("m", mistral, {"seed": LEFT_OUT}, 1, vote={"seed": None}),
     "gemma": Server("m", gemma, {"system": "in the user's message"}, 1),
@@ -137,12 +154,8 @@ SERVERS = {
     "lm-studio": Server("m", lm_studio, {"mode": "words"}, 3),
     "ollama": Server("m", nothing, {"mode": "json"}, 2, heeded=frozenset({"json"})),
     "ignores all": Server("m", nothing, {"mode": "words"}, 3, heeded=WORDS),
-    "gemini": Server(
-        "m",
-        gemini,
-        {"schema": "type, properties, required, items and enum alone"},
-        1,
-    ),
+    "gemini": Server("m", gemini, PORTABLE, 1),
+    "grammar": Server("m", by_grammar, PORTABLE, 1),
     "thinks": Server("m", nothing, {"thinking_tokens": 8000}, 1, thought=4000),
     "five": Server("m", five_tokens, {"top_logprobs": 5}, 1, flags=(*ASK, "--method", "logprobs")),
 }
@@ -207,6 +220,95 @@ def test_a_refusal_of_one_record_is_that_record_s(
         code, again, told = judge.text(*words)
     assert again == out and "adapted" not in caplog.text, told
     assert {"seed", "temperature"} <= server.calls[-1].body.keys()
+
+
+# ---------------------------------------------------------------- failures, and who answers
+
+
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+BEHIND = {"code": 502, "message": "Provider returned error", "metadata": {"raw": "no GPU left"}}
+IN_2_S = "Rate limit reached for tokens per minute. Please try again in 0.02s."
+FILTERED = "The response was filtered due to the prompt triggering content management policy."
+
+
+@pytest.mark.parametrize(
+    ("failure", "times", "calls", "verdict", "words"),
+    [
+        (Answer(status=529, body=json.dumps(OVERLOADED).encode()), 2, 3, "pass", ""),
+        (fails(429, IN_2_S), 2, 3, "pass", ""),
+        (Answer(body=json.dumps({"error": BEHIND}).encode()), 1, 2, "pass", ""),
+        # Each try of a provider that takes the call may be paid.
+        (Answer(body=json.dumps({"error": BEHIND}).encode()), 99, 3, "error", "no GPU left"),
+        (Answer("It th", finish_reason="error"), 99, 3, "error", "the reply broke off"),
+        (fails(400, FILTERED, code="content_filter"), 99, 1, "unreadable", "refused: HTTP 400"),
+        (says(""), 99, 3, "unreadable", "the reply holds no text"),
+    ],
+    ids=["overloaded", "groq", "stumbles", "provider", "breaks off", "filtered", "empty"],
+)
+def test_a_failing_record_costs_no_more_than_it_must(
+    failure: Answer,
+    times: int,
+    calls: int,
+    verdict: str,
+    words: str,
+    judge: Typed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = 0
+
+    def script(asked: Asked) -> Answer:
+        nonlocal made
+        if "the 1 parcels" not in asked.prompt:
+            return says(YES)
+        made += 1
+        return failure if made <= times else says(YES)
+
+    with Loopback(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        line = ("validate", "in.jsonl", "-m", "openai:m", *ASK, "--concurrency", "1")
+        code, out, told = judge.text(*line)
+    verdicts = [json.loads(line)["judge"]["verdict"] for line in out.splitlines()]
+    assert (made, verdicts) == (calls, ["pass", verdict, "pass"]), told
+    assert words in " ".join(told.split()) and code == (0 if verdict == "pass" else 3)
+
+
+@pytest.mark.parametrize("listed", [None, ["loopback"]])
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_profile_of_another_model_s_answers_is_told(
+    listed: list[str] | None,
+    cached: bool,
+    judge: Typed,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    labelled = [
+        {**mail, "id": n, "email": f"Mail {n}", "labels": {"question": "yes"}}
+        for n, mail in enumerate(MAILS * 8)
+    ]
+    judge.write("labels.jsonl", labelled)
+    model = "qwen-0.5b"
+
+    def script(asked: Asked) -> Answer:
+        said = says(READY if asked.probe else YES)
+        return Answer(body=json.dumps(completion(asked, said) | {"model": model}).encode())
+
+    cache = () if cached else ("--no-cache",)
+    with Loopback(script, scripted_probe=True) as server:
+        server.listed = listed
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        line = ("calibrate", "labels.jsonl", "-m", "openai:m", *ASK, "--no-controls", *cache)
+        code, _, told = judge.text(*line, "-o", "c")
+        assert code == 0, told
+        words = ("validate", "in.jsonl", "--profile", "c/profile.json", "-m", "openai:m", "-o", "o")
+        code, _, told = judge.text(*words)
+        assert code == 0 and "calibrate again" not in caplog.text, told
+        model = "llama-70b"
+        if listed:
+            server.listed = ["another"]
+        code, _, told = judge.text(*words, "--overwrite")
+    assert code == 0 and caplog.text.count("calibrate again") == 1, told
+    assert "--profile c/profile.json was fitted to the answers of" in caplog.text
+    assert "qwen-0.5b; " in caplog.text and "qwen-0.5b" in judge.read("c/profile.json").decode()
 
 
 # ---------------------------------------------------------------- settings

@@ -16,7 +16,7 @@ from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
 from judge.evidence import About
-from judge.judging.calls import MAX_TRIES, MAX_TRIES_UNREACHABLE
+from judge.judging.calls import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client
 from judge.judging.limits import Budget, BudgetReached
 from judge.replies import YesNo
@@ -179,6 +179,7 @@ async def test_a_refusal_is_told_apart_and_not_asked_again() -> None:
     [
         (errors.RateLimited("x"), MAX_TRIES),
         (errors.ServerFault("x"), MAX_TRIES),
+        (errors.NoReply("x"), MAX_TRIES_PAID),
         (errors.Unreachable("x"), MAX_TRIES_UNREACHABLE),
         (errors.Denied("x"), 1),
         (errors.BadRequest("x"), 1),
@@ -211,9 +212,9 @@ async def test_a_pause_too_long_to_wait_ends_the_run() -> None:
 
 async def test_a_call_that_takes_too_long_is_a_server_fault() -> None:
     asker, backend = client(one_by_one(GOOD), delay=5, timeout=0.01)
-    with pytest.raises(errors.ServerFault, match=r"no answer within 0\.01 s"):
+    with pytest.raises(errors.NoReply, match=r"no answer within 0\.01 s"):
         await ask(asker)
-    assert len(backend.calls) == MAX_TRIES and backend.under_way == 0
+    assert len(backend.calls) == MAX_TRIES_PAID and backend.under_way == 0
 
 
 # ---------------------------------------------------------------- cache
