@@ -32,14 +32,17 @@ _ALIKE = str.maketrans(
 )
 _NUMBER = re.compile(r"([+-]?)(\d+|\d{1,3}(?:,\d{3})+)(?:\.(\d+))?", re.ASCII)
 
+_DECIMAL_COMMA = re.compile(r"\A([+-]?\d+),(\d{1,2}|\d{4,})\Z", re.ASCII)
+"""A decimal comma (`2,5`); three digits behind a comma are thousands."""
+
 
 def spelling(text: str) -> str:
     """The answer as all spellings of it are compared.
 
     Unicode's compatible forms (NFKC: full-width letters and digits), case, blanks, invisible
     characters, apostrophes and dashes, and full stops at the end make no difference; a number is
-    written as short as it can be (`1.0` and `01` as `1`), `true` and `false` are yes and no. Of
-    several answers with bars between them each is spelt by itself. A spelling is its own spelling.
+    written as short as it can be (`1.0`, `1,0` and `01` as `1`), `true` and `false` are yes and no.
+    Of several answers with bars between them each is spelt by itself. A spelling is its own.
     """
     return SEVERAL.join(map(_one, unicodedata.normalize("NFKC", text).split(SEVERAL)))
 
@@ -47,7 +50,7 @@ def spelling(text: str) -> str:
 def _one(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text.casefold()).translate(_ALIKE)
     seen = "".join(char for char in plain if unicodedata.category(char) != "Cf")
-    word = " ".join(seen.split()).rstrip(_STOPS)
+    word = _DECIMAL_COMMA.sub(r"\1.\2", " ".join(seen.split()).rstrip(_STOPS))
     if number := _NUMBER.fullmatch(word):
         return _shortest(*number.groups(""))
     return _TRUTHS.get(word, word)

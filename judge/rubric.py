@@ -347,6 +347,10 @@ def parse(text: str, name: str) -> list[Rubric]:
         raise source.refused(error.problems) from error
 
 
+ASKED = "question"
+"""The name of the rubric of a question on the command line."""
+
+
 def asked_once(
     question: str, fields: Sequence[str], answers: Sequence[str] = (), passes: str | None = None
 ) -> Rubric:
@@ -354,7 +358,7 @@ def asked_once(
 
     Raises UsageError with every mistake, each with its flag.
     """
-    given: dict[str, Any] = {"name": "question", "question": question, "fields": fields}
+    given: dict[str, Any] = {"name": ASKED, "question": question, "fields": fields}
     given |= {"answers": answers} if answers else {}
     if passes:
         # One label, several with commas between them, or a bound.

@@ -34,12 +34,13 @@ VARYING = re.compile(
 )
 """Lines of the closing summary that tell times and tokens."""
 
-MAILS = {  # words of the mail: answer, quote, reason
+MAILS = {  # words of the record: answer, quote, reason
     "thank you for waiting": ("yes", "thank you for waiting", "It thanks her."),
     "You were told last week": ("no", "You were told last week", "It scolds the reader."),
     "lunch at one": ("yes", "I can wait if you are late", "It is patient."),
     "Your form is wrong again": ("no", "Your form is wrong again", "It blames and orders."),
     "could you please look": ("yes", "could you please look at page two", "It asks kindly."),
+    "The bridge was opened in 1894": ("yes", "The bridge was opened in 1894", "The guide says so."),
     "Will answer tomorrow": ("yes", "Will answer tomorrow", "It is short but not rude."),
 }
 CAPITALS = {"Peru": "Lima", "Australia": "Sydney"}

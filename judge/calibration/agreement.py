@@ -129,6 +129,7 @@ def agreement(
     *,
     majority: Threshold = MORE_THAN_HALF,
     opt_outs: Collection[str] = OPT_OUTS,
+    answers: Collection[str] = (),
     draws: int = 1000,
     seed: int = 0,
 ) -> Agreement:
@@ -136,12 +137,13 @@ def agreement(
 
     Items of the same record, check and number become one question, so that gold may come from
     another file. Intervals come from a bootstrap of records: questions about one record are drawn
-    together, the annotators are taken as they are. An answer of `opt_outs` is no majority.
+    together, the annotators are taken as they are. An answer of `opt_outs` is no majority;
+    one of `answers` is one, also where it stands for no label elsewhere (`none`).
     """
     rule = _Rule(majority, frozenset(map(spelling, opt_outs)))
     checks: dict[str, dict[tuple[str, int], _Question]] = defaultdict(dict)
     repeated = conflicting = no_label = 0
-    for item in (item.answered() for item in items):
+    for item in (item.answered(answers) for item in items):
         no_label += item.left_out
         gold = None if item.gold is None else _sorted(item.gold)
         asked = checks[item.check]

@@ -15,12 +15,9 @@ from judge.errors import UsageError
 from judge.prompts import lack
 from judge.records import Item, Kind, Problem, build
 from judge.records.base import LabelError, clip
-from judge.records.labels import LabelledItem, read_labels
-from judge.rubric import TEXT_FIELDS, Rubric
+from judge.records.labels import UNNAMED, LabelledItem, read_labels
+from judge.rubric import ASKED, TEXT_FIELDS, Rubric
 from judge.subject import Subject
-
-UNNAMED = "label"
-"""The check of labels that name none, such as those of a plain table."""
 
 RubricOf = Callable[[str], Rubric]
 """The rubric of a check; raises UsageError where there is none of that name."""
@@ -119,10 +116,15 @@ def _asked_for(
 ) -> Iterator[LabelledItem | Item]:
     """What the source holds for the checks that were asked for, and its problems.
 
-    Where it does not say what its labels are about, the one check that was named does.
+    Where it does not say what its labels are about, the one check that was named does. The labels
+    of its only check are about a question that was asked without a name.
     """
     read = list(read_labels(source, columns=columns))
-    unnamed = {one.check for one in read if isinstance(one, LabelledItem)} == {UNNAMED}
+    there = dict.fromkeys(one.check for one in read if isinstance(one, LabelledItem))
+    unnamed = [*there] == [UNNAMED] or (len(there) == 1 and [*checks] == [ASKED])
+    if len(there) > 1 and [*checks] == [ASKED] and ASKED not in there:
+        how = f"choose one, --map label={next(iter(there))}"
+        raise UsageError(f"{source} has labels for {', '.join(there)}: {how}")
     for one in read:
         if isinstance(one, Item) or not checks or one.check in checks:
             yield one

@@ -64,7 +64,12 @@ OptOut = Annotated[
 ]
 
 
-@opt.with_settings("map", map="Read this column of LABELS as NAME, as in label=answer; item=a+b.")
+@opt.with_settings(
+    "map",
+    "answers",
+    map="Read this column of LABELS as NAME, as in label=answer; item=a+b.",
+    answers="Count these as answers, also what else stands for no label, as in none,some.",
+)
 def command(
     settings: Settings,
     context: typer.Context,
@@ -105,7 +110,11 @@ def command(
                     tell(f"{item.source}, line {item.line}: {message}")
 
     report = agreement(
-        items(), majority=Threshold.parse(majority), opt_outs=opt_out or OPT_OUTS, seed=seed
+        items(),
+        majority=Threshold.parse(majority),
+        opt_outs=opt_out or OPT_OUTS,
+        answers=settings.answers,
+        seed=seed,
     )
     if report.no_label:
         tell(f"{no_label(report.no_label)}, left out")

@@ -110,7 +110,10 @@ _TEXTS: Mapping[Kind, frozenset[str]] = {
     for kind, fields in _FIELDS.items()
 }
 """The fields of a kind that a judge reads as they stand."""
-_LABELS = re.compile(r"(gold|human)?labels?|gold|winner|annotat(or|ion)s?\d*")
+_LABELS = re.compile(
+    r"(gold|human|true|final|majority|crowd|expert)?labels?\d*|gold|winner(model[ab]|tie)?|"
+    r"(annotat(or|ion)|rater)s?[a-e]?\d*(labels?)?|(better|safer)responseid|g[12]winner"
+)
 """Normalised names of fields that hold people's answers."""
 _NEEDED: Mapping[Kind, tuple[str, ...]] = {
     "story": ("story", "values"),

@@ -6,11 +6,15 @@ key. Images, audio and files are named, and not shown.
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from judge.names import plain_name
+from judge.records.fields import LONGEST_LITERAL
 
 DEEPEST = 40
 """Levels of lists and objects that are shown."""
@@ -18,12 +22,27 @@ DEEPEST = 40
 _INDENTED = 8
 """Levels after which lines are indented no further: what is shown stays in proportion."""
 
-_WHO = ("role", "from", "speaker", "author")
-_SAID = ("content", "value", "text", "parts")
+_WHO = ("role", "from", "speaker", "author", "sender")
+_SAID = ("content", "value", "text", "parts", "message", "utterance")
 _CALLS = ("tool_calls", "function_call", "refusal")
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _ITEMS = {"function_call": "assistant", "function_call_output": "tool", "reasoning": "reasoning"}
 """Items of OpenAI's Responses that name no role, and whose they are."""
+
+_LANGCHAIN = {
+    **dict.fromkeys(("human", "HumanMessage", "HumanMessageChunk"), "user"),
+    **dict.fromkeys(("ai", "AIMessage", "AIMessageChunk"), "assistant"),
+    **dict.fromkeys(("system", "SystemMessage"), "system"),
+    **dict.fromkeys(("tool", "ToolMessage"), "tool"),
+    **dict.fromkeys(("function", "FunctionMessage"), "function"),
+}
+"""LangChain's types of messages, in dumps of theirs, and whose they are."""
+
+_ABOUT_A_CALL = ("additional_kwargs", "response_metadata", "usage_metadata", "example")
+"""What LangChain keeps beside a message: the provider's reply once more, and its usage."""
+
+_SEALED = {"signature", "thoughtSignature", "thought_signature"}
+"""What providers sign or encrypt thoughts with: no text."""
 
 _MEDIA = {
     **dict.fromkeys(("image", "image_url", "input_image"), "image"),
@@ -35,6 +54,8 @@ _MEDIA = {
 
 _PAYLOAD = {"type", "url", "source", "data", "bytes", "path", "detail", "format", "media_type"}
 _PAYLOAD |= {"file_id", "file_data", "array", "sampling_rate", "expires_at", *_MEDIA}
+_PAYLOAD |= {"mimeType", "mime_type", "fileUri", "file_uri", "displayName"}
+_CHAT = re.compile(r"\s*\[\s*\{\s*(['\"])")
 _DATA = re.compile(r"data:(image|audio|video|application)/[\w.+-]+[;,]")
 
 Part = tuple[str, Any]
@@ -54,7 +75,9 @@ class Shown(NamedTuple):
 
 
 def shown(content: object) -> Shown:
-    """A JSON value as text. A text stays as it is; the work is in proportion to the value."""
+    """A JSON value as text. A text stays as it is, but for a chat in JSON, as tables have it in a
+    cell; the work is in proportion to the value."""
+    content = _chat_in(content) or content
     if isinstance(content, str) and not content.startswith("data:"):
         return Shown(content, content) if content.strip() else Shown("", "")
     writer = _Writer()
@@ -67,9 +90,24 @@ def shown(content: object) -> Shown:
 
 def form(content: object) -> str:
     """What a value is, in a word for people; "" for a text, a number or a truth value."""
+    content = _chat_in(content) or content
     if isinstance(content, list):
         return "list" if _turns(content) is None else "chat"
     return "object" if isinstance(content, dict) else ""
+
+
+def _chat_in(content: object) -> list[Any] | None:
+    """The messages that a text is in JSON, or as Python and pandas print them; None for any other
+    text, and all that is none."""
+    if not isinstance(content, str) or not (begins := _CHAT.match(content)):
+        return None
+    found: Any = None
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        if begins[1] == '"':
+            found = json.loads(content)
+        elif len(content) <= LONGEST_LITERAL:
+            found = ast.literal_eval(content.strip())
+    return found if isinstance(found, list) and _turns(found) else None
 
 
 class _Group(list[Part]):
@@ -177,8 +215,30 @@ def _parts(content: dict[str, Any] | list[Any], name: Name) -> Iterable[Part]:
 
 def _turns(content: list[Any], name: Name = str) -> list[Part] | None:
     """The turns of a list of messages; None for any other list."""
-    turns = [_turn(one, name) for one in content if one is not None]
+    turns = [_turn(_plain(one), name) for one in content if one is not None]
     return [turn for turn in turns if turn] if turns and all(turns) else None
+
+
+def _plain(one: object) -> object:
+    """A message that lies within an object of LangChain's or OpenAI's export, as others write it;
+    all else as it is."""
+    if not isinstance(one, dict):
+        return one
+    kind = one.get("type")
+    if kind == "constructor" and isinstance(one.get("id"), list) and one["id"]:
+        kind = one["id"][-1]
+    inner = next((one[k] for k in ("kwargs", "data") if isinstance(one.get(k), dict)), one)
+    if isinstance(kind, str) and kind in _LANGCHAIN and "content" in inner:
+        more = inner.get("additional_kwargs")
+        calls = {k: more[k] for k in _CALLS if k in more} if isinstance(more, dict) else {}
+        kept = {k: c for k, c in inner.items() if k not in ("type", *_ABOUT_A_CALL)}
+        return {"role": _LANGCHAIN[kind]} | (kept if kept.get("tool_calls") else kept | calls)
+    author, said = one.get("author"), one.get("content")
+    if isinstance(author, dict) and isinstance(author.get("role"), str):
+        one = {k: c for k, c in one.items() if k != "author"} | {"role": author["role"]}
+    if isinstance(said, dict) and isinstance(said.get("parts"), list):
+        one = one | {"content": said["parts"]}
+    return one
 
 
 def _turn(one: object, name: Name) -> Part | None:
@@ -218,8 +278,18 @@ def _said(content: object, name: Name) -> Iterator[Part]:
     """The parts of what was said: texts, what is no text, and Anthropic's calls and results."""
     for part in content if isinstance(content, list) else [content]:
         kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(part, dict) and not _SEALED.isdisjoint(part):
+            part = {key: one for key, one in part.items() if key not in _SEALED}
         if not isinstance(part, dict):
             yield from [("", part)] if _there(part) else []
+        elif kind == "redacted_thinking":
+            yield "", _Note("[thoughts not shown]")
+        elif kind == "thinking":
+            yield "thoughts:", part.get("thinking")
+        elif call := _either(part, "functionCall", "function_call"):
+            yield _call(call, name)
+        elif given := _either(part, "functionResponse", "function_response"):
+            yield f"result of {name(given.get('name'))}:", given.get("response")
         elif kind == "tool_use":
             yield _call(part, name)
         elif kind == "tool_result":
@@ -230,6 +300,11 @@ def _said(content: object, name: Name) -> Iterator[Part]:
             yield from _pairs({k: v for k, v in part.items() if k not in ("type", "text")}, name)
         else:
             yield "", part
+
+
+def _either(part: Mapping[str, Any], *keys: str) -> dict[str, Any] | None:
+    """The object under the first of these keys that holds one."""
+    return next((part[key] for key in keys if isinstance(part.get(key), dict)), None)
 
 
 def _call(call: object, name: Name) -> Part:
@@ -267,7 +342,8 @@ def _medium(content: Mapping[str, Any]) -> str | None:
         return "audio"
     if isinstance(content.get("data"), str) and "transcript" in content:
         return "audio"
-    if isinstance(content.get("data"), str) and "media_type" in content:
-        medium = str(content["media_type"]).partition("/")[0]
+    mime = next((content[k] for k in ("media_type", "mimeType", "mime_type") if k in content), None)
+    if isinstance(mime, str) and any(key in content for key in ("data", "fileUri", "file_uri")):
+        medium = mime.partition("/")[0]
         return medium if medium in _MEDIA else "file"
     return "file" if content.get("bytes") and content.keys() <= {"bytes", "path"} else None

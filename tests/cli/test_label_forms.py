@@ -23,6 +23,13 @@ def calibrated(typed: Typed, *words: str) -> dict[str, Any]:
     return found
 
 
+def counts(report: str) -> dict[str, int]:
+    """How often each answer was given, of the one check of a report of `judge agreement`."""
+    (check,) = json.loads(report)["checks"]
+    found: dict[str, int] = check["overall"]["answers"]
+    return found
+
+
 def pairs(form: str, number: int) -> dict[str, object]:
     """A comparison of a good text and a bad one, the good one in either place."""
     good, bad = f"GOOD text {number}", f"A bad text {number}"
@@ -39,6 +46,11 @@ def pairs(form: str, number: int) -> dict[str, object]:
         | {"conversation_a": talks[0], "conversation_b": talks[1]},
         "judgebench": {"pair_id": f"p{number}", "question": "Q", "response_A": first}
         | {"response_B": second, "label": "A>B" if left else "B>A"},
+        "arena-columns": {"id": number, "prompt": "Hi", "response_a": first, "response_b": second}
+        | {"winner_model_a": int(left), "winner_model_b": int(not left), "winner_tie": 0},
+        "arena": {"id": f"u{number}", "model_a": "m1", "model_b": "m2", "language": "en"}
+        | {"winner": "model_a" if left else "model_b"}
+        | {"conversation_a": talks[0], "conversation_b": talks[1]},
         "hh": {"chosen": good, "rejected": bad},
         "ultrafeedback": {"prompt": "Hi", "chosen": talks[0 if left else 1]}
         | {"rejected": talks[1 if left else 0], "score_chosen": 9.0},
@@ -51,6 +63,8 @@ def pairs(form: str, number: int) -> dict[str, object]:
         ("alpaca", ("output_1", "output_2")),
         ("mt-bench", ("conversation_a", "conversation_b")),
         ("judgebench", ("response_A", "response_B")),
+        ("arena-columns", ("response_a", "response_b")),
+        ("arena", ("conversation_a", "conversation_b")),
         ("hh", ("response_1", "response_2")),
         ("ultrafeedback", ("response_1", "response_2")),
     ],
@@ -66,6 +80,63 @@ def test_comparisons_fit_a_comparing_rubric(
     model = typed.script("reads.yaml", replies)
     judge = calibrated(typed, "a.jsonl", "--rubric", "better.yaml", "-m", model)
     assert judge["stands"]["accuracy"]["value"] == 1.0, judge
+
+
+def test_judgments_of_fastchat_are_answers_of_their_judge(typed: Typed) -> None:
+    both = [("model_1", "model_1"), ("model_1", "model_2"), ("tie", "tie"), ("error", "model_2")]
+    about = {"model_1": "a", "model_2": "b", "judge": ["gpt-4", "pair-v2"], "turn": 1}
+    rows = [
+        about | {"question_id": n, "g1_winner": one, "g2_winner": two}
+        for n, (one, two) in enumerate(both)
+    ]
+    typed.write("pairs.jsonl", rows)
+    code, out, told = typed.text("agreement", "pairs.jsonl", "--json")
+    assert (code, "1 answer, left out" in told) == (0, True)
+    assert counts(out) == {"model_1": 1, "tie": 2}
+    about = {"model": "a", "turn": 2, "user_prompt": "P", "judgment": "[[5]]", "judge": ["gpt-4"]}
+    scores = [about | {"question_id": n, "score": score} for n, score in enumerate((5, 7.5, -1))]
+    typed.write("scores.jsonl", scores)
+    _, out, _ = typed.text("agreement", "scores.jsonl", "--json")
+    assert counts(out) == {"5": 1, "7.5": 1}
+
+
+def test_labels_of_several_questions_are_named_and_one_is_chosen(typed: Typed) -> None:
+    """In a project's own form as in Label Studio's; the only question of a file needs no name."""
+
+    def studio(number: int, **answers: str) -> dict[str, Any]:
+        results = [{"value": {"choices": [one]}, "from_name": k} for k, one in answers.items()]
+        note = {"completed_by": 1, "result": results}
+        return {"id": number, "annotations": [note], "data": {"mail": "Hi"}}
+
+    def own(number: int, **answers: str) -> dict[str, Any]:
+        return {"id": number, "mail": "Hi", "labels": answers}
+
+    ask = ("--ask", "Is it polite?", "-m", "scripted:yes.yaml", "--no-controls")
+    for made in (studio, own):
+        typed.write("two.jsonl", [made(n, polite="yes", length="short") for n in range(4)])
+        code, _, told = typed.text("calibrate", "two.jsonl", *ask)
+        choose = "two.jsonl has labels for polite, length: choose one, --map label=polite"
+        assert (code, choose in told) == (2, True), told
+        judge = calibrated(typed, "two.jsonl", *ask, "--map", "label=polite")
+        assert judge["stands"]["accuracy"]["value"] == 1.0
+        typed.write("alone.jsonl", [made(n, polite="yes") for n in range(4)])
+        assert calibrated(typed, "alone.jsonl", *ask)["stands"]["accuracy"]["value"] == 1.0
+
+
+def test_a_row_of_nobody_without_a_label_is_no_error(typed: Typed) -> None:
+    (typed.folder / "a.csv").write_text("item,annotator,label\n1,ann,yes\n2,,NULL\n3,,\n4,ann,no\n")
+    code, _, told = typed.text("agreement", "a.csv")
+    assert (code, "1 answer, left out" in told) == (0, True), told
+    (typed.folder / "b.csv").write_text("item,annotator,label\n1,ann,yes\n2,,no\n")
+    code, _, told = typed.text("agreement", "b.csv")
+    assert (code, "b.csv, line 3: field 'annotator' is empty" in told) == (3, True), told
+
+
+def test_what_stands_for_no_label_is_an_answer_where_it_is_named(typed: Typed) -> None:
+    rows = "1,ann,none\n1,bo,None\n2,ann,some\n2,bo,NA\n"
+    (typed.folder / "a.csv").write_text("item,annotator,label\n" + rows)
+    _, out, _ = typed.text("agreement", "a.csv", "--answers", "none,some", "--json")
+    assert counts(out) == {"none": 2, "some": 1}
 
 
 def test_agreement_by_columns_of_annotators(typed: Typed) -> None:

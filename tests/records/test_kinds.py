@@ -126,7 +126,8 @@ def test_a_kind_that_is_asked_for_says_what_is_missing() -> None:
 def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
     mail = {"ID": 7, "mail": {"body": "Dear Ann", "lines": 3}, "sent": True, "to": ["A", None, "B"]}
     empty = {"blank": " ", "none": None, "mixed": [{}], "judge": {"verdict": "pass"}}
-    people = {"Gold Label": "yes", "annotator1": "no", "winner": "a"}
+    people = {"Gold Label": "yes", "annotator1": "no", "winner": "a", "winner_tie": 0}
+    people |= {"final_label": "no", "rater_b": 3, "Annotator2 label": 1, "better_response_id": 0}
     record = built({**mail, **empty, **people}, "record")
     texts = Subject.of(record).texts
     assert record.id == "7"

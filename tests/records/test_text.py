@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from judge.records.text import DEEPEST, form, shown
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"id": 7}'}}
+FOUND = {"response": {"ok": True}}
+PNG = {"mimeType": "image/png", "data": "iVBORw0KGgo"}
+THOUGHT = {"type": "thinking", "thinking": "Rome, then.", "signature": "EqQBCgIYAhIM"}
 PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
@@ -36,6 +39,52 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
             "1. human: Hi\n2. gpt: Ho",
         ),
         ([{"speaker": "Ann", "text": "Hi", "tone": "dry"}], "1. Ann:\n   Hi\n   tone: dry"),
+        (
+            [{"sender": "bot", "message": "Hi"}, {"speaker": "B", "utterance": "Ho"}],
+            "1. bot: Hi\n2. B: Ho",
+        ),
+        # A table has a chat as JSON, or as pandas prints it; other JSON is a text.
+        ('[{"role": "user", "content": "Hi\\nHo"}]', "1. user:\n   Hi\n   Ho"),
+        ("[{'role': 'user', 'content': \"it's\"}]", "1. user: it's"),
+        ('[{"name": "Ann"}]', '[{"name": "Ann"}]'),
+        ('[{"role": "user", "content": ', '[{"role": "user", "content": '),
+        (  # Gemini
+            [
+                {"role": "model", "parts": [{"functionCall": {"name": "find", "args": {"n": 1}}}]},
+                {"role": "user", "parts": [{"function_response": {"name": "find"} | FOUND}]},
+                {"role": "user", "parts": [{"inlineData": PNG}, {"text": "See"}]},
+                {"role": "model", "parts": [{"text": "I see.", "thoughtSignature": "Cq4B"}]},
+            ],
+            "1. model:\n   tool call find:\n      n: 1\n"
+            "2. user:\n   result of find:\n      ok: yes\n"
+            "3. user:\n   inlineData: [image not shown]\n   See\n4. model: I see.",
+        ),
+        (  # Anthropic's thoughts
+            [
+                {
+                    "role": "assistant",
+                    "content": [THOUGHT, {"type": "text", "text": "21 degrees."}],
+                },
+                {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "EmwK"}]},
+            ],
+            "1. assistant:\n   thoughts: Rome, then.\n   21 degrees.\n"
+            "2. assistant: [thoughts not shown]",
+        ),
+        (  # LangChain's dumps
+            [
+                {"type": "human", "data": {"content": "Hi", "type": "human", "example": False}},
+                {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [CALL]}}
+                | {"response_metadata": {"token_usage": {"prompt_tokens": 3}}, "tool_calls": []},
+                {"type": "constructor", "lc": 1, "id": ["langchain", "schema", "ToolMessage"]}
+                | {"kwargs": {"content": "42", "tool_call_id": "c1", "type": "tool"}},
+            ],
+            '1. user: Hi\n2. assistant:\n   tool call find (c1): {"id": 7}\n'
+            "3. tool, result of c1: 42",
+        ),
+        (  # OpenAI's export
+            [{"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi"]}}],
+            "1. user: Hi",
+        ),
         # A list in which one entry is no message is a list.
         ([{"role": "user", "content": "Hi"}, {"n": 1}], "1. user: Hi\n2. n: 1"),
         (

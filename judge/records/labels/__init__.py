@@ -11,13 +11,13 @@ from types import MappingProxyType
 
 from judge.errors import UsageError
 from judge.records.base import Item, mapped, renamed
-from judge.records.labels.forms import FORMS, Form
+from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
 from judge.records.labels.public import Ambient, LLMBar, MoralStories, MultiPico, NormAd
 from judge.records.labels.table import ROLES, TABLE, Table
 from judge.records.read import read
 
-__all__ = ["SETS", "Annotation", "LabelledItem", "read_labels"]
+__all__ = ["SETS", "UNNAMED", "Annotation", "LabelledItem", "read_labels"]
 
 _SETS: dict[str, type[LabelSet]] = {
     one.name: one for one in (Own, MoralStories, NormAd, Ambient, MultiPico, LLMBar)
@@ -40,7 +40,8 @@ def read_labels(
     files. `check` keeps the items of that check; in a table without a column `check` it names what
     the labels are about. A line that cannot be read, or holds no usable label, comes as an `Item`
     with its problem, whatever the check. `columns` are the columns of a table's roles
-    (`table.ROLES`); others are renamed (`judge.records.base.mapped`).
+    (`table.ROLES`); others are renamed (`judge.records.base.mapped`). In a set whose lines name
+    their checks `label` is one of these: its items come as UNNAMED.
 
     Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
     and a form that cannot be told; at the end for a check that no item was about.
@@ -51,6 +52,8 @@ def read_labels(
             raise UsageError(f"there is no labelled set {name!r}: there are {', '.join(SETS)}")
         name, path = "", source
     folder = None if path == "-" else Path(path).parent
+    roles = {role: column for role, column in columns.items() if role in ROLES}
+    others = {name: column for name, column in columns.items() if name not in ROLES}
     if (form := _SETS.get(name)) is not None:
         files = [Path(path)]
         if form.files and files[0].is_dir():
@@ -58,16 +61,13 @@ def read_labels(
             files, folder = list(dict.fromkeys(found)), Path(path)
             if not files:
                 raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
-        found_in = chain.from_iterable([renamed(read(file), columns) for file in files])
-        return _chosen(form(check, folder).read(found_in), check, source)
+        found_in = chain.from_iterable([renamed(read(file), others) for file in files])
+        return _about(form(check, folder).read(found_in), roles, check, source)
     items = read(path)
     head = list(islice(items, _LOOK))
-    roles = {role: column for role, column in columns.items() if role in ROLES}
-    others = {name: column for name, column in columns.items() if name not in ROLES}
-    made = _recognised(source, name, head, roles)
     made, items = _recognised(source, name, head, roles), chain(head, items)
     if made is None:
-        return _chosen(Own(check, folder).read(renamed(items, columns)), check, source)
+        return _about(Own(check, folder).read(renamed(items, others)), roles, check, source)
     rows = (
         item if item.problem is None else replace(item, fields=None)
         for item in mapped(items, others)
@@ -85,7 +85,9 @@ def _recognised(
     lines = [item.fields for item in head if item.fields is not None]
     if name:
         return _FORMS[name], ()
-    if not lines or (any(map(Own.knows, lines)) and not roles):
+    own = [line["labels"] for line in lines if Own.knows(line)]
+    named = [*roles] == ["label"] and any(roles["label"] in labels for labels in own)
+    if not lines or (own and (not roles or named)):
         return None
     known = next((form for form in FORMS if any(map(form.knows, lines))), None)
     by_hand = "annotators" in roles or {"item", "label"} <= roles.keys()
@@ -99,6 +101,17 @@ def _recognised(
         f"item, annotator and label; or name the set, as in moral-stories:{source}; there are "
         f"{', '.join(SETS)}"
     )
+
+
+def _about(
+    found: Iterator[Labelled], roles: Mapping[str, str], check: str | None, source: str
+) -> Iterator[Labelled]:
+    """As `_chosen`; where a role `label` names a check, its items alone, without that name."""
+    if (named := roles.get("label")) is None:
+        yield from _chosen(found, check, source)
+        return
+    for one in _chosen(found, named, source):
+        yield one if isinstance(one, Item) else replace(one, check=check or UNNAMED)
 
 
 def _chosen(found: Iterator[Labelled], check: str | None, source: str) -> Iterator[Labelled]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from judge.answers import scalar_text
 from judge.records.base import RESERVED
 from judge.records.fields import object_of
 
@@ -26,12 +27,13 @@ class Form:
     """How the lines of a published form name what a labelled item has.
 
     `needs` are the fields that tell it (`.x`: one that ends so). `item`, `label` and `annotator`
-    are its columns, of an annotator the first that is filled; `annotators` columns that each hold
-    the labels of one. `given` reads the answers where they lie in lists. `answers` are the answers
-    that the labels mean (NO_LABEL for none); those below, at and above `middle` where they are
-    numbers. Answers count where the fields of `counts` have these contents. `shown` are the fields
-    that a judge sees, by name; or all of the object `within`; or all but `hidden`. `pair` are the
-    better and the worse text.
+    are its columns, of an annotator the first that is filled; a line without those of the item has
+    its `id`, or what is shown. `annotators` are columns that each hold the labels of one. `given`
+    reads the answers where they lie in lists or several columns. `answers` are the answers that the
+    labels mean (NO_LABEL for none); those below, at and above `middle` where they are numbers.
+    Answers count where the fields of `counts` have these contents. `shown` are the fields that a
+    judge sees, by name; or all of the object `within`; or all but `hidden`. `pair` are the better
+    and the worse text.
     """
 
     name: str
@@ -94,6 +96,23 @@ def _argilla_columns(fields: Mapping[str, Any]) -> Iterator[Given]:
                 yield Given(who, question, value)
 
 
+def _arena_columns(fields: Mapping[str, Any]) -> Iterator[Given]:
+    better = [side for side, column in _ONE_HOT.items() if scalar_text(fields.get(column)) == "1"]
+    yield Given(None, UNNAMED, better[0] if len(better) == 1 else NO_LABEL)
+
+
+def _fastchat_pair(fields: Mapping[str, Any]) -> Iterator[Given]:
+    """Both orders must name one model; else it is a tie, as FastChat counts it."""
+    first, second = fields["g1_winner"], fields["g2_winner"]
+    answer = NO_LABEL if "error" in (first, second) else first if first == second else "tie"
+    yield Given(fields.get(RESERVED), UNNAMED, answer)
+
+
+def _fastchat_single(fields: Mapping[str, Any]) -> Iterator[Given]:
+    score = fields["score"]
+    yield Given(fields.get(RESERVED), UNNAMED, NO_LABEL if score == -1 else score)
+
+
 def _submitted(response: Mapping[str, Any]) -> bool:
     return response.get("status") not in ("discarded", "draft", "pending")
 
@@ -104,6 +123,16 @@ def _objects(content: object) -> list[dict[str, Any]]:
 
 NO_LABEL = "null"
 """The answer of an annotator who gave none: left out, and counted."""
+
+UNNAMED = "label"
+"""The question of labels that name none."""
+
+_ONE_HOT = {
+    "response_a": "winner_model_a",
+    "response_b": "winner_model_b",
+    "tie": "winner_tie",
+}
+"""Chatbot Arena's columns in tables: 1 in that of the better side."""
 
 _SIDES = {"a>b": "response_A", "a>>b": "response_A", "b>a": "response_B", "b>>a": "response_B"}
 _WINNERS = {"model_a": "conversation_a", "model_b": "conversation_b"}
@@ -162,6 +191,27 @@ FORMS = (
         annotator=(RESERVED,),
         answers=_WINNERS,
         shown={name: name for name in ("conversation_a", "conversation_b")},
+    ),
+    Form(
+        "arena-columns",
+        ("winner_model_a", "winner_model_b", "response_a", "response_b"),
+        item="id",
+        given=_arena_columns,
+        shown={name: name for name in ("prompt", "response_a", "response_b")},
+    ),
+    Form(
+        "fastchat-pair",
+        ("question_id", "model_1", "model_2", "turn", "g1_winner", "g2_winner"),
+        item="question_id+model_1+model_2+turn",
+        given=_fastchat_pair,
+        shown={},
+    ),
+    Form(
+        "fastchat-single",
+        ("question_id", "model", "turn", "judgment", "score"),
+        item="question_id+model+turn",
+        given=_fastchat_single,
+        shown={"user_prompt": "user_prompt"},
     ),
     Form(
         "judgebench",

@@ -18,12 +18,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from judge.answers import NO_LABEL as NONE_GIVEN
 from judge.answers import SEVERAL, scalar_text
 from judge.errors import UsageError
 from judge.records.base import RESERVED, Item, LabelError, at, clip, content_hash, keys_of
 from judge.records.fields import answer_of, id_text, one_of, slices_of
 from judge.records.kinds import normalise, normalised, recognise
-from judge.records.labels.forms import NO_LABEL, Form, Given
+from judge.records.labels.forms import NO_LABEL, UNNAMED, Form, Given
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 
 ROLES = ("item", "label", "annotator", "annotators", "group", "check", "gold")
@@ -31,9 +32,6 @@ ROLES = ("item", "label", "annotator", "annotators", "group", "check", "gold")
 
 JOIN = "+"
 """Stands between several columns."""
-
-UNNAMED = "label"
-"""The check of labels that name none."""
 
 TABLE = Form("table", ())
 _NAMES = {role: role for role in ROLES}
@@ -85,7 +83,7 @@ class Table(LabelSet):
             if answer is None:
                 continue
             who = None if given.annotator is None else _names(given.annotator)
-            if given.annotator is not None and who is None:
+            if given.annotator is not None and who is None and answer not in NONE_GIVEN:
                 raise LabelError("field 'annotator' is empty beside a label", "annotator")
             answers[given.question][who] = answer
         if gold is not None:
@@ -162,9 +160,13 @@ class Table(LabelSet):
         return one_of(content, form.answers, form.label) if form.answers else answer
 
     def _record(self, item: Item, fields: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
-        column = self.columns.get("item") or self.form.item
+        own = self.form.item
+        own = own if all(part in fields for part in own.split(JOIN)) else ""
+        column = self.columns.get("item") or own
         if not column and self.form is not TABLE:
-            return content_hash(shown)[:12]
+            if "id" not in fields:
+                return content_hash(shown)[:12]
+            column = "id"
         if not column:
             ids = [key for role in ("item", "id") for key in fields if normalise(key) == role]
             if not ids and self._column(fields, "annotator") is not None:
