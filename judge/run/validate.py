@@ -58,6 +58,8 @@ def no_such_field(told: str, name: str, first: Subject) -> str:
     there = [*first.texts]
     near = get_close_matches(name, there, 1)
     known = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
+    if "," in name and {part.strip() for part in name.split(",")} <= {*there}:
+        known = "give --on once for each field"
     return f"{told}: no record has such a field; {known}"
 
 

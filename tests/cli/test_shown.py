@@ -168,6 +168,12 @@ def test_a_field_that_the_rubric_names_and_that_is_empty_is_told(
     ]
 
 
+def test_fields_with_commas_between_them_are_told_apart(typed: Typed) -> None:
+    typed.write("in.jsonl", [{"q": "Who?", "a": "Ann."}])
+    code, _, told = typed.text("validate", "in.jsonl", *ASK, "--on", "q, a")
+    assert (code, "give --on once for each field" in told) == (2, True), told
+
+
 def test_calibrate_asks_nothing_about_records_without_text(typed: Typed, server: Loopback) -> None:
     pytest.importorskip("sklearn")
     rows = "".join(f"r{n},{'yes' if n % 2 else 'no'},\n" for n in range(6))
