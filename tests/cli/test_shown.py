@@ -168,7 +168,7 @@ def test_a_field_that_the_rubric_names_and_that_is_empty_is_told(
     ]
 
 
-def test_fields_with_commas_between_them_are_told_apart(typed: Typed) -> None:
+def test_fields_with_commas_between_them_are_told_apart(typed: Typed, server: Loopback) -> None:
     typed.write("in.jsonl", [{"q": "Who?", "a": "Ann."}])
     code, _, told = typed.text("validate", "in.jsonl", *ASK, "--on", "q, a")
     assert (code, "give --on once for each field" in told) == (2, True), told
