@@ -125,6 +125,12 @@ def test_a_table_of_items_and_labels_alone(write: Written) -> None:
     assert item([one]).gold == "yes"
 
 
+def test_a_label_beside_gold_is_one_persons(write: Written) -> None:
+    """As in a table with a reference and what one person said, whom no column names."""
+    found = item(list(read_labels(str(write("b.csv", "item,label,gold\n1,yes,no\n")))))
+    assert (found.gold, found.annotations) == ("no", (Annotation("label", "yes"),))
+
+
 def test_two_columns_of_one_name_are_told_and_none_is_chosen(write: Written) -> None:
     found = list(read_labels(str(write("a.csv", "item,Label,label\na,yes,no\nb,yes,yes\n"))))
     assert [getattr(one, "gold", None) for one in found] == [None, "yes"]

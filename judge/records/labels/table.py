@@ -140,7 +140,10 @@ class Table(LabelSet):
                 names = clip([*fields], 300)
                 raise UsageError(f"name the column of the labels, --map label=COLUMN: {names}")
             who = self._content(fields, "annotator")
-            missing = who is None and (gold is not None or self._column(fields, "annotator"))
+            named_people = self._column(fields, "annotator") is not None
+            if who is None and gold is not None and not named_people:
+                who = self._column(fields, "label")  # One person's answers beside the reference.
+            missing = who is None and named_people
             counts = all(fields.get(key) == one for key, one in self.form.counts.items())
             label = self._content(fields, "label") if counts else NO_LABEL
             yield Given("" if missing else who, UNNAMED, label)
