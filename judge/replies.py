@@ -9,6 +9,8 @@ templates as soon as it is given one, and record text must never be a template
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,7 +19,16 @@ from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Len
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from judge.answers import spelt_as
 from judge.evidence import (
@@ -64,6 +75,16 @@ def spelt_literal(answers: tuple[str, ...]) -> Any:
     ]
 
 
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse a JSON object with two values for one key."""
+    for key, count in Counter(key for key, _ in pairs).items():
+        if count > 1:
+            twice = PydanticCustomError("doubled_key", "the key stands twice; give it one value")
+            raise ValidationError.from_exception_data(
+                "reply", [InitErrorDetails(type=twice, loc=(key,), input=key)]
+            )
+
+
 class Part(BaseModel):
     """A part of a reply."""
 
@@ -92,6 +113,13 @@ class Reply(BaseModel):
     def sized(cls, count: int) -> type[Self]:
         """The same reply for exactly `count` values, so that constrained decoding cannot run on."""
         return _sized(cls, count) if cls.per_value and count else cls
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """As pydantic's, but a key with two values, of which that takes the last, is invalid."""
+        reply = super().model_validate_json(json_data, **options)
+        json.loads(json_data, object_pairs_hook=_each_once)
+        return reply
 
     @model_validator(mode="after")
     def _holds(self) -> Self:

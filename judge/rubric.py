@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from judge.answers import spelling
 from judge.errors import UsageError, read_text
 from judge.names import apart
 from judge.questions import (
@@ -111,6 +112,10 @@ class Rubric(Section):
             raise ValueError(f"the reply {OWN_ANSWER} has them, and no other")
         if own and len({*own}) < max(2, len(own)):
             raise ValueError("two different ones at least are needed, each once")
+        spelt: dict[str, str] = {}
+        for answer in own:
+            if (other := spelt.setdefault(spelling(answer), answer)) != answer:
+                raise ValueError(f"{other!r} and {answer!r} are one answer in two spellings")
         if own and (problem := fault(" ".join(own), ())):
             raise ValueError(problem)
         if own and scale_of(own) is None and all(scale_of((one, "1e300")) for one in own):

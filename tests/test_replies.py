@@ -225,3 +225,16 @@ def test_a_reply_may_spell_an_answer_as_it_likes(
                 form.model_validate(content)
         else:
             assert form.model_validate(content).answers()[0].answer == read
+
+
+def test_a_key_with_two_values_is_invalid_at_any_depth() -> None:
+    part = '{"value": 1, "quote": null, "character": null, "reason": "", "reflected": "no"MORE}'
+    whole = part.replace("MORE", "")
+    ValuesReflected.model_validate_json('{"values": [' + whole + "]}")
+    for doubled in (
+        '{"values": [' + part.replace("MORE", ', "reflected": "no"') + "]}",
+        '{"values": [' + part.replace("MORE", r', "re\u0066lected": "yes"') + "]}",
+        '{"values": [], "values": [' + whole + "]}",
+    ):
+        with pytest.raises(ValidationError, match="the key stands twice"):
+            ValuesReflected.model_validate_json(doubled)

@@ -24,6 +24,7 @@ from judge.errors import BackendError, BadRequest, ContextExceeded, ServerFault,
 from judge.evidence import About
 from judge.judging.calls import CANARY, Calls
 from judge.judging.cut import cut
+from judge.judging.logprobs import added_up
 from judge.judging.ways import Ways, conforms
 from judge.replies import Reply, about, schema_of
 from judge.verdict import Usage
@@ -197,23 +198,25 @@ class Client(Calls):
 
         Raises:
             UsageError: the model gives no log-probabilities.
-            Unread: the server refused the prompt, or cut it.
+            Unread: the server refused the prompt, or cut it, or what it lists is no distribution.
             BackendError: as `ask`.
         """
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             self._refuse_unread(call, completion)
+            try:
+                tokens = added_up(completion.first_token or ())
+            except ValueError as problem:
+                raise Unread(f"no distribution: {problem}", self._usage(completion)) from None
             # An engine of ours says the same again; a server may have stumbled.
-            if completion.first_token and (
-                self._served is None or usable(dict(completion.first_token))
-            ):
+            if tokens and (self._served is None or usable(tokens)):
                 await self._store(made)
         if completion.first_token is None:
             raise UsageError(
                 f"{self.spec} gives no log-probabilities, so the `logprobs` method cannot be "
                 "taken; use --method structured"
             )
-        return dict(completion.first_token), self._usage(completion)
+        return tokens, self._usage(completion)
 
     async def state(self, call: Call, width: int | None = None) -> tuple[State, Usage]:
         """The hidden state of the call's prompt, after the call's layer.
@@ -373,7 +376,8 @@ class Client(Calls):
 
 
 class Unread(BackendError):
-    """A prompt that the server refused, or did not read as a whole: there is no reading of it."""
+    """A prompt that the server refused or did not read as a whole, or what it lists as first tokens
+    is no distribution: there is no reading of it."""
 
     kind = "unreadable"
 

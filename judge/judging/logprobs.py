@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -25,10 +25,37 @@ blank before it."""
 NEGLIGIBLE = 0.02
 """A share of probability up to which it does not matter that no token is listed for it."""
 
+MOST_MASS = 1.02
+"""What the listed tokens have together at most: all there is, and what rounding adds."""
+
 _ABOVE_ZERO = 1e-3
 _AROUND = re.compile(r"^[\W_\u0120\u010a]+|[\W_]+$")
 """Marks and blanks around a word, with the letters that stand for a blank and a line break in the
 vocabularies of byte-level tokenizers."""
+
+
+def added_up(listed: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The log-probability of each token text; a text listed several times has the mass of all.
+
+    Raises:
+        ValueError: there is no such distribution; says why.
+    """
+    masses: dict[str, list[float]] = {}
+    for token, logprob in listed:
+        if not logprob <= _ABOVE_ZERO:  # NaN, too.
+            raise ValueError(f"a log-probability is {logprob:g}")
+        masses.setdefault(token, []).append(logprob)
+    added = {token: _log_of_sum(logprobs) for token, logprobs in masses.items()}
+    if (total := sum(map(math.exp, added.values()))) > MOST_MASS:
+        raise ValueError(f"the listed tokens' probabilities add up to {total:.2f}")
+    return added
+
+
+def _log_of_sum(logprobs: Sequence[float]) -> float:
+    if len(logprobs) == 1:
+        return logprobs[0]
+    total = sum(map(math.exp, logprobs))
+    return math.log(total) if total else -math.inf
 
 
 def word_chances(
@@ -37,11 +64,8 @@ def word_chances(
     """The share of each word, from the first token's natural log-probabilities; they add up to 1.
 
     " Yes" and "YES" count as yes; a word without a token has none of it. None where the words have
-    less than `LEAST_MASS` together, or a log-probability is none.
+    less than `LEAST_MASS` together.
     """
-    # No NaN, and not above 0 by more than rounding.
-    if not all(logprob <= _ABOVE_ZERO for logprob in tokens.values()):
-        return None
     mass = dict.fromkeys(words, 0.0)
     for token, logprob in tokens.items():
         if (word := word_of(token)) in mass:

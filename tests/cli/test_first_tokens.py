@@ -76,6 +76,16 @@ def test_a_margin_within_the_bounds_abstains_and_says_so(
     )
 
 
+@pytest.mark.parametrize("text", ["Yes", " yes"])
+def test_tokens_of_one_text_add_up(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    shares = (("Yes", 0.6), ("No", 0.3), (text, 0.05), (text, 0.05), (text, 0.0))
+    rows = [{"token": token, "logprob": math.log(p) if p else -math.inf} for token, p in shares]
+    found = judged(judge, monkeypatch, listing(*rows), "openai:m", "--method", "logprobs")
+    assert [one["checks"][0]["probability"] for one in found] == [pytest.approx(0.7)] * 3
+
+
 @pytest.mark.parametrize("zero", [{"logprob": None}, {"logprob": -math.inf}, {}])
 def test_the_log_of_zero_is_no_probability(
     judge: Typed, monkeypatch: pytest.MonkeyPatch, zero: dict[str, Any]

@@ -194,6 +194,9 @@ def test_a_plan_of_several_questions_counts_one_call(typed: Typed) -> None:
         (("--answers", "1,2", "--pass", ">= 3", "--ask", "?"), "--pass: no score passes '>= 3'"),
         (("--answers", "a,b", "--pass", "c", "--ask", "?"), "'c' is none of the answers a, b"),
         (("--answers", "a,a", "--pass", "a", "--ask", "?"), "--answers: two different ones"),
+        (("--answers", "a,A", "--pass", "a", "--ask", "?"), "'a' and 'A' are one answer"),
+        (("--answers", "yes,Yes.", "--pass", "yes", "--ask", "?"), "'yes' and 'Yes.' are one"),
+        (("--answers", "no,b,false", "--pass", "b", "--ask", "?"), "'no' and 'false' are one"),
         (("--answers", "a,b"), "--answers and --pass are about --ask"),
     ],
 )

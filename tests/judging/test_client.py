@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +18,7 @@ from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
 from judge.evidence import About
 from judge.judging.calls import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
-from judge.judging.client import Asked, Client
+from judge.judging.client import Asked, Client, Unread
 from judge.judging.limits import Budget, BudgetReached
 from judge.replies import YesNo
 from judge.settings import Price
@@ -119,6 +120,7 @@ async def test_a_valid_reply_is_asked_once() -> None:
         ('{"quote": null, "reason": "", "answer": "maybe"}', "'yes' or 'no'"),
         ('{"answer": "no"}', "Field required"),
         ('{"quote": null, "reason": "", "answer": "no", "more": 1}', "Extra inputs"),
+        ('{"quote": null, "reason": "", "answer": "yes", "answer": "no"}', "stands twice"),
         ("Yes, she does.", "JSON"),
         ("", ""),
         ("[" * 5000, ""),
@@ -565,6 +567,25 @@ async def test_a_first_token_that_says_nothing_is_not_kept(cache: ReplyCache) ->
     for expected in ({"zzz": -0.1}, {"Yes": -0.1}, {"Yes": -0.1}):
         assert (await asker.first_token(call, lambda found: "Yes" in found))[0] == expected
     assert len(backend.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("logs", "problem"),
+    [
+        ((0.0, 0.0), "the listed tokens' probabilities add up to 2.00"),
+        ((-0.6, -0.6, -0.6, -0.6), "the listed tokens' probabilities add up to 2.20"),
+        ((1000.0, -1.0), "a log-probability is 1000"),
+        ((math.nan, -1.0), "a log-probability is nan"),
+    ],
+)
+async def test_what_is_no_distribution_is_not_read_and_not_kept(
+    cache: ReplyCache, logs: tuple[float, ...], problem: str
+) -> None:
+    tokens = tuple(zip(("No", "Yes", "no", "x"), logs, strict=False))
+    asker, _ = client(one_by_one(Completion("No", first_token=tokens)), cache=cache)
+    with pytest.raises(Unread, match=f"no distribution: {problem}"):
+        await asker.first_token(replace(CALL, logprobs=20))
+    assert cache.stats().entries == 0
 
 
 class States(Fake):
