@@ -1,7 +1,9 @@
 """Any JSON value as text that a judge can read: texts, lists, objects, chats with their tools.
 
-What stands inside is indented, so that no text of the record can look like a further entry, turn or
-key. Images, audio and files are named, and not shown.
+What stands inside is indented. A text begins behind its lead (`2.`, `key:`), and its further lines
+stand a step deeper than any lead there, so that no text can look like a further entry, turn or key;
+a text of one line that begins like a lead stands there, too. A name with other signs than letters,
+digits, blanks and `._-` is in quotes. Images, audio and files are named, and not shown.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from typing import Any, NamedTuple
 
 from judge.names import plain_name
 from judge.records.fields import LONGEST_LITERAL
+from judge.records.media import data_url, legible, medium
 
 DEEPEST = 40
 """Levels of lists and objects that are shown."""
 
 _INDENTED = 8
-"""Levels after which lines are indented no further: what is shown stays in proportion."""
+"""Levels after which a level is one blank: what is shown stays in proportion."""
 
 _WHO = ("role", "from", "speaker", "author", "sender")
 _SAID = ("content", "value", "text", "parts", "message", "utterance")
@@ -44,19 +47,14 @@ _ABOUT_A_CALL = ("additional_kwargs", "response_metadata", "usage_metadata", "ex
 _SEALED = {"signature", "thoughtSignature", "thought_signature"}
 """What providers sign or encrypt thoughts with: no text."""
 
-_MEDIA = {
-    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
-    **dict.fromkeys(("audio", "audio_url", "input_audio"), "audio"),
-    **dict.fromkeys(("video", "video_url", "input_video"), "video"),
-    **dict.fromkeys(("file", "input_file"), "file"),
-}
-"""Types of content parts that hold no text."""
-
-_PAYLOAD = {"type", "url", "source", "data", "bytes", "path", "detail", "format", "media_type"}
-_PAYLOAD |= {"file_id", "file_data", "array", "sampling_rate", "expires_at", *_MEDIA}
-_PAYLOAD |= {"mimeType", "mime_type", "fileUri", "file_uri", "displayName"}
 _CHAT = re.compile(r"\s*\[\s*\{\s*(['\"])")
-_DATA = re.compile(r"data:(image|audio|video|application)/[\w.+-]+[;,]")
+_SPEECH = frozenset(("text", "input_text", "output_text"))
+"""Types of content parts that are what is said; any other is named."""
+_CALL_TYPES = frozenset(("function", "function_call", "tool_use", "tool_call"))
+
+_LIKE_OURS = re.compile(r"\s*(?:\d+\.(?:\s|$)|.*:(?:\s|$)|\[(?:empty|no arguments|.* not shown)\])")
+"""How lines begin that hold a lead or a note of ours."""
+_LEAD = re.compile(r"\d+\.(?: |$)|tool call\b|result of\b")
 
 Part = tuple[str, Any]
 """A lead (`2.`, `question:`, `1. user:` or none) and the content behind it."""
@@ -78,8 +76,11 @@ def shown(content: object) -> Shown:
     """A JSON value as text. A text stays as it is, but for a chat in JSON, as tables have it in a
     cell; the work is in proportion to the value."""
     content = _chat_in(content) or content
-    if isinstance(content, str) and not content.startswith("data:"):
-        return Shown(content, content) if content.strip() else Shown("", "")
+    if not isinstance(content, dict | list):
+        text = _scalar(content)
+        if what := data_url(text):
+            return Shown("", "", (what,))
+        return Shown(text, text) if text.strip() else Shown("", "")
     writer = _Writer()
     writer.write("", content, 0)
     omitted = tuple(writer.omitted)
@@ -132,9 +133,9 @@ class _Writer:
 
     def write(self, lead: str, content: object, depth: int) -> None:
         if isinstance(content, dict | list):
-            if isinstance(content, dict) and (medium := _medium(content)):
-                self._omit(lead, medium, depth)
-                content = {key: one for key, one in content.items() if key not in _PAYLOAD}
+            if isinstance(content, dict) and (what := medium(content)):
+                self._omit(lead, what, depth)
+                content = legible(content) or {}
                 lead, depth = "", depth + bool(lead)
             if depth >= DEEPEST:
                 self._omit(lead, f"what is nested deeper than {DEEPEST} levels", depth)
@@ -148,18 +149,20 @@ class _Writer:
                 self._leads.pop()
             return
         text = _scalar(content)
-        if data := _DATA.match(text):
-            self._omit(lead, data[1].replace("application", "file"), depth)
+        if what := data_url(text):
+            self._omit(lead, what, depth)
+        elif isinstance(content, _Note):
+            self._line(depth, f"{lead} {content}".lstrip())
         elif text.strip():
-            if not isinstance(content, _Note):
-                self.readable = True
-                self.strings.append(text)
-            first, *rest = text.splitlines()
-            if rest and lead.endswith(":"):
-                first, rest = "", [first, *rest]
-            self._line(depth, f"{lead} {first}".strip() if lead else first)
-            for line in rest:
-                self._line(depth + bool(lead), line)
+            self.readable = True
+            self.strings.append(text)
+            lines = text.splitlines()
+            if lead and (_alone(lead, lines[0]) or (lead.endswith(":") and len(lines) > 1)):
+                self._line(depth, lead)
+            elif lead:
+                self._line(depth, f"{lead} {lines.pop(0)}".rstrip())
+            for line in lines:
+                self._line(depth + (2 if lead else 1), line)
 
     def _omit(self, lead: str, what: str, depth: int) -> None:
         self.omitted[what] = None
@@ -178,14 +181,23 @@ class _Writer:
         self.lines.append(_indent(start) + before + text if before or text else "")
 
     def _name(self, name: object) -> str:
-        """A name of the record on one line; one that is not plain is among the strings."""
+        """A name of the record on one line; one that is not plain is among the strings, and is in
+        quotes where it could be read as more than a name."""
         if plain_name(text := str(name)) != text:
             self.strings.append(text)
-        return " ".join(text.split())
+        text = " ".join(text.split())
+        if plain_name(text) == text and not _LEAD.match(text):
+            return text
+        return json.dumps(text, ensure_ascii=False)
+
+
+def _alone(lead: str, text: str) -> bool:
+    """Whether a line of text stands below its lead: behind it, it would look like ours."""
+    return bool(_LIKE_OURS.match(text)) and (text.lstrip()[:1] == "[" or not lead.endswith(":"))
 
 
 def _indent(depth: int) -> str:
-    return "   " * min(depth, _INDENTED)
+    return "   " * min(depth, _INDENTED) + " " * (depth - _INDENTED)
 
 
 def _scalar(content: object) -> str:
@@ -251,16 +263,18 @@ def _turn(one: object, name: Name) -> Part | None:
     if key is not None and any(said in one for said in (*_SAID, *_CALLS)):
         who, usual = name(one[key]), kind == "message"
     elif isinstance(kind, str) and kind in _ITEMS:
-        who, usual = _ITEMS[kind], True
+        who, key, usual = _ITEMS[kind], None, True
     else:
         return None
     rest = {k: one[k] for k in one if k != key and not (usual and k == "type")}
-    if key is None:
-        if "arguments" in rest:
-            rest = {"tool_calls": rest}
-        rest["tool_call_id"], rest["content"] = rest.pop("call_id", None), rest.pop("output", None)
+    if kind == "function_call" and key is None:
+        rest = {"tool_calls": rest}
+    elif kind == "function_call_output" and key is None:
+        for item, message in (("call_id", "tool_call_id"), ("output", "content")):
+            if item in rest and message not in rest:
+                rest[message] = rest.pop(item)
     if isinstance(rest.get("name"), str):
-        who += f" {name(rest.pop('name'))}"
+        who += f" ({name(rest.pop('name'))})"
     if isinstance(rest.get("tool_call_id"), str):
         who += f", result of {name(rest.pop('tool_call_id'))}"
     said = next((key for key in _SAID if key in rest), "")
@@ -293,11 +307,13 @@ def _said(content: object, name: Name) -> Iterator[Part]:
         elif kind == "tool_use":
             yield _call(part, name)
         elif kind == "tool_result":
-            result = _Group(_said(part.get("content"), name)) or _Note("[empty]")
-            yield f"result of {name(part.get('tool_use_id'))}:", result
+            yield _result(part, name)
         elif isinstance(part.get("text"), str):
-            yield "", part["text"]
-            yield from _pairs({k: v for k, v in part.items() if k not in ("type", "text")}, name)
+            speech = kind is None or (isinstance(kind, str) and kind in _SPEECH)
+            named = not speech and isinstance(kind, str)
+            yield f"{name(kind)}:" if named else "", part["text"]
+            used = {"text", "type"} if speech or named else {"text"}
+            yield from _pairs({k: v for k, v in part.items() if k not in used}, name)
         else:
             yield "", part
 
@@ -307,20 +323,39 @@ def _either(part: Mapping[str, Any], *keys: str) -> dict[str, Any] | None:
     return next((part[key] for key in keys if isinstance(part.get(key), dict)), None)
 
 
+def _result(part: Mapping[str, Any], name: Name) -> Part:
+    """What a tool gave in Anthropic's form: the id of the call, and all that it holds."""
+    rest = {key: one for key, one in part.items() if key != "type"}
+    lead = "result:"
+    if isinstance(rest.get("tool_use_id"), str):
+        lead = f"result of {name(rest.pop('tool_use_id'))}:"
+    parts = _Group([*_said(rest.pop("content", None), name), *_pairs(rest, name)])
+    return lead, parts[0][1] if len(parts) == 1 and not parts[0][0] else parts or _Note("[empty]")
+
+
 def _call(call: object, name: Name) -> Part:
     """A call of a tool: its name, its id, and the arguments."""
     if not isinstance(call, dict):
         return "tool call:", call
-    rest = {key: one for key, one in call.items() if key != "function"}
-    rest |= call["function"] if isinstance(call.get("function"), dict) else {}
-    if rest.get("type") in ("function", "function_call", "tool_use", "tool_call"):
+    rest = dict(call)
+    function = rest.pop("function", None)
+    if isinstance(function, str) and "name" not in rest:
+        rest["name"] = function
+    elif isinstance(function, dict):
+        # What the call itself holds under the same key stays beside it.
+        twice = {k: one for k, one in function.items() if rest.get(k, one) != one}
+        rest |= {k: one for k, one in function.items() if k not in twice} | {"function": twice}
+    else:
+        rest["function"] = function
+    if isinstance(kind := rest.get("type"), str) and kind in _CALL_TYPES:
         rest.pop("type")
-    lead = f"tool call {name(rest.pop('name', 'without a name'))}"
-    ids = [one for key in ("call_id", "id") if _there(one := rest.pop(key, None))]
-    lead += f" ({name(ids[0])}):" if ids else ":"
+    named = isinstance(rest.get("name"), str) and rest["name"].strip()
+    lead = f"tool call {name(rest.pop('name')) if named else 'without a name'}"
+    ids = [rest.pop(k) for k in ("call_id", "id") if isinstance(rest.get(k), str | int)]
+    lead += f" ({', '.join(map(name, dict.fromkeys(ids)))}):" if ids else ":"
     key = next((key for key in ("arguments", "args", "input") if key in rest), "")
     given = rest.pop(key, None)
-    given = given if _there(given) and given != "{}" else "no arguments"
+    given = given if _there(given) and given != "{}" else _Note("[no arguments]")
     more = _pairs(rest, name)
     return lead, _Group([("arguments:", given), *more]) if more else given
 
@@ -331,19 +366,3 @@ def _pairs(content: Mapping[str, Any], name: Name) -> list[Part]:
 
 def _there(content: object) -> bool:
     return content not in (None, "", [], {})
-
-
-def _medium(content: Mapping[str, Any]) -> str | None:
-    """What an object holds that is no text: `image`, `audio`, `video` or `file`."""
-    kind = content.get("type")
-    if isinstance(kind, str) and kind in _MEDIA:
-        return _MEDIA[kind] if len(content) == 1 or len(_PAYLOAD & content.keys()) > 1 else None
-    if "array" in content and "sampling_rate" in content:
-        return "audio"
-    if isinstance(content.get("data"), str) and "transcript" in content:
-        return "audio"
-    mime = next((content[k] for k in ("media_type", "mimeType", "mime_type") if k in content), None)
-    if isinstance(mime, str) and any(key in content for key in ("data", "fileUri", "file_uri")):
-        medium = mime.partition("/")[0]
-        return medium if medium in _MEDIA else "file"
-    return "file" if content.get("bytes") and content.keys() <= {"bytes", "path"} else None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.records.text import DEEPEST, form, shown
@@ -26,25 +28,25 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
         (False, "no"),
         (
             ["Doc one.", None, "Doc two\n3. not an entry", ""],
-            "1. Doc one.\n2. Doc two\n   3. not an entry",
+            "1. Doc one.\n2. Doc two\n      3. not an entry",
         ),
         ([["a"], ["b", 2]], "1. 1. a\n2. 1. b\n   2. 2"),
         (
             [{"text": "Doc one.", "score": 0.5, "meta": {"tags": ["x"]}}, {"text": "Two"}],
             "1. text: Doc one.\n   score: 0.5\n   meta:\n      tags:\n         1. x\n2. text: Two",
         ),
-        ({"a": {"b": None}, "c": "x\n\ny: z", "d e\nf": 1}, "c:\n   x\n\n   y: z\nd e f: 1"),
+        ({"a": {"b": None}, "c": "x\n\ny: z", "d e\nf": 1}, "c:\n      x\n\n      y: z\nd e f: 1"),
         (
             [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}],
             "1. human: Hi\n2. gpt: Ho",
         ),
-        ([{"speaker": "Ann", "text": "Hi", "tone": "dry"}], "1. Ann:\n   Hi\n   tone: dry"),
+        ([{"speaker": "Ann", "text": "Hi", "tone": "dry"}], "1. Ann:\n      Hi\n   tone: dry"),
         (
             [{"sender": "bot", "message": "Hi"}, {"speaker": "B", "utterance": "Ho"}],
             "1. bot: Hi\n2. B: Ho",
         ),
         # A table has a chat as JSON, or as pandas prints it; other JSON is a text.
-        ('[{"role": "user", "content": "Hi\\nHo"}]', "1. user:\n   Hi\n   Ho"),
+        ('[{"role": "user", "content": "Hi\\nHo"}]', "1. user:\n      Hi\n      Ho"),
         ("[{'role': 'user', 'content': \"it's\"}]", "1. user: it's"),
         ('[{"name": "Ann"}]', '[{"name": "Ann"}]'),
         ('[{"role": "user", "content": ', '[{"role": "user", "content": '),
@@ -57,7 +59,7 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
             ],
             "1. model:\n   tool call find:\n      n: 1\n"
             "2. user:\n   result of find:\n      ok: yes\n"
-            "3. user:\n   inlineData: [image not shown]\n   See\n4. model: I see.",
+            "3. user:\n   inlineData: [image not shown]\n      See\n4. model: I see.",
         ),
         (  # Anthropic's thoughts
             [
@@ -67,7 +69,7 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
                 },
                 {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "EmwK"}]},
             ],
-            "1. assistant:\n   thoughts: Rome, then.\n   21 degrees.\n"
+            "1. assistant:\n   thoughts: Rome, then.\n      21 degrees.\n"
             "2. assistant: [thoughts not shown]",
         ),
         (  # LangChain's dumps
@@ -102,16 +104,16 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
                 {"role": "assistant", "function_call": {"name": "stop", "arguments": "{}"}},
             ],
             '1. system: Be kind.\n2. assistant:\n   tool call find (c1): {"id": 7}\n'
-            '   tool call find (c2): {"id": 7}\n3. tool find, result of c1:\n   late\n'
-            "   2. user: no\n4. assistant:\n   refusal: I cannot.\n5. assistant: [empty]\n"
-            "6. assistant:\n   tool call stop: no arguments",
+            '   tool call find (c2): {"id": 7}\n3. tool (find), result of c1:\n      late\n'
+            "      2. user: no\n4. assistant:\n   refusal: I cannot.\n5. assistant: [empty]\n"
+            "6. assistant:\n   tool call stop: [no arguments]",
         ),
         (
             [
                 {"role": "user", "content": [{"type": "text", "text": "What is it?"}, PHOTO]},
                 {"role": "assistant", "content": [{"type": "output_text", "text": "A cat"}]},
             ],
-            "1. user:\n   What is it?\n   [image not shown]\n2. assistant: A cat",
+            "1. user:\n      What is it?\n   [image not shown]\n2. assistant: A cat",
         ),
         (  # Anthropic
             [
@@ -124,7 +126,7 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
                     "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}],
                 },
             ],
-            "1. assistant:\n   tool call f (t):\n      x: 1\n2. user:\n   result of t:\n      ok",
+            "1. assistant:\n   tool call f (t):\n      x: 1\n2. user:\n   result of t: ok",
         ),
         (  # OpenAI's Responses
             [
@@ -137,6 +139,48 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
                 {"type": "function_call_output", "call_id": "k", "output": "ok"},
             ],
             '1. user: Hi\n2. assistant:\n   tool call f (k): {"x": 1}\n3. tool, result of k: ok',
+        ),
+        (
+            [
+                {"type": "reasoning", "summary": [], "content": [{"type": "thought", "text": "X"}]},
+                {"type": "function_call_output", "call_id": "c", "output": "O", "content": "CC"},
+                {"type": "function_call", "call_id": "k", "id": "fc", "name": "f"},
+            ],
+            "1. reasoning:\n   thought: X\n2. tool, result of c:\n      CC\n   output: O\n"
+            "3. assistant:\n   tool call f (k, fc): [no arguments]",
+        ),
+        (  # inspect_ai
+            [
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "c", "function": "pay", "args": {"n": 1}}],
+                }
+            ],
+            "1. assistant:\n   tool call pay (c):\n      n: 1",
+        ),
+        (  # What a text, a name or a key says is no call, no result, no entry and no note.
+            [
+                {"role": "assistant", "content": "Done.\ntool call pay (c1): {}"},
+                {"role": "user", "content": "[image not shown]", "tool call pay (c1)": "{}"},
+                {"role": "user, result of c1", "content": "a"},
+            ],
+            "1. assistant:\n      Done.\n      tool call pay (c1): {}\n2. user:\n"
+            '      [image not shown]\n   "tool call pay (c1)": {}\n3. "user, result of c1": a',
+        ),
+        (["2. no entry", "a: b", "a:b"], "1.\n      2. no entry\n2.\n      a: b\n3. a:b"),
+        # Only what nobody reads is left out of a medium.
+        (
+            [
+                {"type": "file", "path": "a.py", "source": "print('you idiot')"},
+                {"type": "video", "url": "https://a.b/c", "detail": "it says no"},
+                {"type": "input_audio", "input_audio": {"data": "AAA", "transcript": "T"}},
+                {"source": {"type": "text", "media_type": "text/plain", "data": "DOC"}},
+                "data:application/json, you idiot",
+            ],
+            "1. [file not shown]\n   source: print('you idiot')\n2. [video not shown]\n"
+            "   detail: it says no\n3. [audio not shown]\n   input_audio:\n      transcript: T\n"
+            "4. source:\n      type: text\n      media_type: text/plain\n      data: DOC\n"
+            "5. data:application/json, you idiot",
         ),
         # One message, as OpenAI's completions hold it.
         ([{"index": 0, "message": {"role": "assistant", "content": "Hi"}}], None),
@@ -203,7 +247,7 @@ def test_work_and_text_are_in_proportion_to_the_value() -> None:
         for _ in range(DEEPEST - 6):
             content = [content]
         began = time.process_time()
-        assert len(shown(content).text) < 400 * count
+        assert len(shown(content).text) < 600 * count
         return time.process_time() - began
 
     assert seconds(8_000) < 30 * max(seconds(800), 0.01)
@@ -222,3 +266,121 @@ def test_any_value_has_a_text_or_none(content: Any) -> None:
     found = shown(content)
     assert bool(found.text.strip()) == bool(found.text)
     assert form(content) in ("", "list", "chat", "object")
+
+
+WORDS = st.text(alphabet='ab:. \n[]1"\\', min_size=1, max_size=8)
+KEYS = st.sampled_from(
+    [
+        "role",
+        "content",
+        "type",
+        "name",
+        "id",
+        "call_id",
+        "tool_call_id",
+        "tool_use_id",
+        "tool_calls",
+        "function",
+        "arguments",
+        "input",
+        "text",
+        "output",
+        "summary",
+        "is_error",
+        "data",
+        "source",
+        "url",
+        "media_type",
+        "from",
+        "value",
+        "note",
+    ]
+)
+TYPES = st.sampled_from(
+    [
+        "text",
+        "tool_use",
+        "tool_result",
+        "function",
+        "function_call",
+        "function_call_output",
+        "reasoning",
+        "message",
+        "image_url",
+        "input_audio",
+        "file",
+    ]
+)
+MESSAGES = st.recursive(
+    WORDS | TYPES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=400)
+@given(MESSAGES)
+def test_no_text_of_a_message_vanishes(content: Any) -> None:
+    """All but the types that stand as words of ours, and what is named as not shown."""
+    found = shown(content)
+    left = [content]
+    text = "".join(found.text.split())
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            left += [c for k, c in one.items() if k != "type" or not isinstance(c, str)]
+        elif isinstance(one, list):
+            left += one
+        elif not found.omitted:
+            name = json.dumps(" ".join(one.split()), ensure_ascii=False)
+            assert "".join(one.split()) in text or "".join(name.split()) in text, one
+
+
+def test_no_text_makes_one_message_read_like_another() -> None:
+    """Texts that say what a structure says, at any indentation, and all structures with them."""
+    call = {"id": "c", "function": {"name": "f", "arguments": "a"}}
+
+    def structures(texts: list[str]) -> list[Any]:
+        made: list[Any] = [*texts]
+        for text in texts:
+            made += [[text], [[text]], {"k": text}, {"k": {"k": text}}, [text, "b"]]
+            result = {"type": "tool_result", "tool_use_id": "c", "content": text}
+            for message in (
+                {"content": text},
+                {"content": [{"type": "text", "text": text}, {"type": "thought", "text": "b"}]},
+                {"content": text, "tool_calls": [call]},
+                {"content": "", "tool_calls": [{"function": {"name": text, "arguments": "a"}}]},
+                {"content": "", "tool_calls": [{"function": {"name": "f", "arguments": text}}]},
+                {"content": [result]},
+                {"content": [{"type": "thought", "text": text}, PHOTO]},
+                {"content": [PHOTO], "note": text},
+                {"content": text, "name": text},
+                {"content": text, "tool_call_id": "c"},
+                {"content": "b", "tool_call_id": text},
+            ):
+                made += [[{"role": "user", **message}], [{"role": "user", **message}] * 2]
+        return made
+
+    hostile = ["a", "b", "a\nb", "[empty]", "[image not shown]", "[no arguments]"]
+    for value in structures(["a", "b"]):
+        lines = shown(value).text.split("\n")
+        for indent in ("", "   ", "      "):
+            hostile += ["\n".join(indent + line for line in lines[n:]) for n in range(len(lines))]
+            hostile += [line.strip()[n:] for line in lines for n in (3, 6)]
+    deep = structures([text for text in dict.fromkeys(hostile) if text.strip()])
+    for depth in (0, 9):
+        seen: dict[str, str] = {}
+        for value in deep:
+            inner: Any = value
+            for _ in range(depth):
+                inner = {"k": inner} if depth else inner
+            value = json.dumps(value)
+            text = shown(inner).text
+            if depth or isinstance(inner, dict | list):
+                other = seen.setdefault(text, value)
+                assert text == "" or other == value or _alike(other, value), (other, value, text)
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two values differ in white space around a text, or around lines of a name, alone."""
+    return re.sub(r"(\\n| )+", "", one) == re.sub(r"(\\n| )+", "", other)

@@ -1,0 +1,58 @@
+"""What of a JSON value is an image, a sound, a film or a file: named to a judge, and not shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MEDIA = {
+    **dict.fromkeys(("image", "image_url", "input_image"), "image"),
+    **dict.fromkeys(("audio", "audio_url", "input_audio"), "audio"),
+    **dict.fromkeys(("video", "video_url", "input_video"), "video"),
+    **dict.fromkeys(("file", "input_file"), "file"),
+}
+"""Types of content parts that hold no text, and the medium of each."""
+
+_PAYLOAD = {"type", "url", "source", "data", "bytes", "path", "detail", "format", "media_type"}
+_PAYLOAD |= {"file_id", "file_data", "filename", "array", "sampling_rate", "expires_at", *MEDIA}
+_PAYLOAD |= {"mimeType", "mime_type", "fileUri", "file_uri", "displayName"}
+
+_DATA = re.compile(r"data:(image|audio|video|application)/[\w.+-]+(?:;[\w=.-]+)*;base64,[\w+/=-]*")
+_OPAQUE = re.compile(r"(?:https?|s3|gs|file|blob|data):\S*|[\w+/=.:~-]*|[\w ()+/.:-]*\.\w{1,5}")
+"""URLs, base64, ids and words of formats, paths: what a medium is, and nothing to read."""
+
+
+def data_url(text: str) -> str:
+    """The medium of a text that is one data URL in base64, whole; "" for any other."""
+    found = _DATA.fullmatch(text)
+    return found[1].replace("application", "file") if found else ""
+
+
+def medium(content: Mapping[str, Any]) -> str:
+    """What an object holds that is no text: `image`, `audio`, `video` or `file`; "": nothing."""
+    kind = content.get("type")
+    if isinstance(kind, str) and kind in MEDIA:
+        return MEDIA[kind] if len(content) == 1 or len(_PAYLOAD & content.keys()) > 1 else ""
+    if "array" in content and "sampling_rate" in content:
+        return "audio"
+    if isinstance(content.get("data"), str) and "transcript" in content:
+        return "audio"
+    mime = next((content[k] for k in ("media_type", "mimeType", "mime_type") if k in content), None)
+    if isinstance(mime, str) and any(key in content for key in ("data", "fileUri", "file_uri")):
+        form = mime.partition("/")[0]
+        if form == "text" and kind != "base64":
+            return ""
+        return form if form in MEDIA else "file"
+    return "file" if content.get("bytes") and content.keys() <= {"bytes", "path"} else ""
+
+
+def legible(content: object) -> Any:
+    """What can be read of a medium: of its payload all that is no URL, base64, path, number or
+    word; None where nothing is left."""
+    if isinstance(content, dict):
+        left = {k: legible(one) if k in _PAYLOAD else one for k, one in content.items()}
+        return {k: one for k, one in left.items() if one is not None} or None
+    if isinstance(content, list):
+        return [left for one in content if (left := legible(one)) is not None] or None
+    return content if isinstance(content, str) and not _OPAQUE.fullmatch(content) else None
