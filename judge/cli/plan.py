@@ -50,6 +50,7 @@ def show_plan(made: Plan, by: str, what: str) -> None:
         what: what is judged or asked (records, items).
     """
     from judge.cli.summary import troubles
+    from judge.configuration import user_file
     from judge.run.plan import CHARACTERS_PER_TOKEN, DEAREST
 
     if made.shown:
@@ -67,6 +68,8 @@ def show_plan(made: Plan, by: str, what: str) -> None:
     say(f"{made.records} {what}{bad}")
     ends = {"least": made.least, "likely": made.likely, "most": made.most}
     say("\n".join(f"{name + ':':7} {_told(usage)}" for name, usage in ends.items()))
+    for spec in made.unpriced:
+        say(f'No price is known for {spec}: put [prices."{spec}"] into {user_file()}.')
     print_lines(
         [
             f"Likely: one of {1 / DEAREST:g} {what} takes the most, the others the least. At the "
@@ -78,7 +81,7 @@ def show_plan(made: Plan, by: str, what: str) -> None:
 
 
 def _told(usage: Usage) -> str:
-    cost = "cost unknown (no price in judge.toml)"
+    cost = "cost unknown"
     if usage.cost_usd is not None:
         cost = f"{usage.cost_usd:.4f} USD"
     return f"{usage.replies} calls, {usage.input_tokens} + {usage.output_tokens} tokens, {cost}"

@@ -64,7 +64,8 @@ class Plan:
     """Estimates in total and, as numbers of calls, by check; `bad` sums up unreadable records.
 
     `shown` says which fields are shown where a rubric names none; `unasked` counts the records that
-    a check abstains on because there is nothing to show, by check and reason.
+    a check abstains on because there is nothing to show, by check and reason. Of `unpriced` models
+    no price is known, so no cost is.
     """
 
     records: int = 0
@@ -74,6 +75,7 @@ class Plan:
     by_check: dict[str, Counter[str]] = field(default_factory=dict)
     shown: str | None = None
     unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unpriced: tuple[str, ...] = ()
 
     def add(self, passing: Mapping[str, Usage], failing: Mapping[str, Usage]) -> None:
         """Add what one record asks, by check: where all questions pass, and where all fail."""
@@ -125,6 +127,7 @@ def plan(job: Job, settings: Settings) -> Plan:
     task.look_ahead()
     made = rehearsal.plan(map(task.read, task.items()), ask)
     made.shown, made.unasked = task.shown, unasked
+    made.unpriced = tuple(spec for spec, one in setup.clients.items() if not one.priced)
     return made
 
 
