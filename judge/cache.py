@@ -107,8 +107,10 @@ class MemoryCache:
     def set(self, key: str, value: Mapping[str, Any]) -> None:
         self._entries[key] = json.dumps(value)
 
-    async def store(self, entries: Mapping[str, str]) -> None:
-        self._entries |= entries
+    async def store(self, entries: Mapping[str, str | None]) -> None:
+        self._entries |= {key: text for key, text in entries.items() if text is not None}
+        for key in [key for key, text in entries.items() if text is None]:
+            self._entries.pop(key, None)
         while len(self._entries) > _REMEMBERED:
             del self._entries[next(iter(self._entries))]
 
@@ -129,7 +131,7 @@ class ReplyCache:
         self.on_fault: Callable[[CacheError], None] | None = None
         self.storing = True
         self._turn = asyncio.Lock()
-        self._waiting: dict[str, str] = {}
+        self._waiting: dict[str, str | None] = {}
         self._cache = self._insist(self._opened)
 
     def _opened(self) -> Any:
@@ -155,8 +157,10 @@ class ReplyCache:
         # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
         self._insist(lambda: self._write({key: json.dumps(value)}))
 
-    async def store(self, entries: Mapping[str, str]) -> None:
-        """Store JSON texts by key; while the database is locked other tasks go on.
+    async def store(self, entries: Mapping[str, str | None]) -> None:
+        """Store JSON texts by key, or remove an entry (None).
+
+        While the database is locked other tasks go on.
 
         All that tasks store in one turn of the loop is one transaction, because that is what costs.
         """
@@ -179,14 +183,17 @@ class ReplyCache:
                     self.storing = False
                     self.on_fault(fault)
 
-    def _write(self, entries: Mapping[str, str]) -> None:
+    def _write(self, entries: Mapping[str, str | None]) -> None:
         if not (self.folder / "cache.db").exists():
             # It was removed: what is written into the open file would be lost with it.
             self._cache.close()
             self._cache = self._opened()
         with self._cache.transact():
             for key, text in entries.items():
-                self._cache.set(key, f"{_checksum(key, text)}{text}")
+                if text is None:
+                    self._cache.delete(key)
+                else:
+                    self._cache.set(key, f"{_checksum(key, text)}{text}")
 
     def _insist(self, use: Callable[[], T]) -> T:
         """What `use` gives, tried again while another process holds the lock."""

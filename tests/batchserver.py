@@ -73,6 +73,11 @@ class BatchServer(OnThread):
         """How often each question was answered in a batch, by its id."""
         return Counter(self._paid)
 
+    def submitted(self) -> list[str]:
+        """The ids of the questions in all batches, in their order."""
+        lines = (self._files[batch["input_file_id"]].splitlines() for batch in self.batches)
+        return [json.loads(line)["custom_id"] for batch in lines for line in batch]
+
     def requests(self, name: str) -> int:
         """How many HTTP requests of a kind came: create, online, poll."""
         return self._requests[name]

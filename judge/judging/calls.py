@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 
 from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
@@ -27,6 +27,8 @@ from judge.judging.served_model import ServedModel
 from judge.settings import Price
 from judge.tracing import guard_tracing
 from judge.verdict import Usage
+
+Keep = Callable[[Completion], Awaitable[None]]
 
 MAX_TRIES = 6
 """Attempts at one call that fails with a retryable error."""
@@ -131,16 +133,17 @@ class Calls:
         self._outages = Outages(canary, backoff)
         self._served = None if ours else ServedModel(spec, backend, cache, canary)
 
-    async def _paid(self, call: Call, mode: Mode) -> Completion:
+    async def _paid(self, call: Call, mode: Mode, keep: Keep | None = None) -> Completion:
         """The backend's completion, with bounded retries; a refusal where the server refuses the
-        input alone."""
+        input alone. `keep` stores a reply while its call still counts as under way, so that a kill
+        loses no more calls than that."""
         if self._served is not None:
             await self._served.look()
         tried, failing, again = 0, 0.0, False
         while True:
             tried += 1
             try:
-                return await self._tried(call, mode)
+                return await self._tried(call, mode, keep)
             except Adapted:
                 tried -= 1  # No failure: the backend leaves out each part of a call once.
             except Refused as error:
@@ -164,7 +167,7 @@ class Calls:
                 if tried:
                     await asyncio.sleep(pause(self._backoff, tried - 1))
 
-    async def _tried(self, call: Call, mode: Mode) -> Completion:
+    async def _tried(self, call: Call, mode: Mode, keep: Keep | None = None) -> Completion:
         era = 0
         try:
             if self._starting is not None:
@@ -173,6 +176,9 @@ class Calls:
                 self._budget.take(free=self._free)
                 self.counters.calls += 1
                 completion = answer_of(call, _counted(call, await self._in_time(call, mode)))
+                self._note(completion)
+                if keep is not None:
+                    await keep(completion)
         except BackendError as error:
             if isinstance(error, (BadRequest, Refused)):
                 self._outages.answered()
@@ -183,7 +189,6 @@ class Calls:
             raise
         self._outages.answered()
         self.limit.succeeded()
-        self._note(completion)
         self._budget.spent(self._least(call, completion))
         self.counters.input_tokens += completion.input_tokens
         self.counters.output_tokens += completion.output_tokens

@@ -1,8 +1,9 @@
 """One model with its cache: replies are validated, and asked for again while they are invalid.
 
-A valid reply is stored together with the attempts that led to it, so that a replay goes the same
-way and costs nothing; an ask without a valid reply stores nothing. An invalid reply is handed to
-instructor, which says what is wrong (docs/decisions/0002-instructor-around-one-create.md).
+Each reply is stored at once, so that a kill loses only the calls under way, and a replay goes the
+same way and costs nothing. Those of an ask without a valid reply are removed when it ends. An
+invalid reply is handed to instructor, which says what is wrong
+(docs/decisions/0002-instructor-around-one-create.md).
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ class Client(Calls):
             asked = await self._asked(call, mode, reply_model, record, first, made)
             if asked.reply is not None:
                 self._ways.settle(call, mode)
-                await self._store(made)
+            else:
+                await self._drop(made)
         return asked
 
     async def _first(self, call: Call, made: _Attempts) -> tuple[Mode, Completion]:
@@ -203,14 +205,15 @@ class Client(Calls):
         """
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
-            self._refuse_unread(call, completion)
+            await self._refuse_unread(call, completion, made)
             try:
                 tokens = added_up(completion.first_token or ())
             except ValueError as problem:
+                await self._drop(made)
                 raise Unread(f"no distribution: {problem}", self._usage(completion)) from None
             # An engine of ours says the same again; a server may have stumbled.
-            if tokens and (self._served is None or usable(tokens)):
-                await self._store(made)
+            if not tokens or not (self._served is None or usable(tokens)):
+                await self._drop(made)
         if completion.first_token is None:
             raise UsageError(
                 f"{self.spec} gives no log-probabilities, so the `logprobs` method cannot be "
@@ -231,18 +234,20 @@ class Client(Calls):
         """
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
-            self._refuse_unread(call, completion)
+            await self._refuse_unread(call, completion, made)
             state = unpacked(completion.text, "e")
             wanted = width or self._widths.setdefault(call.layer, len(state))
             if len(state) != wanted:
+                await self._drop(made)
                 raise ServerFault(f"the state has {len(state)} numbers, not {wanted}")
-            await self._store(made)
         return state, self._usage(completion)
 
-    def _refuse_unread(self, call: Call, completion: Completion) -> None:
+    async def _refuse_unread(self, call: Call, completion: Completion, made: _Attempts) -> None:
         if completion.finish_reason == "refusal":
+            await self._drop(made)
             raise Unread(f"refused: {completion.text[:200]}", self._usage(completion))
         if loss := cut(call, completion):
+            await self._drop(made)
             raise Unread(f"the prompt was cut: {loss}", self._usage(completion))
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
@@ -251,9 +256,10 @@ class Client(Calls):
         async with _Attempts() as made:
             completion = await self._complete(call, Mode.JSON_SCHEMA, made)
             if loss := cut(call, completion):
+                await self._drop(made)
                 raise Unread(f"the prompt was cut: {loss}", self._usage(completion))
-            if completion.finish_reason == "stop" and completion.text.strip():
-                await self._store(made)
+            if completion.finish_reason != "stop" or not completion.text.strip():
+                await self._drop(made)
         return completion, self._usage(completion)
 
     async def aclose(self) -> None:
@@ -348,13 +354,18 @@ class Client(Calls):
             await self._served.look()
         if (found := self._cached(key, call)) is not None:
             self._note(found)
+            made.found.append(self._entry(key))
             return found
+
+        async def keep(completion: Completion) -> None:
+            made.by_key[self._entry(key)] = completion
+            await self._cache.store({self._entry(key): completion.as_text()})
+
         limit = self._ways.limit(call)
-        completion = await self._paid(call, mode)
+        completion = await self._paid(call, mode, keep)
         if completion.finish_reason == "length" and self._ways.limit(call) > limit:
-            completion = await self._paid(call, mode)  # There is room for its thoughts now.
+            completion = await self._paid(call, mode, keep)  # There is room for its thoughts now.
         self._ways.learnt()
-        made.by_key[self._entry(key)] = completion
         return completion
 
     def _entry(self, key: str) -> str:
@@ -369,10 +380,9 @@ class Client(Calls):
         self.counters.cache_hits += 1
         return completion
 
-    async def _store(self, made: _Attempts) -> None:
-        """Keep what led to a valid reply."""
-        if made.by_key:
-            await self._cache.store({key: one.as_text() for key, one in made.by_key.items()})
+    async def _drop(self, made: _Attempts) -> None:
+        """Forget what led to no valid reply."""
+        await self._cache.store(dict.fromkeys([*made.by_key, *made.found]))
 
 
 class Unread(BackendError):
@@ -387,11 +397,13 @@ class Unread(BackendError):
 
 
 class _Attempts(AsyncExitStack):
-    """The completions that one ask paid for, by key; other asks for the same wait until it ends."""
+    """The completions that one ask paid for, by key, and the keys of those that it found; other
+    asks for the same wait until it ends."""
 
     def __init__(self) -> None:
         super().__init__()
         self.by_key: dict[str, Completion] = {}
+        self.found: list[str] = []
 
     def paid(self, completion: Completion) -> bool:
         """Whether a completion is of these, and not from the cache."""

@@ -60,6 +60,7 @@ class Forks:
         words: Iterable[str],
         *,
         seed: int,
+        env: Mapping[str, str] | None = None,
         die_at: int | None = None,
         kill_after: float | None = None,
         rig: Mapping[str, Any] | None = None,
@@ -68,6 +69,7 @@ class Forks:
 
         Args:
             seed: of the time that calls take.
+            env: further variables of its environment.
             rig: what else happens to it, as `rigged` in `warm.py` takes it; calls take no time.
         """
         assert self._process is not None and self._process.stdin and self._process.stdout
@@ -76,6 +78,7 @@ class Forks:
             "cache": str(folder / "cache"),
             "words": list(words),
             "seed": seed,
+            "env": dict(env or {}),
             "die_at": die_at,
             "kill_after": kill_after,
             "rig": rig,

@@ -9,6 +9,7 @@ at which it can die, by a SIGKILL to itself; a write may get half-way first.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import random
@@ -29,6 +30,13 @@ DELAYS = (0.0, 0.0, 0.001, 0.003, 0.008)
 
 SLOW = 0.2
 """Seconds that each call of a record takes that a rig names as `slow`."""
+
+LAZY = (
+    *("aiohttp", "certifi", "judge.backends.batch", "judge.backends.openai"),
+    *("judge.judging.reask", "judge.calibration.calibration", "judge.evaluation.evaluating"),
+    *("judge.evaluation.normad", "judge.report.plots", "matplotlib.pyplot", "numpy", "scipy.stats"),
+)
+"""What judge imports where it is used, and each fork would import again."""
 
 real_write = os.write
 
@@ -78,7 +86,6 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
     """
     import diskcache
 
-    from judge.backends.scripted import ScriptedBackend
     from judge.cache import ReplyCache
     from judge.judging.client import Client
 
@@ -96,7 +103,7 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
     os.write = points.writing(real_write)
 
     diskcache.Cache._sql = property(lambda cache: points.around(cache._con.execute))
-    complete, pay, store = ScriptedBackend.complete, Client._paid, ReplyCache.store
+    complete, pay, store = Client._in_time, Client._paid, ReplyCache.store
 
     async def completed(self: Any, call: Any, mode: Any) -> Any:
         begun()
@@ -107,16 +114,16 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
         points.point()
         return completion
 
-    async def paid(self: Any, call: Any, mode: Any) -> Any:
+    async def paid(self: Any, call: Any, mode: Any, keep: Any = None) -> Any:
         real_write(log, f"paid {self._key(call, mode)}\n".encode())
-        return await pay(self, call, mode)
+        return await pay(self, call, mode, keep)
 
     async def stored(self: Any, entries: dict[str, str]) -> None:
         await store(self, entries)
         for key in entries:
             real_write(log, f"stored {key}\n".encode())
 
-    ScriptedBackend.complete = completed  # type: ignore[method-assign]
+    Client._in_time = completed  # type: ignore[method-assign]
     Client._paid = paid  # type: ignore[method-assign]
     ReplyCache.store = stored  # type: ignore[method-assign]
 
@@ -230,7 +237,7 @@ def child(job: dict[str, Any], tell: int) -> None:
     from judge.cli import main
 
     os.chdir(job["folder"])
-    os.environ["JUDGE_CACHE_DIR"] = job["cache"]
+    os.environ |= {**job["env"], "JUDGE_CACHE_DIR": job["cache"]}
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for number, name in ((1, "stdout.log"), (2, "stderr.log")):
         os.dup2(os.open(name, flags), number)
@@ -288,6 +295,9 @@ def warm(folder: Path) -> None:
             main()
         except SystemExit as ended:
             assert not ended.code, ended.code
+
+    for name in LAZY:
+        importlib.import_module(name)
 
     # The last run's reader may still be ending; a fork has no other threads than its own.
     for thread in set(threading.enumerate()) - {threading.main_thread()}:
