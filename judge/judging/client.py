@@ -1,7 +1,7 @@
 """One model with its cache: replies are validated, and asked for again while they are invalid.
 
 Each reply is stored at once, so that a kill loses only the calls under way, and a replay goes the
-same way and costs nothing. Those of an ask without a valid reply are removed when it ends. An
+same way and costs nothing. Those of an ask without a valid reply are removed when the run ends. An
 invalid reply is handed to instructor, which says what is wrong
 (docs/decisions/0002-instructor-around-one-create.md).
 """
@@ -79,6 +79,7 @@ class Client(Calls):
         self._key_parts = getattr(backend, "key_parts", None)
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._widths: dict[int | None, int] = {}
+        self._dropped: set[str] = set()
 
     # ------------------------------------------------------------ asking
 
@@ -97,7 +98,8 @@ class Client(Calls):
             if asked.reply is not None:
                 self._ways.settle(call, mode)
             else:
-                await self._drop(made)
+                # When the run ends: until then, and after a kill, these are not asked again.
+                self._dropped.update((*made.by_key, *made.found))
         return asked
 
     async def _first(self, call: Call, made: _Attempts) -> tuple[Mode, Completion]:
@@ -264,6 +266,7 @@ class Client(Calls):
 
     async def aclose(self) -> None:
         await self.backend.aclose()
+        await self._cache.store(dict.fromkeys(self._dropped))
 
     # ------------------------------------------------------------ what the model can do
 
@@ -381,8 +384,8 @@ class Client(Calls):
         return completion
 
     async def _drop(self, made: _Attempts) -> None:
-        """Forget what led to no valid reply."""
-        await self._cache.store(dict.fromkeys([*made.by_key, *made.found]))
+        """Forget a reply that cannot be used."""
+        await self._cache.store(dict.fromkeys((*made.by_key, *made.found)))
 
 
 class Unread(BackendError):

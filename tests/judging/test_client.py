@@ -235,9 +235,20 @@ async def test_a_cached_ask_makes_no_call(cache: ReplyCache) -> None:
 async def test_an_ask_without_a_valid_reply_leaves_nothing_behind(cache: ReplyCache) -> None:
     for said in (INVENTED, "", Completion(GOOD[:30], "length"), Completion("No.", "refusal")):
         ill, _ = client(one_by_one(said), cache=cache)
-        assert (await ask(ill)).reply is None and cache.stats().entries == 0
+        assert (await ask(ill)).reply is None
+        await ill.aclose()
+        assert cache.stats().entries == 0
     well, _ = client(one_by_one(GOOD), cache=cache)
     assert (await ask(well)).reply is not None, "a server that is well again is asked"
+
+
+async def test_a_kill_loses_no_reply_of_an_ask_that_goes_on(cache: ReplyCache) -> None:
+    killed, _ = client(one_by_one(INVENTED), cache=cache)
+    lost = await ask(killed)
+    again, backend = client(one_by_one(RuntimeError("must not be called")), cache=cache)
+    assert await ask(again) == lost and lost.reply is None and not backend.calls
+    await again.aclose()
+    assert cache.stats().entries == 0, "another run asks anew"
 
 
 @pytest.mark.parametrize(
