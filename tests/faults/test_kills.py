@@ -21,8 +21,8 @@ EVERY = "FRESH_SEED" in os.environ
 
 @pytest.mark.parametrize("scenario", MODES, ids=lambda scenario: scenario.what)
 def test_a_kill_in_every_mode(forks: Forks, scenario: Scenario, tmp_path: Path) -> None:
-    outcome = killed_and_resumed(forks, scenario, 2, tmp_path)
-    assert outcome.kills >= 2 and outcome.calls > 10, outcome
+    outcome = killed_and_resumed(forks, scenario, 1, tmp_path)
+    assert outcome.kills >= 1 and outcome.calls > 10, outcome
 
 
 @pytest.mark.slow

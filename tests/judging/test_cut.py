@@ -69,6 +69,7 @@ async def test_the_vote_is_unreadable_and_nothing_is_kept() -> None:
         "the prompt was cut",
     ) and asked.usage.input_tokens == 2048
     assert asked.detail and asked.detail.startswith("the server read 2,048 tokens")
+    await asker.aclose()
     assert (await asker.ask(CALL, YesNo, About({}))).reply is not None and len(backend.calls) == 2
 
 
