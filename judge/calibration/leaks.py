@@ -46,6 +46,12 @@ OF_PEOPLE = frozenset(
 PERHAPS = frozenset(["answer", "choice", "class", "decision", "target"])
 """Words in the names of fields that may hold them."""
 
+Path = tuple[str, ...]
+"""A field's name, behind those of the objects that it lies in."""
+
+Row = tuple[Any, str | None]
+"""A field's content in an item, and the item's label."""
+
 _CATEGORIES = 10
 _ENOUGH = 10
 _AGREES, _AGREES_BY_NAME = 0.4, 0.1
@@ -65,26 +71,48 @@ def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[Label
     Where the rubric names the fields that are shown, all stay. Else a field is left out by its name
     and content together: a score or category under a name such as `winner` or `annotator2`, or, by
     whatever name, nothing but answers of the rubric that agree with the label. A text is shown,
-    whatever its name.
+    whatever its name. Fields of objects, also in lists, are judged like the record's own, and named
+    by their path (`meta.vote`).
     """
     if rubric.fields:
         return list(items)
-    names = dict.fromkeys(name for item in items for name in item.fields)
-    withheld = tuple(name for name in names if _of_people(name, items, rubric.answers))
-    if not withheld:
+    columns: dict[Path, list[Row]] = defaultdict(list)
+    for item in items:
+        for path, content in _fields_in(item.fields):
+            columns[path].append((content, item.reference))
+    paths = {path for path, rows in columns.items() if _of_people(path[-1], rows, rubric.answers)}
+    if not paths:
         return list(items)
-    return [
-        replace(
-            item,
-            fields={name: one for name, one in item.fields.items() if name not in withheld},
-            withheld=withheld,
-        )
-        for item in items
-    ]
+    withheld = tuple(
+        ".".join(path)
+        for path in columns
+        if path in paths and not any(path[:n] in paths for n in range(1, len(path)))
+    )
+    return [replace(item, fields=_without(item.fields, paths), withheld=withheld) for item in items]
 
 
-def _of_people(name: str, items: Sequence[LabelledItem], answers: Collection[str]) -> bool:
-    rows = [(item.fields.get(name), item.reference) for item in items]
+def _fields_in(content: object, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The fields of an object, then those within them; entries of lists have their list's path."""
+    if isinstance(content, Mapping):
+        for name, one in content.items():
+            yield (*path, name), one
+            yield from _fields_in(one, (*path, name))
+    elif isinstance(content, list):
+        for one in content:
+            yield from _fields_in(one, path)
+
+
+def _without(content: Any, paths: Collection[Path], path: Path = ()) -> Any:
+    if isinstance(content, Mapping):
+        return {
+            name: _without(one, paths, (*path, name))
+            for name, one in content.items()
+            if (*path, name) not in paths
+        }
+    return [_without(one, paths, path) for one in content] if isinstance(content, list) else content
+
+
+def _of_people(name: str, rows: Sequence[Row], answers: Collection[str]) -> bool:
     contents = [content for content, _ in rows if content is not None]
     words = {word.removesuffix("s") for word in _words(name)}
     spelt = [one for content in contents for one in _spelt(content)]
@@ -125,7 +153,7 @@ def _number(content: object) -> float | None:
         return None
 
 
-def _agreement(rows: Sequence[tuple[Any, str | None]], known: Sequence[str]) -> float:
+def _agreement(rows: Sequence[Row], known: Sequence[str]) -> float:
     """Cohen's kappa of a field with the reference, 0 where it is undefined or over few items."""
     counts = np.zeros((1, len(known), len(known)))
     for content, reference in rows:

@@ -298,38 +298,45 @@ def _said(content: object, name: Name) -> Iterator[Part]:
             yield from [("", part)] if _there(part) else []
         elif kind == "redacted_thinking":
             yield "", _Note("[thoughts not shown]")
+            yield from _beside(part, name, "type", "data")
         elif kind == "thinking":
             yield "thoughts:", part.get("thinking")
-        elif call := _either(part, "functionCall", "function_call"):
-            yield _call(call, name)
-        elif given := _either(part, "functionResponse", "function_response"):
-            yield f"result of {name(given.get('name'))}:", given.get("response")
+            yield from _beside(part, name, "type", "thinking")
+        elif key := _either(part, "functionCall", "function_call"):
+            yield _call(part[key], name)
+            yield from _beside(part, name, key)
+        elif key := _either(part, "functionResponse", "function_response"):
+            yield _result(part[key], name, "name", "response")
+            yield from _beside(part, name, key)
         elif kind == "tool_use":
             yield _call(part, name)
         elif kind == "tool_result":
-            yield _result(part, name)
+            yield _result(part, name, "tool_use_id", "content")
         elif isinstance(part.get("text"), str):
             speech = kind is None or (isinstance(kind, str) and kind in _SPEECH)
             named = not speech and isinstance(kind, str)
             yield f"{name(kind)}:" if named else "", part["text"]
-            used = {"text", "type"} if speech or named else {"text"}
-            yield from _pairs({k: v for k, v in part.items() if k not in used}, name)
+            yield from _beside(part, name, "text", "type" if speech or named else "text")
         else:
             yield "", part
 
 
-def _either(part: Mapping[str, Any], *keys: str) -> dict[str, Any] | None:
-    """The object under the first of these keys that holds one."""
-    return next((part[key] for key in keys if isinstance(part.get(key), dict)), None)
+def _either(part: Mapping[str, Any], *keys: str) -> str:
+    """The first of these keys that holds an object."""
+    return next((key for key in keys if isinstance(part.get(key), dict)), "")
 
 
-def _result(part: Mapping[str, Any], name: Name) -> Part:
-    """What a tool gave in Anthropic's form: the id of the call, and all that it holds."""
+def _beside(part: Mapping[str, Any], name: Name, *used: str) -> list[Part]:
+    return _pairs({key: one for key, one in part.items() if key not in used}, name)
+
+
+def _result(part: Mapping[str, Any], name: Name, call: str, given: str) -> Part:
+    """What a tool gave: the key of the call's id or name, that of the result, and all beside."""
     rest = {key: one for key, one in part.items() if key != "type"}
     lead = "result:"
-    if isinstance(rest.get("tool_use_id"), str):
-        lead = f"result of {name(rest.pop('tool_use_id'))}:"
-    parts = _Group([*_said(rest.pop("content", None), name), *_pairs(rest, name)])
+    if isinstance(rest.get(call), str):
+        lead = f"result of {name(rest.pop(call))}:"
+    parts = _Group([*_said(rest.pop(given, None), name), *_pairs(rest, name)])
     return lead, parts[0][1] if len(parts) == 1 and not parts[0][0] else parts or _Note("[empty]")
 
 

@@ -14,7 +14,8 @@ _NAME_WORDS = 3
 class Value:
     """One value, `statement--attitude`, in the multiple setting with the character who holds it.
 
-    `text` is the value as the record gives it; `attitude` is None where that is not parsed.
+    `text` is the value as the record gives it, on one line; `attitude` is None where that is not
+    parsed.
     """
 
     statement: str
@@ -62,7 +63,8 @@ def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]
     nothing about it, when every value begins with a name that stands in the story. Raises
     ValueError, which names the value.
     """
-    texts = value_texts(raw)
+    # On one line each: a break would begin a numbered line of its own in a prompt.
+    texts = [" ".join(text.split()) for text in value_texts(raw)]
     word = (setting or "").strip().casefold()
     named = word == "multiple" or (
         word != "single" and all(_begins_with_name(text, story) for text in texts)

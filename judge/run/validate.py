@@ -113,6 +113,7 @@ class Validation(Task):
         self._first: Subject | None = None
         self._kept = ""
         self.shown: str | None = None
+        self._hidden: set[str] = set()
 
     @classmethod
     def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
@@ -155,6 +156,7 @@ class Validation(Task):
                 subject = Subject.of(record)
                 if first is None and self._whole:
                     self.shown = fields_shown(record, subject)
+                    self._hidden.update(record.hidden())
                 first = first or subject
                 unseen = {name for name in unseen if not _has(subject, name)}
         if first is not None and unseen and len(held) < LOOK:
@@ -182,6 +184,7 @@ class Validation(Task):
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
             return lines.bad_input(item, Problem(misfit))
         self._suited = True
+        self._tell_hidden(record)
         if self._named:
             subject = Subject.of(record)
             try:
@@ -191,6 +194,14 @@ class Validation(Task):
             self._unseen = {n: told for n, told in self._unseen.items() if not subject.has(n)}
             self._first = self._first or subject
         return record
+
+    def _tell_hidden(self, record: Record) -> None:
+        """Name a field that is not shown where it comes first, as those of the first record."""
+        if self.shown and len(self._hidden) < MOST_NAMED:
+            new = {k: why for k, why in record.hidden().items() if k not in self._hidden}
+            self._hidden.update(new)
+            if new:
+                self.watcher.note(f"line {record.item.line}: not shown: {_listed(new)}")
 
     def missing(self) -> Iterator[str]:
         """Fields of `--on` and of additional rubrics that no record had, with the nearest known."""

@@ -66,6 +66,21 @@ def test_which_fields_hold_answers_of_people(name: str, content: list[Any], held
     assert without_answers(made, asked_once("Is it so?", [name])) == made
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_answers_within_objects_are_left_out_like_the_records_own(listed: bool) -> None:
+    inner = [
+        {"from": f"town {n}", "annotator_2": OTHER[n], "more": {"w1": one}}
+        for n, one in enumerate(mostly(34))
+    ]
+    mail = [f"mail {n} of many" for n in range(40)]
+    made = items(mail=mail, meta=[[one] for one in inner] if listed else inner)
+    found = without_answers(made, asked_once("Is it so?", []))
+    assert found[7].withheld == ("meta.annotator_2", "meta.more.w1")
+    left = {"from": "town 7", "more": {}}
+    assert found[7].fields == {"mail": mail[7], "meta": [left] if listed else left}
+    assert made[7].fields["meta"] == ([inner[7]] if listed else inner[7])
+
+
 TEXTS = [f"text number {n} of all" for n in range(40)]
 
 

@@ -103,6 +103,9 @@ def test_the_fields_are_told_once_with_what_is_left_out_and_why(
         words = ASK if command == "validate" else ASK[:-1]
         said = typed.text(command, "in.jsonl", *words)[2]
         assert said.count(told) == 1 and said.count("fields shown") == 1, said
+    typed.write("in.jsonl", [record, {"question": "Who?"}, *[{"question": "x", "winner": "b"}] * 2])
+    said = typed.text("validate", "in.jsonl", *ASK)[2]
+    assert said.count("judge: line 3: not shown: winner (labels)\n") == said.count("winner") == 1
     assert "[image not shown]" not in shown_to(server) and "annotator1" not in shown_to(server)
     # A field that is named is shown.
     typed("validate", "in.jsonl", *ASK, "--on", "label", "--on", "chat.-1.content")

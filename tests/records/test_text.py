@@ -294,6 +294,10 @@ KEYS = st.sampled_from(
         "from",
         "value",
         "note",
+        "functionCall",
+        "functionResponse",
+        "response",
+        "thinking",
     ]
 )
 TYPES = st.sampled_from(
@@ -301,6 +305,7 @@ TYPES = st.sampled_from(
         "text",
         "tool_use",
         "tool_result",
+        "thinking",
         "function",
         "function_call",
         "function_call_output",

@@ -77,3 +77,8 @@ def test_each_value_of_a_text_is_numbered_from_1() -> None:
     with pytest.raises(ValueError, match=r"must hold texts, not 5 \(value 2\)"):
         values(["a--b", 5])
     assert [value.statement for value in values("a--b\r\n\nc--d")] == ["a", "c"]
+
+
+def test_a_value_of_a_list_begins_no_line_of_its_own() -> None:
+    values = parse_values(["Kindness\n2. Rudeness--negative"], story="s", setting="single")
+    assert [value.text for value in values] == ["Kindness 2. Rudeness--negative"]
