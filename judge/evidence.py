@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, islice
 from typing import Any
-from unicodedata import category, combining, normalize
+from unicodedata import category, combining, decomposition, normalize
 
 from judge.names import apart, plain_name
 
@@ -29,7 +29,7 @@ UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf
 _FOLDS = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bb\u02bc\u05f3`\u00b4\u2039\u203a", "'"),
     **dict.fromkeys(f"{SPEECH_MARKS}\u05f4", '"'),
-    **dict.fromkeys("\u2014\u2015\u2e3a\u2e3b", " - "),
+    **dict.fromkeys("\u2014\u2015\u2e3a\u2e3b", " "),
     "\u2212": "-",
     "\u2044": "/",
     "\u2030": "\u2030",
@@ -42,6 +42,12 @@ _UNSEEN = re.compile(
 )
 """What is not seen although Unicode counts it as letters and marks."""
 
+_EDGE = "\0"
+"""Stands on both sides of a sign that is a word of its own, and is nothing itself."""
+
+_RAISED = {"<super>": "^", "<sub>": "_"}
+"""What stands for the height of what follows a digit."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
 _AROUND = "".join(sign for sign, plain in _FOLDS.items() if plain in "\"'") + "' \t\r\n"
@@ -51,7 +57,7 @@ _AROUND = "".join(sign for sign, plain in _FOLDS.items() if plain in "\"'") + "'
 def fold(text: str) -> str:
     """Text in one spelling: compatible letters decomposed (NFKD), quotes and dashes made alike,
     nothing that is not seen, and one blank for each stretch of white space."""
-    return " ".join(_folded(text)[0].split())
+    return " ".join(_folded(text)[0].replace(_EDGE, " ").split())
 
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:
@@ -66,8 +72,9 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
             signs.append(char)
             places.append(place)
             continue
-        if plain[:1].isdecimal() and signs and signs[-1].isdecimal():
-            plain = f" {plain}"  # 10\u00b2 is no 102, and 2\u00bd no 21/2.
+        if signs and signs[-1].isdecimal():  # 10\u00b2 is no 102, and 2\u00bd no 21/2.
+            raised = _RAISED.get(decomposition(char).partition(" ")[0], "")
+            plain = (raised or (" " if plain[:1].isdecimal() else "")) + plain
         signs += plain
         places.extend([place] * len(plain))
     if not text.isascii():
@@ -91,8 +98,8 @@ def _plain(char: str) -> str:
         return char
     if kind == "Pd":
         return "-"
-    if kind in ("So", "Sm"):
-        return f" {char} "
+    if kind in ("So", "Sm") or char == "\u00a7":
+        return f"{_EDGE}{char}{_EDGE}"
     return " " if kind[0] == "P" or kind == "Sk" else char
 
 
@@ -110,8 +117,9 @@ def _put_in_order(signs: list[str]) -> None:
 
 # ------------------------------------------------------------ words
 
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _MONEY = "$\u00a2-\u00a5\u20a0-\u20cf"
-_LETTER = rf"[^\s!-/:-@\[-`{{-~{_MONEY}\u2030{UNSPACED}]"
+_LETTER = rf"[^\s\0!-/:-@\[-`{{-~{_MONEY}\u2030{UNSPACED}]"
 _VOWELS = "".join(
     sign
     for sign in re.findall(f"[{UNSPACED}]", "".join(map(chr, range(0x0E00, 0x3100))))
@@ -119,18 +127,36 @@ _VOWELS = "".join(
 )
 _WORD = re.compile(
     rf"[{UNSPACED}][{_VOWELS}]*"
-    rf"|(?:(?<![-\w])[-+](?=[{_MONEY}]?\s?\.?\d))?(?:[{_MONEY}]\s?(?=\.?\d))?(?:(?<![.\w])\.(?=\d))?"
+    rf"|(?:-\s*(?=[{_MONEY}]?\s?\.?\d))?(?:[{_MONEY}]\s?(?=\.?\d))?(?:(?<![.\w])\.(?=\d))?"
     rf"{_LETTER}+(?:(?:'|(?<=\d)[.,:/](?=\d)){_LETTER}+)*"
     rf"(?:(?<=\d)\s?(?:[%\u2030]|[{_MONEY}](?!\s?\.?\d)))?"
-    rf"|!=|[+<=]|(?!^)>|[%\u2030{_MONEY}]",
-    re.MULTILINE,
+    r"|(?:</?[a-zA-Z][a-zA-Z0-9]*(?:\s+[\w-]+=[^<>\n]*)?\s*/?>)+"
+    rf"|(?<={_LETTER})[*_]+(?={_LETTER})|(?<=[^\s*][ \t])\*(?=[ \t])"
+    rf"|!=|!(?=\(|{_LETTER})|\((?=[\s{_MONEY}-]*\d[\d.,]*\s?[%\u2030{_MONEY}]?\s*\))"
+    rf"|(?<=\d)[\"']|[#^~/\\@&|+<=>%\u2030{_MONEY}]"
 )
-"""What quotes are compared by: words with the apostrophes and numbers with the points, signs and
-currency that belong to them; signs such as = and emoji; of scripts without spaces, every letter."""
+"""What quotes are compared by: words with the apostrophes, and numbers with the points, signs and
+currency that belong to them; of scripts without spaces, every letter; and the signs that mean
+something: emoji, operators, ! before a word, inches and feet behind a number, a parenthesis around
+a number, tags, * and _ within a word."""
 
-_HYPHENS = ({"-": "-", "-\n": "-"}, {"-": "-", "-\n": ""}, {"-": " ", "-\n": " "})
-"""What a hyphen between two words counts as, and one at the end of a line: a hyphen; nothing there,
-because the line breaks a word; a blank, as every dash does."""
+_LINE_MARKS = re.compile(r"^(?:[ \t]*>)*[ \t]*(?:(?:#{1,6}|\*)(?=[ \t]))?", re.MULTILINE)
+"""What Markdown puts before quoted lines, headings and the items of a list."""
+
+_BEFORE = ("!", "(")
+"""Signs that belong to the word behind them, whatever stands between."""
+
+_TAG = re.compile("<.+>")
+_LETTERS = re.compile(_LETTER)
+
+_HYPHENS = (
+    {"": " ", "-": "-", "-\n": "-"},
+    {"": " ", "-": "-", "-\n": ""},
+    {"": " ", "-": " ", "-\n": " "},
+)
+"""What joins words when they are compared: a sign that touches a word may have a blank there. A
+hyphen counts as a hyphen; at the end of a line as nothing, because the line breaks a word; or as a
+blank, as every dash does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,30 +181,59 @@ class _Words:
         pairs = zip(self.joints, self.words, strict=True)
         return "".join([part for j, word in pairs for part in (hyphens.get(j, j), word)]) + " "
 
-    def stretch(self, start: int, end: int, hyphens: Mapping[str, str]) -> tuple[int, int] | None:
-        """The first and the last word of a stretch of the row; None inside a compound."""
+    def stretches(self, sought: str, hyphens: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+        """The first and the last word of each place in the row that has these words, and begins
+        and ends between words that nothing joins."""
+        row = self.joined(hyphens)
+        if sought not in row:
+            return
         pairs = zip(self.joints, self.words, strict=True)
         ends = list(accumulate(len(hyphens.get(j, j)) + len(word) for j, word in pairs))
-        first, last = bisect_left(ends, start + 1), bisect_left(ends, end - 1)
-        inside = self.joints[first] != " " or self.joints[last + 1 : last + 2] not in ([], [" "])
-        return None if inside else (first, last)
+        # Unlike str.find from each place on, this takes linear time.
+        for match in re.finditer(f"{re.escape(sought[:-1])}(?= )", row):
+            first, last = bisect_left(ends, match.start() + 1), bisect_left(ends, match.end())
+            if self.joints[first] == " " and self.joints[last + 1 : last + 2] in ([], [" "]):
+                yield first, last
 
 
 def _split(text: str) -> _Words:
     plain, places = _folded(text)
+    plain = _LINE_MARKS.sub(lambda marks: " " * len(marks.group()), plain)
     found = _Words([], [], array("Q"), array("Q"))
-    end = 0
+    end, speech = 0, ""
     for match in _WORD.finditer(plain):
-        word, gap = "".join(match.group().split()), plain[end : match.start()]
+        word, gap = "".join(match.group().split()), plain[end : match.start()].replace(_EDGE, "")
+        if "'" in gap or '"' in gap:
+            speech = gap[-1] if gap[-1] in "\"'" else ""
         joint = "-" if gap == "-" and found.words else " "
         if gap[:1] == "-" and "\n" in gap and gap.rstrip() == "-" and found.words:
             joint = "-\n" if (found.words[-1][-1] + word[0]).isalpha() else "-"
+        elif found.words and _touch(found.words[-1], word, gap, speech):
+            joint = ""
+        if _TAG.fullmatch(word) and not _LETTERS.match(plain, match.end()):
+            joint = " "  # Tags around whole words are no part of them.
+        elif found.words and _TAG.fullmatch(found.words[-1]) and found.joints[-1] != "":
+            joint = " "
+        speech = "" if word == speech else speech
         found.words.append(word)
         found.joints.append(joint)
         found.starts.append(places[match.start()])
         found.ends.append(places[match.end() - 1] + 1)
         end = match.end()
     return found
+
+
+def _touch(before: str, word: str, gap: str, speech: str) -> bool:
+    """Whether one of two words is a sign that belongs to the other; `speech` is the mark of the
+    speech that goes on here, which a mark behind a number ends."""
+    if before in _BEFORE:
+        return True
+    if gap or (speech and speech in (before, word)):
+        return False
+    sides = before[-1], word[0]
+    if any(map(_UNSPACED.match, sides)) or all(map(str.isalnum, sides)):
+        return False
+    return "So" not in map(category, sides) or any(map(str.isdecimal, sides))
 
 
 # One reply quotes the same story several times, and every vote and check quotes it again.
@@ -189,24 +244,33 @@ def locate(quote: str, text: str) -> Span | None:
     """The first place where `quote` stands in `text`, word by word, or None.
 
     Whole words, numbers and signs are compared, in every form that Unicode has for them; the marks
-    and blanks between them and hyphenation may differ. The place has the
+    and blanks between them, hyphenation, and quotation marks around the quote may differ. The place has the
     marks around it that the quote has, without quotation marks. A quote without a word must stand
     in the text as it is. Takes time in proportion to quote and text.
     """
+    return _locate(quote, text) or _locate(_unwrapped(quote), text)
+
+
+def _locate(quote: str, text: str) -> Span | None:
     wanted = _split(quote)
     if not wanted.words:
         bare = quote.strip(_AROUND)
         at = text.find(bare) if bare else -1
         return None if at < 0 else Span(at, at + len(bare))
     there = _split_once(text)
-    compounds = {*wanted.joints, *there.joints} > {" "}
+    compounds = {"-", "-\n"} & {*wanted.joints, *there.joints}
     for hyphens in _HYPHENS if compounds else _HYPHENS[:1]:
-        sought, row = wanted.joined(hyphens), there.joined(hyphens)
-        at = row.find(sought)
-        if at >= 0 and (found := there.stretch(at, at + len(sought), hyphens)) is not None:
-            first, last = found
+        for first, last in there.stretches(wanted.joined(hyphens), hyphens):
             return _with_marks(quote, wanted, text, there.starts[first], there.ends[last])
     return None
+
+
+def _unwrapped(quote: str) -> str:
+    """The quote without the pair of quotation marks around it."""
+    bare = quote.strip()
+    marks = [_FOLDS.get(sign, sign) for sign in (bare[:1], bare[-1:])]
+    wrapped = len(bare) > 2 and all(mark in ("'", '"') for mark in marks)
+    return bare[1:-1] if wrapped else quote
 
 
 def _with_marks(quote: str, wanted: _Words, text: str, start: int, end: int) -> Span:

@@ -73,6 +73,17 @@ def test_marks_dashes_and_blanks_may_differ(quote: str, stands: str) -> None:
         ("\u5979\u54ed", "\u5979\n\u54ed\u4e86\u3002"),
         ("so, he left", "so*\x07* he _left_"),
         ("\u2764 you", "I \u2764\ufe0f you"),
+        ("he was ill", "**he** was __ill__"),
+        ("illegal", "<p>is <b>illegal</b></p>"),
+        ("is illegal", "this *is* __illegal__ here"),
+        ("I am 15", '"I am 15" he said'),
+        ('"I am 15"', "I am 15 years old"),
+        ('I am 15" he said', "\u201cI am 15\u201d he said"),
+        ("wow great", "Oh wow! great\U0001f44d"),
+        ("x = y", "let x=y be"),
+        ("5 \u00b0C", "at 5\u00b0C"),
+        ("C++", "C++ 17"),
+        ("five eggs", "# Buy\n\n* five eggs"),
     ],
 )
 def test_a_quote_stands_in_every_form_that_unicode_has(quote: str, text: str) -> None:
@@ -111,6 +122,23 @@ def test_a_quote_stands_in_every_form_that_unicode_has(quote: str, text: str) ->
         ("x = y", "x \u2260 y"),
         ("he is \U0001f44d", "he is \U0001f44e"),
         ("resume it", "r\u00e9sum\u00e9 it"),
+        ("if (user.isAdmin)", "if (!user.isAdmin)"),
+        ("C", "written in C# or Java"),
+        ("10 6", "10^6 cells"),
+        ("5 million", "profit was - 5 million"),
+        ("5", "a profit of (5)"),
+        ("a profit of 5", "a profit of (5)"),
+        ("10 2", "10\u207b\u00b2 m"),
+        ("5 people", "5\u201310 people"),
+        ("5", "5\u201310 people"),
+        ("10-2", "10\u207b\u00b2 m"),
+        ("5 people", "~5 people"),
+        ("a 5' pipe", 'a 5" pipe'),
+        ("a 5", 'a 5" pipe'),
+        ("legal", "it is il*legal*"),
+        ("legal", "it is <b>il</b>legal"),
+        ("toxic waste", "anti/toxic waste"),
+        ("tag it", "#\u200btag it"),
         ("us all", "US all"),
         ("\u304b", "\u304c"),
         ("Take off your shoes before you go in", "Take off your shoes before"),
@@ -165,6 +193,31 @@ def test_a_quote_with_another_letter_or_digit_is_refused(text: str, data: st.Dat
     assume(text[place].isalnum())
     quote = text[:place] + data.draw(st.sampled_from("qQ7\u00f1\u6587")) + text[place + 1 :]
     assert locate(data.draw(respelt(quote)), text) is None
+
+
+SIGNS = [*"#^~/\\@&|+<>=%$", "\u00b1", "\u2260", "\u00ac", "!=", "\u20ac"]
+BESIDE = [
+    *((sign, "word") for sign in (*SIGNS, "!")),
+    *((sign, "5") for sign in (*SIGNS, "-", "- ", "\u2212 ")),
+    *((word, sign) for sign in SIGNS for word in ("word", "5")),
+    *(("a", sign, "b") for sign in (*SIGNS, "!", "*", "_", "<b>")),
+    *(("5", '"'), ("5", "'"), ("(", "5", ")"), ("5", "-", "6"), ("5", " * ", "6")),
+]
+
+
+@given(
+    parts=st.sampled_from(BESIDE),
+    before=st.sampled_from(["it is ", "(he has) "]),
+    blank=st.sampled_from(["", " "]),
+)
+def test_no_sign_beside_a_word_or_a_number_can_be_left_out(
+    parts: tuple[str, ...], before: str, blank: str
+) -> None:
+    text = f"{before}{''.join(parts)} there"
+    assert locate(text, text) is not None
+    bare = blank.join(part for part in parts if part.isalnum())
+    for quote in (bare, f"{before}{bare}", f"{before}{bare} there", f"{bare} there"):
+        assert locate(quote, text) is None
 
 
 @given(quote=TEXTS, text=TEXTS)

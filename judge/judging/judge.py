@@ -22,6 +22,7 @@ from judge.subject import Subject
 from judge.verdict import Finding, Usage, Verdict, Vote, gravest
 
 ORDERS_DISAGREE = "the two orders do not agree"
+QUOTE_NOT_FOUND = "the judge's quote does not stand in the text, and is left out"
 FAR = "far from the labelled records that the probe was fitted to"
 NOT_LISTED = "the model lists too little of the first token's probability"
 NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
@@ -194,12 +195,13 @@ class Judge:
                 n: replace(one, answer=said.get(one.answer, one.answer))
                 for n, one in answers.items()
             }
-        answers = {n: _quoted(answer, record) for n, answer in answers.items()}
+        given, answers = answers, {n: _quoted(answer, record) for n, answer in answers.items()}
+        lost = any(len(answers[n].passages) < len(given[n].passages) for n in asked)
         found = [_findings(subject.about(n), answers[n], passing) for n in asked]
         score = float(answers[0].answer) if rubric.scale else None
         evidence_found = tuple(one for findings in found for one in findings)
         usage = Usage() if rubric.paid_elsewhere else result.usage
-        return Part(evidence_found, usage, score=score)
+        return Part(evidence_found, usage, QUOTE_NOT_FOUND if lost else None, score)
 
     # ------------------------------------------------------------ log-probabilities, states
 
@@ -376,10 +378,10 @@ def _agreed(first: Part, second: Part) -> Part:
     """Two orders of a comparison as one part; an abstention if they disagree."""
     evidence, usage = (*first.evidence, *second.evidence), first.usage + second.usage
     for lost in (first, second):
-        if lost.reason:
+        if any(finding.answer is None for finding in lost.evidence):
             return replace(lost, usage=usage)
     if len({finding.answer for finding in evidence}) == 1:
-        return Part(evidence, usage)
+        return Part(evidence, usage, first.reason or second.reason)
     torn = (one.model_copy(update={"verdict": Verdict.ABSTAIN}) for one in evidence)
     return Part(tuple(torn), usage, ORDERS_DISAGREE)
 

@@ -42,6 +42,22 @@ def said(*answers: Any) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("quote", "stands"),
+    [("Send it", True), ("Never send it", False), ("Send it -", True), (None, True)],
+)
+def test_a_vote_says_where_its_quote_is_not_in_the_text(
+    judged: Any, quote: str | None, stands: bool
+) -> None:
+    reply = {"quote": quote, "reason": "So.", "answer": "yes"}
+    check, _ = judged([{"reply": reply}], "--ask", "Is it polite?", "--on", "text")
+    (vote,) = check["votes"]
+    assert check["verdict"] == "pass"
+    told = None if stands else "the judge's quote does not stand in the text, and is left out"
+    assert vote.get("reason") == told
+    assert vote["evidence"][0].get("quote") == ("Send it" if quote and stands else None)
+
+
 def test_a_score_is_the_mean_of_its_distribution(judged: Any) -> None:
     words = {"1": 0.05, "3": 0.15, "4": 0.2, "5": 0.1, "The": 0.5}  # 0.1, 0.3, 0.4, 0.2
     check, _ = judged([{"words": words}], *SCALE, "--method", "logprobs")
