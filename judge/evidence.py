@@ -244,9 +244,9 @@ def locate(quote: str, text: str) -> Span | None:
     """The first place where `quote` stands in `text`, word by word, or None.
 
     Whole words, numbers and signs are compared, in every form that Unicode has for them; the marks
-    and blanks between them, hyphenation, and quotation marks around the quote may differ. The place has the
-    marks around it that the quote has, without quotation marks. A quote without a word must stand
-    in the text as it is. Takes time in proportion to quote and text.
+    and blanks between them, hyphenation, and quotation marks around the quote may differ. The place
+    has the marks around it that the quote has, without quotation marks. A quote without a word must
+    stand in the text as it is. Takes time in proportion to quote and text.
     """
     return _locate(quote, text) or _locate(_unwrapped(quote), text)
 

@@ -112,9 +112,9 @@ async def take_votes(
         verdict = gravest(check.verdicts().values())
     answer = check.outcomes()[None][1] if panel.rubric.own and not panel.rubric.scale else None
     reason = None
-    sure = (Verdict.PASS, Verdict.FAIL)
-    if verdict not in sure:
-        undecided = (v for v in votes if v.part == "panel" and v.verdict not in sure)
+    clear = (Verdict.PASS, Verdict.FAIL)
+    if verdict not in clear:
+        undecided = (v for v in votes if v.part == "panel" and v.verdict not in clear)
         reason = next((v.reason for v in undecided if v.reason), None)
     outcome = {"verdict": verdict, "reason": reason, "answer": answer, "score": score}
     return check.model_copy(update=outcome)
