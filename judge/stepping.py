@@ -14,7 +14,7 @@ from typing import Any
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START
 
-from judge.tracing import guard_tracing
+from judge.tracing import guarded, tracing
 
 STEP_LIMIT = 1000
 """Nodes that one run may pass before it is stopped."""
@@ -32,7 +32,7 @@ class Stepper:
 
     def __init__(self, graph: Any, plain: bool) -> None:
         self._graph = graph
-        self.steps = plain and not (os.environ.get(OWN_RUNTIME) or guard_tracing())
+        self.steps = plain and not (os.environ.get(OWN_RUNTIME) or tracing())
         if self.steps:
             builder = graph.builder
             self._nodes = {name: node.runnable.afunc for name, node in builder.nodes.items()}
@@ -48,7 +48,8 @@ class Stepper:
             GraphRecursionError: no end within `STEP_LIMIT` nodes.
         """
         if not self.steps:
-            await self._graph.ainvoke(state, config={"recursion_limit": STEP_LIMIT})
+            with guarded() as config:
+                await self._graph.ainvoke(state, {**config, "recursion_limit": STEP_LIMIT})
             return
         name = self._next(START, state)
         for _ in range(STEP_LIMIT):

@@ -1,4 +1,4 @@
-"""LangSmith's tracing, which uploads record texts: off in this process unless judge is told.
+"""LangSmith's tracing, which uploads record texts: off for judge's calls unless it is told.
 
 LangChain and LangGraph trace as soon as LANGSMITH_TRACING, or an older name of it, is set.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 TOLD = "JUDGE_TRACING"
 """Environment variable that leaves tracing as the environment has it, when it is 1 or true."""
@@ -22,24 +25,40 @@ SWITCHES = (
 _said = False
 
 
-def guard_tracing() -> bool:
-    """Switch tracing off for this process, before the first record; whether it is on.
-
-    It is on only where the environment asks for it and judge was told so; then one line on stderr
-    says where the records go. May be called again and again.
-    """
+def tracing() -> bool:
+    """Whether the environment asks for traces and judge was told so too; then one line on stderr
+    says where the records go."""
     global _said
-    asking = [name for name in SWITCHES if os.environ.get(name, "").strip().lower() == "true"]
-    if not asking:
+    if not _asking() or os.environ.get(TOLD, "").strip().lower() not in ("1", "true"):
         return False
-    if os.environ.get(TOLD, "").strip().lower() in ("1", "true"):
-        if not _said:
-            _said = True
-            sys.stderr.write(f"judge: tracing is on ({TOLD}): record texts go to LangSmith\n")
-        return True
-    for name in asking:
-        os.environ[name] = "false"
-    if (langsmith := sys.modules.get("langsmith")) is not None:
-        # It may have read the environment before.
-        langsmith.configure(enabled=False)
-    return False
+    if not _said:
+        _said = True
+        sys.stderr.write(f"judge: tracing is on ({TOLD}): record texts go to LangSmith\n")
+    return True
+
+
+def _asking() -> list[str]:
+    return [name for name in SWITCHES if os.environ.get(name, "").strip().lower() == "true"]
+
+
+@contextmanager
+def guarded() -> Iterator[dict[str, Any]]:
+    """Around a call into LangChain: without traces, unless `tracing`; gives the call's `config`.
+
+    Only here: a program that uses judge goes on with its own traces. Its callbacks, which may send
+    them too, are not handed on.
+    """
+    if tracing():
+        yield {}
+        return
+    from langsmith import tracing_context
+
+    with tracing_context(enabled=False):
+        yield {"callbacks": []}
+
+
+def guard_tracing() -> None:
+    """Switch tracing off in a process of judge's own, before the first record."""
+    if not tracing():
+        for name in _asking():
+            os.environ[name] = "false"

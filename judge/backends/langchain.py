@@ -20,6 +20,7 @@ from judge.backends.faults import scrubbed, status_error
 from judge.backends.reading import ending, text_of
 from judge.proxies import direct_to_loopback
 from judge.redact import reply_redactor, without_secrets
+from judge.tracing import guarded
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -80,7 +81,8 @@ class LangChainBackend:
                 runnable = self._model.bind_tools([tool(call)], tool_choice="any")
             elif call.schema is not None:
                 messages = with_schema_in_words(call)
-            answer = await runnable.bind(**settings).ainvoke(messages)
+            with guarded() as config:
+                answer = await runnable.bind(**settings).ainvoke(messages, config)
         except Exception as error:
             raise self._translated(error) from error
         return _completion(answer)

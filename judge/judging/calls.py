@@ -25,7 +25,6 @@ from judge.errors import (
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
 from judge.judging.served_model import ServedModel
 from judge.settings import Price
-from judge.tracing import guard_tracing
 from judge.verdict import Usage
 
 Keep = Callable[[Completion], Awaitable[None]]
@@ -113,7 +112,6 @@ class Calls:
         backoff: float = 0.5,
         timeout: float | None = None,
     ) -> None:
-        guard_tracing()
         self.spec = spec
         self.backend = backend
         self.counters = Counters()

@@ -88,5 +88,47 @@ def test_records_are_uploaded_only_where_judge_is_told(
 def test_every_switch_is_turned_off(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(tracing.TOLD, raising=False)
     monkeypatch.setenv(name, "True")
-    assert not tracing.guard_tracing()
+    tracing.guard_tracing()
+    assert not tracing.tracing()
     assert os.environ[name] == "false"
+
+
+HOST = """
+import judge, langsmith
+from langchain_core.runnables import RunnableLambda
+
+async def ask(text):
+    settings = {"model": "langchain:openai:m", "method": "structured", "cache": False}
+    records = [{"text": "a secret record"}]
+    done = [one async for one in judge.avalidate(records, ask="Is it so?", **settings)]
+    return f"{len(done)} of the host's own"
+
+import asyncio
+print(asyncio.run(RunnableLambda(ask).ainvoke("the host's own words")))
+langsmith.Client().flush()
+from langchain_core.tracers.langchain import wait_for_all_tracers
+wait_for_all_tracers()
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_uses_judge_keeps_its_own_traces(
+    tmp_path: Path, collector: Collector
+) -> None:
+    reply = {"quote": None, "reason": "so it is", "answer": "no"}
+    with Loopback(lambda asked: says(reply)) as server:
+        env = {
+            **os.environ,
+            "OPENAI_API_KEY": "sk-test-0123456789abcdef",
+            "OPENAI_BASE_URL": server.url,
+            "LANGSMITH_TRACING": "true",
+            "LANGSMITH_ENDPOINT": collector.url,
+            "LANGSMITH_API_KEY": "ls-test-0123456789abcdef",
+        }
+        done = subprocess.run(
+            (sys.executable, "-c", HOST), cwd=tmp_path, env=env, capture_output=True, check=False
+        )
+        assert done.returncode == 0 and server.asked, done.stderr
+    seen = b"".join(collector.seen)
+    assert b"host" in seen, "the host's traces go on"
+    assert b"secret record" not in seen
