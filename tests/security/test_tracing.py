@@ -105,6 +105,7 @@ async def ask(text):
 
 import asyncio
 print(asyncio.run(RunnableLambda(ask).ainvoke("the host's own words")))
+RunnableLambda(str).invoke("words after the judging")
 langsmith.Client().flush()
 from langchain_core.tracers.langchain import wait_for_all_tracers
 wait_for_all_tracers()
@@ -130,5 +131,5 @@ def test_a_program_that_uses_judge_keeps_its_own_traces(
         )
         assert done.returncode == 0 and server.asked, done.stderr
     seen = b"".join(collector.seen)
-    assert b"host" in seen, "the host's traces go on"
+    assert b"host" in seen and b"words after the judging" in seen, "its traces go on"
     assert b"secret record" not in seen
