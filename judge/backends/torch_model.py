@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call
+from judge.backends.chat_template import bounded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -76,13 +77,14 @@ class TorchModel:
         """Set a job's tokens, room and grammar; raises ValueError for a schema without one."""
         from llguidance import LLMatcher
 
-        text = self.tokenizer.apply_chat_template(
-            [dict(message) for message in job.call.messages],
-            add_generation_prompt=True,
-            tokenize=False,
-            # The first token of a thinking model's thoughts says neither yes nor no.
-            enable_thinking=False,
-        )
+        with bounded(str(self.tokenizer.name_or_path)):
+            text = self.tokenizer.apply_chat_template(
+                [dict(message) for message in job.call.messages],
+                add_generation_prompt=True,
+                tokenize=False,
+                # The first token of a thinking model's thoughts says neither yes nor no.
+                enable_thinking=False,
+            )
         job.tokens = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         job.room = min(job.call.max_tokens, self._context - len(job.tokens))
         if job.room < 1:

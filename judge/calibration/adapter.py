@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge.backends.base import Message
+from judge.backends.chat_template import bounded
 from judge.errors import UsageError
 from judge.judging.logprobs import word_of
 
@@ -205,12 +206,13 @@ class Trainer:
         return torch.tensor(rows, device=self.device)
 
     def _prompt(self, messages: Sequence[Message]) -> list[int]:
-        text = self.tokenizer.apply_chat_template(
-            [{"role": str(one["role"]), "content": one["content"]} for one in messages],
-            tokenize=False,
-            add_generation_prompt=True,
-            enable_thinking=False,
-        )
+        with bounded(str(self.tokenizer.name_or_path)):
+            text = self.tokenizer.apply_chat_template(
+                [{"role": str(one["role"]), "content": one["content"]} for one in messages],
+                tokenize=False,
+                add_generation_prompt=True,
+                enable_thinking=False,
+            )
         return list(self.tokenizer(text, add_special_tokens=False).input_ids)
 
     def _tokens(self, words: Sequence[str]) -> list[list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from judge.backends import transformers as backends
 from judge.backends.base import Call, Completion, HiddenStates, Mode, Origin
 from judge.backends.torch_model import TorchModel
 from judge.backends.transformers import TransformersBackend
-from judge.errors import BackendError, BadRequest, ContextExceeded, UsageError
+from judge.errors import BackendError, BadRequest, ContextExceeded, Denied, UsageError
 
 from . import tiny
 
@@ -65,6 +66,34 @@ def call(text: str, record: str = "", **more: Any) -> Call:
     system = {"role": "system", "content": "Judge only what the material says."}
     messages = [system, {"role": "user", "content": text}]
     return Call(messages, origin=Origin(record=record), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% macro two(n) %}{% if n %}{{ two(n - 1) }}{{ two(n - 1) }}{% endif %}{% endmacro %}"
+        "{{ two(60) }}",
+        "{% for a in messages[1].content %}{% for b in messages[1].content %}{{ a }}"
+        "{% endfor %}{% endfor %}",
+    ],
+    ids=["loops", "calls", "over the text"],
+)
+def test_a_template_without_end_ends_the_run(folder: Path, tmp_path: Path, template: str) -> None:
+    endless = shutil.copytree(folder, tmp_path / "endless")
+    for name in ("chat_template.jinja", "chat_template.json"):
+        (endless / name).unlink(missing_ok=True)
+    (endless / "chat_template.jinja").write_text(template)
+    backend = TransformersBackend(str(endless))
+
+    async def asked() -> None:
+        try:
+            await backend.complete(call("word " * 200, max_tokens=1), Mode.JSON_SCHEMA)
+        finally:
+            await backend.aclose()
+
+    with pytest.raises(Denied, match="the chat template takes more than 100,000 steps"):
+        asyncio.run(asked())
 
 
 def questions(**more: Any) -> list[Call]:
