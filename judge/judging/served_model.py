@@ -163,4 +163,9 @@ def is_same(asked: str, answering: str) -> bool:
     """Whether the model that answers is the one asked for: its name, or an alias of it."""
     wanted, name = (text.rpartition("/")[2].lower() for text in (asked, answering))
     wanted = wanted.removesuffix("-latest")
-    return name.startswith(wanted) and bool(_VERSION.match(name[len(wanted) :]))
+    # LangChain's names begin with their provider's.
+    return any(
+        name.startswith(one) and _VERSION.match(name[len(one) :])
+        for one in (wanted, wanted.partition(":")[2])
+        if one
+    )

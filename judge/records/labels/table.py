@@ -195,7 +195,7 @@ class Table(LabelSet):
             there = {name: at(fields, path) for name, path in form.shown.items() if path in fields}
             return there | renamed
         if form.within:
-            content = fields[form.within]
+            content = fields.get(form.within)
             return (dict(content) if isinstance(content, dict) else {}) | renamed
         roles = [self._column(fields, role) or "" for role in ROLES]
         used = {*roles, *(part for role in roles for part in role.split(JOIN)), *self.hidden}
