@@ -137,6 +137,8 @@ def test_a_run_that_goes_on_with_another_model_says_so(judge: Runs) -> None:
         ("openai/gpt-4o", "gpt-4o", True),
         ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022", True),
         ("llama3", "llama3:latest", True),
+        ("anthropic:claude-sonnet-4-5", "claude-sonnet-4-5-20250929", True),
+        ("llama3.1:8b", "llama3.1:70b", False),
         ("Qwen2.5", "qwen2.5", True),
         ("gpt-4", "gpt-4-turbo", False),
         ("gpt-4o", "gpt-4o-mini-2024-07-18", False),
