@@ -1,6 +1,6 @@
 """Kill `judge` 200 times, in every mode, and see what is written and what is asked again.
 
-    python bench/kills.py [--share 1.0]        FRESH_SEED=N draws other points
+    python bench/kills.py [--share 1.0] [--mode NAME]        FRESH_SEED=N draws other points
 
 The scenarios and the kills are the tests' own (tests/faults/kills.py). Prints the table of
 docs/reliability.md; ends with an error where bytes differ, or a kill lost more calls than were in
@@ -28,13 +28,15 @@ HEAD = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the kills, 1.0 for all")
-    share = parser.parse_args().share
+    parser.add_argument("--mode", default="", help="only modes whose names have this in them")
+    chosen = parser.parse_args()
     print(*HEAD, sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as folder, Forks(Path(folder)) as forks:
-        for number, scenario in enumerate((*MODES, *UNCACHED)):
+        wanted = [one for one in (*MODES, *UNCACHED) if chosen.mode in one.what]
+        for number, scenario in enumerate(wanted):
             place = Path(folder, f"mode{number}")
             place.mkdir()
-            kills = max(1, round(scenario.kills * share))
+            kills = max(1, round(scenario.kills * chosen.share))
             seen = killed_and_resumed(forks, scenario, kills, place)
             cells = [scenario.what, seen.kills, "–", "–", "–", "–"]
             if scenario.calls != "script":

@@ -61,13 +61,15 @@ class Resumption:
         with self._usable():
             self._index.execute("PRAGMA journal_mode=OFF")
             self._index.execute(
-                "CREATE TABLE lines (start INTEGER PRIMARY KEY, key BLOB, finished, stands, place)"
+                "CREATE TABLE lines "
+                "(start INTEGER PRIMARY KEY, key BLOB, finished, stands, place, named DEFAULT 0)"
             )
             self._index.execute("CREATE INDEX by_key ON lines (key)")
             self._index.execute("CREATE INDEX by_place ON lines (place)")
             self._index.execute("BEGIN")
             self._index.executemany(
-                "INSERT INTO lines VALUES (?, ?, ?, ?, NULL)", self._rows(mark_of, redo)
+                "INSERT INTO lines (start, key, finished, stands) VALUES (?, ?, ?, ?)",
+                self._rows(mark_of, redo),
             )
             self._index.execute("COMMIT")
 
@@ -118,6 +120,7 @@ class Resumption:
             if row is None:
                 return None
             self._index.execute("UPDATE lines SET place = ? WHERE start = ?", (place, row[0]))
+            self._index.execute("UPDATE lines SET named = 1 WHERE key = ?", (bytes.fromhex(key),))
             return self._line(row[0]) if row[1] else None
 
     def wrote(self, place: int, start: int) -> None:
@@ -144,7 +147,11 @@ class Resumption:
         with self._usable():
             placed = "SELECT start FROM lines WHERE place IS NOT NULL ORDER BY place"
             order = [start for (start,) in self._index.execute(placed)]
-            left = "SELECT start FROM lines WHERE place IS NULL AND (finished OR ?) ORDER BY start"
+            # A kill leaves a line that does not stand beside the one that was to replace it.
+            left = (
+                "SELECT start FROM lines WHERE place IS NULL "
+                "AND (finished AND (stands OR NOT named) OR ?) ORDER BY start"
+            )
             rest = [start for (start,) in self._index.execute(left, (not finished,))]
             if finished and rest:
                 self._set_aside(rest)

@@ -191,7 +191,7 @@ def _answer(asked: Asked, drawn: int) -> Answer:
     text = json.dumps(asked.body)
     if "harbour kitchen" in text:
         return next(says(reply["content"]) for needle, reply in judge_route() if needle in text)
-    if asked.schema_name == "Answer":
+    if asked.schema_name == "Chosen" and "number 3 " not in asked.prompt:
         return says({"answer": "yes"})
     return agreeable(asked)
 

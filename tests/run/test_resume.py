@@ -259,6 +259,14 @@ def test_a_kill_while_out_is_put_in_order_loses_nothing(
     assert leftovers == {"out.jsonl", "out.jsonl.run.json"}
 
 
+def test_a_line_that_a_kill_left_beside_its_replacement_is_put_nowhere(room: Room) -> None:
+    whole = room.undisturbed([POOL[4], POOL[0]])
+    room.put(whole + whole.splitlines(keepends=True)[0])
+    report = room.run(room.out, resume=True, redo=("fail",))
+    assert report.unmatched == 0 and room.out.read_bytes() == whole
+    assert not unmatched_file(room.out).exists()
+
+
 def test_redo_judges_the_named_verdicts_again_by_another_model(room: Room) -> None:
     records = [POOL[i] for i in (0, 4, 5)]
     old = room.undisturbed(records)
