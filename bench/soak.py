@@ -78,7 +78,8 @@ from judge.cli import main
 def look():
     with open("tasks", "w", buffering=1) as file:
         while True:
-            found = sum(isinstance(o, asyncio.Task) and not o.done() for o in gc.get_objects())
+            tasks = (o for o in gc.get_objects() if issubclass(type(o), asyncio.Task))
+            found = sum(not task.done() for task in tasks)
             file.write(f"{found}\\n")
             time.sleep(5)
 
@@ -147,7 +148,8 @@ def run(folder: Path, out: str, server: Misbehaving, schedule: Schedule, *flags:
     server.schedule, before = schedule, server.count
     checks = [word for check in CHECKS for word in ("--check", check)]
     words = ["validate", "in.jsonl", "-m", "openai:m", *checks, "-o", out]
-    words += ["-q", "--no-cache", "--concurrency", str(AT_ONCE), "--timeout", "1", *flags]
+    words += ["-q", "--no-cache", "--concurrency", str(AT_ONCE), *flags]
+    words += [] if "--timeout" in flags else ["--timeout", "1"]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
     began = time.monotonic()
     with (folder / "said").open("wb") as said:

@@ -109,11 +109,13 @@ def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
     if start >= weights.size:
         return
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
-    proxied = not is_loopback(httpx.URL(url).host)
     try:
-        with httpx.stream(
-            "GET", url, headers=headers, follow_redirects=True, timeout=timeout, trust_env=proxied
-        ) as response:
+        # With a transport of its own a client takes no proxy of the environment.
+        direct = httpx.HTTPTransport() if is_loopback(httpx.URL(url).host) else None
+        with (
+            httpx.Client(transport=direct, follow_redirects=True, timeout=timeout) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
             if not response.is_success:
                 raise SourceUnreachable(f"{said} answers HTTP {response.status_code}")
             given = response.headers.get("Content-Range", "")

@@ -91,7 +91,7 @@ class _Server(BaseHTTPRequestHandler):
 def _completion(asked: str) -> dict[str, Any]:
     """Yes with a probability that depends on the whole request."""
     share = int(hashlib.sha256(asked.encode()).hexdigest()[:4], 16) / 65536
-    listed = [{"token": "Yes", "logprob": -share}, {"token": "No", "logprob": -1.0}]
+    listed = [{"token": "Yes", "logprob": -share}, {"token": "No", "logprob": -4.0}]
     text = PROBE if json.loads(asked).get("response_format") else "Yes"
     choice = {
         "message": {"role": "assistant", "content": text},

@@ -73,6 +73,9 @@ class Table(LabelSet):
         if item.kept:  # In labels nothing is written beside a field `judge`.
             fields = {RESERVED if key == item.kept else key: one for key, one in fields.items()}
             item = replace(item, fields=fields)
+        if not self.form.knows(fields):
+            names = clip([*fields], 300)
+            raise LabelError(f"the line lacks fields that the first line has; it has {names}")
         shown = self._shown(item, fields)
         gold = answer_of(self._content(fields, "gold"), "gold")
         if self.form.pair is not None:
