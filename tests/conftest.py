@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 # As many test processes run at once as there are cores: a library that takes a thread for each core
@@ -31,3 +32,7 @@ settings.load_profile("judge")
 
 # A script's `&` leaves Ctrl-C ignored, and what is started here would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew")
