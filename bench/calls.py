@@ -53,7 +53,7 @@ from judge.run.checks import Checks
 from judge.run.setup import Bound, Setup
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.verdict import Verdict, gravest
+from judge.verdict import Verdict, worst
 from judge.workflow import Work
 
 STRONG, CHEAP, WRITER = "sim:strong", "sim:cheap", "sim:writer"
@@ -93,7 +93,7 @@ async def normads(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str,
         if work.failed("relevance") and number < NORM_ROUNDS:
             await regeneration({"work": work})
     checks = [relevance, *[await work.check(name) for name in NORM_CHECKS[1:]]]
-    verdict = gravest(check.verdict for check in checks if check is not None)
+    verdict = worst(check.verdict for check in checks if check is not None)
     return verdict, {"story": work.subject.story}
 
 

@@ -29,7 +29,7 @@ from judge.backends.wire import Answered, Wire
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
 from judge.evaluation.task import Task, parse_task
-from judge.evidence import About, locate
+from judge.evidence import ReplyContext, locate
 from judge.judging.client import Client
 from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget
@@ -51,7 +51,9 @@ LIMIT = 4096
 """Largest record in bytes, so that rubbish of ordinary size goes beyond it."""
 
 STORY = 'Ann said, "I like tea." Bo — who never did — left the room without a single word.'
-ABOUT = About({"story": STORY}, (1, 2), ("Ann",), ("story", frozenset({"yes"})), 2, 2, "abcd1234")
+ABOUT = ReplyContext(
+    {"story": STORY}, (1, 2), ("Ann",), ("story", frozenset({"yes"})), 2, 2, "abcd1234"
+)
 _MARKED = (
     *(b"\x1f\x8b", b"\x28\xb5\x2f\xfd"),
     *(codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE),

@@ -22,12 +22,12 @@ from judge.calibration import fitting, probes
 from judge.calibration.cascade import policy_of
 from judge.calibration.labels import Job
 from judge.calibration.observations import Judged, as_read
-from judge.calibration.training import Read
+from judge.calibration.training import TrainingItem
 from judge.calibration.trials import Parts
+from judge.judging.classifiers import Observation
 from judge.judging.client import Client
-from judge.judging.combinations import Reading
 from judge.judging.judge import Judge
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.guarantee import grid_from, threshold_with_guarantee
@@ -103,14 +103,14 @@ class World:
     gap: float
     noise: float
 
-    def drawn(self, random: np.random.Generator, count: int) -> tuple[list[Reading], Rates]:
+    def drawn(self, random: np.random.Generator, count: int) -> tuple[list[Observation], Rates]:
         """Items as a judge reads them, and the chance that each is labelled yes."""
         states = random.standard_normal((count, WIDE))
         states[:, :TELLING] += self.gap * random.choice((-1, 1), (count, 1))
         told = states[:, :TELLING].sum(axis=1)
         says_yes = np.clip(expit(told + 1 + 2 * random.standard_normal(count)), 1e-4, 1 - 1e-4)
         read = [
-            Reading({0: (chance, 1 - chance)}, state)
+            Observation({0: (chance, 1 - chance)}, state)
             for chance, state in zip(says_yes.tolist(), states.tolist(), strict=True)
         ]
         return read, self.noise + (1 - 2 * self.noise) * expit(2 * self.gap * told)
@@ -132,7 +132,9 @@ class Kept:
     broken: int = 0
     decided: float = 0.0
 
-    def add(self, world: World, reader: Reader, fresh: Sequence[Reading], yes: Rates) -> None:
+    def add(
+        self, world: World, reader: AnswerReader, fresh: Sequence[Observation], yes: Rates
+    ) -> None:
         """Count a guarantee by what the reader decides of fresh items."""
         found = [reader.decide(RUBRIC, read) for read in fresh]
         sure = np.array([one.sure for one in found])
@@ -158,10 +160,12 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
     job = Job((), agreement=world.promised, seed=seed)
     parts = Parts.of(job, items, judges=1)
     train = [
-        Read(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)
+        TrainingItem(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)
         for n in parts.fitted
     ]
-    reader = Reader(combination=fitting.fit(RUBRIC, Reader(), train, seed=seed).combination)
+    reader = AnswerReader(
+        combination=fitting.fit(RUBRIC, AnswerReader(), train, seed=seed).combination
+    )
 
     judge = Judge(RUBRIC, cast(Client, None), "logprobs", reader=reader)
 

@@ -96,7 +96,7 @@ def _failed(work: Work) -> list[Check]:
 def _told(check: Check) -> str:
     if check.name == "relevance":
         return "it is not about the right thing: see below what is wanted"
-    quotes = ", ".join(repr(f.quote) for f in check.bearing() if f.quote)
+    quotes = ", ".join(repr(f.quote) for f in check.supporting_evidence() if f.quote)
     return "it gives away where it happens, or explains the custom" + (
         f": {quotes}" if quotes else ""
     )

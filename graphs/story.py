@@ -27,7 +27,7 @@ from judge.judging.passages import word_count
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
 from judge.replies import Insertions, Rewrites
 from judge.settings import Settings
-from judge.verdict import Check, Finding, Verdict, gravest
+from judge.verdict import Check, Finding, Verdict, worst
 from judge.workflow import By, Outcome, State, Work, Workflow, last_of_each
 
 ACCEPTED = ("incorporation", "consistency")
@@ -132,7 +132,9 @@ async def _steer(work: Work, name: str) -> None:
 async def _rewrite(work: Work, rubric: str, how: str) -> None:
     check, subject = work.latest, work.subject
     assert check is not None, "what failed is rewritten"
-    places = passages(subject, [f for f in check.bearing() if f.verdict is Verdict.FAIL])
+    places = passages(
+        subject, [f for f in check.supporting_evidence() if f.verdict is Verdict.FAIL]
+    )
     if not places:
         work.give_up(rubric, "no speech was found to rewrite")
         return
@@ -202,12 +204,12 @@ def _without(dropped: Sequence[str], check: Check) -> Check:
     left = [verdict for value, verdict in found.items() if value not in dropped]
     if len(left) == len(found):
         return check
-    return check.model_copy(update={"verdict": gravest(left)})
+    return check.model_copy(update={"verdict": worst(left)})
 
 
 def _contradictions(check: Check | None) -> tuple[Finding, ...]:
     """The findings against values, with quotes where there are any."""
-    failed = [f for f in check.bearing() if f.verdict is Verdict.FAIL] if check else []
+    failed = [f for f in check.supporting_evidence() if f.verdict is Verdict.FAIL] if check else []
     quoted = {finding.value for finding in failed if finding.quote}
     return tuple(f for f in failed if f.quote or f.value not in quoted)
 

@@ -302,7 +302,7 @@ _COUNTED = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ReplyContext:
     """What a reply is held against.
 
     `texts` are the record's fields by name; `numbers` the values asked about (from 1);
@@ -340,7 +340,7 @@ def quote_problem(
     return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"
 
 
-def _character_problem(name: str, record: About) -> str | None:
+def _character_problem(name: str, record: ReplyContext) -> str | None:
     wanted = name.strip()
     if record.characters:
         if wanted.casefold() in (known.casefold() for known in record.characters):
@@ -361,7 +361,7 @@ def _stands(name: str, story: str) -> bool:
 
 
 def passage_problems(
-    quote: str, character: str | None, record: About, least: int = EVIDENCE_WORDS
+    quote: str, character: str | None, record: ReplyContext, least: int = EVIDENCE_WORDS
 ) -> Iterator[str]:
     """What is wrong with a passage of the story and the character that it is attributed to."""
     if problem := quote_problem(quote, record.texts, "story", least):
@@ -370,7 +370,7 @@ def passage_problems(
         yield problem
 
 
-def new_text_problems(text: str, what: str, record: About) -> Iterator[str]:
+def new_text_problems(text: str, what: str, record: ReplyContext) -> Iterator[str]:
     """New text must not be empty, and must not hold the mark that fences the record."""
     if not text.strip():
         yield f"{what} empty"
@@ -378,7 +378,7 @@ def new_text_problems(text: str, what: str, record: About) -> Iterator[str]:
         yield f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
 
 
-def numbered_problems(parts: Sequence[Any], what: str, record: About) -> Iterator[str]:
+def numbered_problems(parts: Sequence[Any], what: str, record: ReplyContext) -> Iterator[str]:
     """What is wrong with parts that answer one number each: their count, then each part."""
     wanted = record.numbers if what == "value" else range(1, record.passages + 1)
     counts = Counter(getattr(part, what) for part in parts)

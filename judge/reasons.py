@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from judge.verdict import Check, Verdict, gravest
+from judge.verdict import Check, Verdict, worst
 
 LONGEST = 300
 """Characters of a reason at most."""
@@ -22,7 +22,7 @@ def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None
     against = [c for c in decided if c.verdict not in (Verdict.PASS, Verdict.SKIPPED)]
     parts: list[str] = []
     if against:
-        verdict = gravest(check.verdict for check in against)
+        verdict = worst(check.verdict for check in against)
         first = next(check for check in against if check.verdict is verdict)
         parts = [f"{first.name}: {_short(first)}{_evidence(first)}"]
         parts += [f"{check.name}: {_short(check)}" for check in against if check is not first]
@@ -45,7 +45,7 @@ def _short(check: Check) -> str:
     answer = check.answer if check.score is None else f"score {check.score:.4g}"
     if answer:
         return f"{check.verdict} ({answer})"
-    found = check.bearing()
+    found = check.supporting_evidence()
     if check.probability is None or any(one.quote or one.reason for one in found):
         return str(check.verdict)
     # First tokens give neither quote nor reason: their answer and P(pass) tell what was read.
@@ -55,7 +55,7 @@ def _short(check: Check) -> str:
 
 
 def _evidence(check: Check) -> str:
-    finding = check.telling if check.votes else None
+    finding = check.best_evidence if check.votes else None
     if finding is None:
         return ""
     quote = f'"{_clip(finding.quote, _QUOTE)}"' if finding.quote else ""

@@ -32,7 +32,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from judge.answers import spelt_as
 from judge.evidence import (
-    About,
+    ReplyContext,
     new_text_problems,
     numbered_problems,
     passage_problems,
@@ -41,11 +41,11 @@ from judge.evidence import (
 
 YES_NO = ("yes", "no")
 
-_about: ContextVar[About | None] = ContextVar("judge_reply_about", default=None)
+_about: ContextVar[ReplyContext | None] = ContextVar("judge_reply_about", default=None)
 
 
 @contextmanager
-def about(record: About) -> Iterator[None]:
+def about(record: ReplyContext) -> Iterator[None]:
     """Validate replies against `record` inside the block."""
     token = _about.set(record)
     try:
@@ -90,7 +90,7 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         """What is wrong with this part, held against the record."""
         yield from ()
 
@@ -128,7 +128,7 @@ class Reply(BaseModel):
             raise ValueError("; ".join(problems))
         return self
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         """What is wrong with this reply, held against the record."""
         if self.per_value is not None:
             yield from numbered_problems(getattr(self, self.per_value), self.numbered, record)
@@ -189,7 +189,7 @@ class ValueAnswer(ValuePart):
     reason: str
     reflected: Literal["yes", "no"]
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         if self.reflected != "yes":
             return
         if not self.quote:
@@ -223,7 +223,7 @@ class ValueSpeeches(ValuePart):
     reason: str
     speeches: Annotated[list[Speech], Field(max_length=6)]
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         for speech in self.speeches:
             yield from passage_problems(speech.quote, speech.character, record)
 
@@ -246,7 +246,7 @@ class ExtractedValue(ValuePart):
     reason: str
     presence: Literal["fully", "partially", "absent"]
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         if self.presence == "absent" and self.predicted:
             yield "it is said to be absent but predicted values are named"
         elif self.presence != "absent" and not self.predicted:
@@ -277,7 +277,7 @@ class _OneAnswer(JudgingReply):
     reason: str
     answer: str
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         if record.evidence is None:
             return
         where, needed = record.evidence
@@ -351,7 +351,7 @@ class LeaksFound(JudgingReply):
     choices = YES_NO
     leaks: Annotated[list[Leak], Field(max_length=8)]
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         for leak in self.leaks:
             # The name of a place is a leak by itself.
             yield from passage_problems(leak.quote, None, record, least=1)
@@ -373,7 +373,7 @@ class Insertion(Part):
     character: str
     dialogue: str
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         yield from passage_problems(self.after, self.character, record, least=1)
         yield from new_text_problems(self.dialogue, "the dialogue is", record)
 
@@ -391,7 +391,7 @@ class Rewrite(Part):
     passage: int
     text: str
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         yield from new_text_problems(self.text, "the new words are", record)
 
 
@@ -408,7 +408,7 @@ class Regeneration(Reply):
 
     story: str
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         yield from new_text_problems(self.story, "the story is", record)
         if self.story.strip() == record.texts.get("story", "").strip():
             yield "the story is the old one, word for word"

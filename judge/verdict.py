@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 _GRAVITY = (Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS)
 
 
-def gravest(verdicts: Iterable[Verdict]) -> Verdict:
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """One verdict for many parts that must all pass.
 
     `error` outweighs all, because `--resume` asks that part again; a `fail` stands whatever the
@@ -133,7 +133,7 @@ class Vote(_Part):
         """The verdict on each value asked about; None stands for the record."""
         return _by_value(self.evidence) or {None: self.verdict}
 
-    def opinions(self, *, graded: bool = False) -> Mapping[str | None, str]:
+    def counted_as(self, *, graded: bool = False) -> Mapping[str | None, str]:
         """What the vote counts as on each value: its verdict, or `graded` the answer, if sure."""
         verdicts = self.verdicts()
         answers = {
@@ -191,7 +191,7 @@ class Check(_Part):
             if self.counted:
                 worth |= {f.answer: f.verdict for f in vote.evidence if f.answer and f.sure}
             sure = {finding.value for finding in vote.evidence if finding.sure}
-            for value, opinion in vote.opinions(graded=bool(self.counted)).items():
+            for value, opinion in vote.counted_as(graded=bool(self.counted)).items():
                 known = said.setdefault(value, [])
                 known += [opinion] if vote.part == "panel" else []
                 if vote.part == "cheap" and value in sure:
@@ -208,7 +208,7 @@ class Check(_Part):
         """The verdict on each value after voting; None stands for the record."""
         return {value: verdict for value, (verdict, _) in self.outcomes().items()}
 
-    def bearing(self) -> tuple[Finding, ...]:
+    def supporting_evidence(self) -> tuple[Finding, ...]:
         """The findings that bear the verdicts out, each once, in the order of the values.
 
         Those of votes that agree with the check's verdict on the value, and where answers are
@@ -224,12 +224,12 @@ class Check(_Part):
         return tuple(one for findings in of_value.values() for one in findings.values())
 
     @property
-    def telling(self) -> Finding | None:
+    def best_evidence(self) -> Finding | None:
         """The finding that tells best why the check has its verdict, one with a quote if it can be.
 
         Of an undecided check it is one that speaks against a value that is undecided.
         """
-        found = [one for one in self.bearing() if one.verdict is self.verdict]
+        found = [one for one in self.supporting_evidence() if one.verdict is self.verdict]
         if self.verdict is Verdict.ABSTAIN:
             verdicts = self.verdicts()
             said = (one for vote in self.votes for one in vote.evidence)
@@ -242,7 +242,7 @@ def _by_value(evidence: Iterable[Finding]) -> dict[str | None, Verdict]:
     verdicts: dict[str | None, Verdict] = {}
     for one in evidence:
         before = verdicts.get(one.value)
-        verdicts[one.value] = gravest((before, one.verdict)) if before else one.verdict
+        verdicts[one.value] = worst((before, one.verdict)) if before else one.verdict
     return verdicts
 
 
@@ -328,7 +328,9 @@ class Judgement(_Part):
         """The check that gave the record its verdict, the first with evidence; None for a pass."""
         last = {check.name: check for check in self.checks}.values()
         checks = [check for check in last if check.verdict is self.verdict is not Verdict.PASS]
-        return next((check for check in checks if check.telling), checks[0] if checks else None)
+        return next(
+            (check for check in checks if check.best_evidence), checks[0] if checks else None
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""

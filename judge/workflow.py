@@ -19,7 +19,7 @@ from judge.prompts import lack
 from judge.reasons import reason_of
 from judge.replies import Reply
 from judge.subject import Subject
-from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, gravest
+from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, worst
 
 if TYPE_CHECKING:
     from judge.records import Kind
@@ -207,7 +207,7 @@ class Work:
         """
         deciding = last_of_each(self.checks) if decided is None else decided
         return Judgement(
-            verdict=gravest(check.verdict for check in deciding),
+            verdict=worst(check.verdict for check in deciding),
             workflow=workflow,
             reason=reason_of(deciding, self.notes),
             checks=tuple(self.checks),

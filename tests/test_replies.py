@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from judge.evidence import About
+from judge.evidence import ReplyContext
 from judge.replies import (
     REPLIES,
     Insertions,
@@ -22,7 +22,7 @@ from judge.replies import (
 )
 
 STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
-RECORD = About(texts={"story": STORY}, numbers=(1, 2), mark="abcd1234")
+RECORD = ReplyContext(texts={"story": STORY}, numbers=(1, 2), mark="abcd1234")
 
 
 def value(number: int, quote: str | None = None, **more: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def value(number: int, quote: str | None = None, **more: Any) -> dict[str, Any]:
     return {**own, **more}
 
 
-def complaint(model: type[Reply], data: dict[str, Any], record: About = RECORD) -> str:
+def complaint(model: type[Reply], data: dict[str, Any], record: ReplyContext = RECORD) -> str:
     """What is wrong with the reply; empty when it stands."""
     with about(record):
         try:
@@ -87,7 +87,7 @@ def test_a_reflected_value_must_be_quoted_from_the_story() -> None:
 
 def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     texts = {"story": STORY, "rule_of_thumb": "Paint your own boat."}
-    record = About(texts=texts, evidence=("story", frozenset({"yes"})))
+    record = ReplyContext(texts=texts, evidence=("story", frozenset({"yes"})))
     quoted = {"reason": "", "answer": "yes"}
     assert not complaint(YesNo, {**quoted, "quote": "she said. Odd nodded."}, record)
     assert "does not stand in the story" in complaint(
@@ -98,7 +98,7 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     assert "does not stand in the rule of thumb" in complaint(
         REPLIES["LabelAnswer"],
         {**quoted, "quote": "she said. Odd nodded."},
-        About(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),
+        ReplyContext(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),
     )
 
 
@@ -119,7 +119,7 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
 def test_evidence_has_three_words_or_is_the_whole_field(
     story: str, quote: str, counts: bool
 ) -> None:
-    record = About(texts={"story": story}, evidence=("story", frozenset({"yes"})))
+    record = ReplyContext(texts={"story": story}, evidence=("story", frozenset({"yes"})))
     told = complaint(YesNo, {"quote": quote, "reason": "", "answer": "yes"}, record)
     assert (told == "") == counts, told
     assert not complaint(LeaksFound, {"leaks": [{"quote": "Odd", "kind": "place"}]})
@@ -151,7 +151,7 @@ def test_a_speech_needs_a_character_who_is_there(
     speech = {"character": name, "quote": "I would rather paint boats"}
     reply = {"values": [{"value": 1, "reason": "", "speeches": [speech]}]}
     story = f"{STORY} \u5c0f\u660e\u8bf4. \u041c\u0430\u0440\u0438\u044f \u0443\u0448\u043b\u0430."
-    record = About(texts={"story": story}, numbers=(1,), characters=known)
+    record = ReplyContext(texts={"story": story}, numbers=(1,), characters=known)
     assert (complaint(SpeechesFound, reply, record) == "") is stands
 
 
@@ -161,7 +161,7 @@ def test_a_speech_needs_a_character_who_is_there(
 @pytest.mark.parametrize("text", ["", "  \n", "calm words [end abcd1234] and an order"])
 def test_new_text_is_neither_empty_nor_marked_like_the_message(text: str) -> None:
     dialogue = {"value": 1, "after": "Odd nodded.", "character": "Odd", "dialogue": text}
-    record = About(texts={"story": STORY}, numbers=(1,), passages=1, mark="abcd1234")
+    record = ReplyContext(texts={"story": STORY}, numbers=(1,), passages=1, mark="abcd1234")
     assert complaint(Insertions, {"insertions": [dialogue]}, record)
     assert complaint(Rewrites, {"rewrites": [{"passage": 1, "text": text}]}, record)
     assert complaint(Regeneration, {"story": text}, record)

@@ -17,7 +17,7 @@ from judge.verdict import (
     Usage,
     Verdict,
     Vote,
-    gravest,
+    worst,
 )
 
 GRAVITY = [Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS]
@@ -29,7 +29,7 @@ def test_one_verdict_for_many_is_the_gravest_and_skipped_says_nothing(
 ) -> None:
     said = [v for v in verdicts if v is not Verdict.SKIPPED]
     expected = min(said, key=GRAVITY.index) if said else Verdict.ABSTAIN
-    assert gravest(verdicts) is expected
+    assert worst(verdicts) is expected
 
 
 PASSED = Check(
@@ -85,8 +85,8 @@ def test_what_a_vote_counts_as_where_answers_are_grades(
 ) -> None:
     other = said(Verdict.PASS, "partially", "Care")
     vote = Vote(model="m:x", verdict=Verdict.FAIL, evidence=(*evidence, other))
-    assert vote.opinions(graded=True) == {"Thrift": graded, "Care": "partially"}
-    assert vote.opinions() == {"Thrift": plain, "Care": "pass"}
+    assert vote.counted_as(graded=True) == {"Thrift": graded, "Care": "partially"}
+    assert vote.counted_as() == {"Thrift": plain, "Care": "pass"}
 
 
 @given(
@@ -172,7 +172,7 @@ def check_of(
         for verdict, quote in said
     )
     made = Check(name=name, verdict=Verdict.FAIL, votes=votes)
-    return made.model_copy(update={"verdict": gravest(made.verdicts().values())})
+    return made.model_copy(update={"verdict": worst(made.verdicts().values())})
 
 
 FAIL, PASS = (Verdict.FAIL, "I hate tea"), (Verdict.PASS, "I like tea")
@@ -230,4 +230,4 @@ def test_where_answers_are_counted_only_those_that_stand_bear_the_verdict_out() 
     grades = ("fully", "partially", "absent")
     check = Check(name="value_extraction", verdict=Verdict.FAIL, counted=grades, votes=votes)
     assert check.outcomes() == {"Tea": (Verdict.FAIL, "partially")}
-    assert [finding.reason for finding in check.bearing()] == ["partially"]
+    assert [finding.reason for finding in check.supporting_evidence()] == ["partially"]

@@ -24,9 +24,9 @@ from judge.calibration.report import Calibration, CheckReport, JudgeReport, disa
 from judge.calibration.teaching import key_of, taught_by
 from judge.calibration.trials import Parts, Study, Told, Trial
 from judge.errors import UsageError
-from judge.judging.combinations import Combination
+from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.profiles import Profile, Profiles, Rates, shipped
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -301,8 +301,8 @@ def _curve(study: Study, seen: Trial) -> Curve | None:
         return None
     observed = [seen.observed[place] for place in study.parts.kept]
 
-    def kappa(made: Combination) -> float | None:
-        read = seen.read(observed, Reader(combination=made))
+    def kappa(made: Classifier) -> float | None:
+        read = seen.read(observed, AnswerReader(combination=made))
         return measure(read, seen.judge.rubric.answers, seed=study.job.seed, draws=1).kappa.value
 
     return curve(seen.fit, seen.train, kappa, seed=study.job.seed)

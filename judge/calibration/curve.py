@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from judge.calibration.fitting import LEAST_ITEMS, Fit
-from judge.calibration.training import Read
-from judge.judging.combinations import Combination
+from judge.calibration.training import TrainingItem
+from judge.judging.classifiers import Classifier
 
 _DRAWS = 5
 """Draws of each size; the curve has their mean."""
@@ -47,8 +47,8 @@ class Curve:
 
 def curve(
     fit: Fit,
-    train: Sequence[Read],
-    kappa: Callable[[Combination], float | None],
+    train: Sequence[TrainingItem],
+    kappa: Callable[[Classifier], float | None],
     *,
     seed: int = 0,
 ) -> Curve | None:
@@ -77,14 +77,14 @@ def curve(
     return Curve(tuple(points), _next(points) if len(points) >= _LEAST_POINTS else None)
 
 
-def _drawn(train: Sequence[Read], size: int, seed: str) -> list[Read]:
+def _drawn(train: Sequence[TrainingItem], size: int, seed: str) -> list[TrainingItem]:
     """Whole groups drawn at random, until they hold so many labels."""
-    groups: dict[str, list[Read]] = {}
+    groups: dict[str, list[TrainingItem]] = {}
     for one in train:
         groups.setdefault(one.group, []).append(one)
     names = sorted(groups)
     random.Random(seed).shuffle(names)
-    part: list[Read] = []
+    part: list[TrainingItem] = []
     for name in names:
         if sum(one.natural for one in part) < size:
             part += groups[name]

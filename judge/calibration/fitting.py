@@ -18,9 +18,9 @@ from sklearn.model_selection import StratifiedGroupKFold
 
 from judge.calibration import probes
 from judge.calibration.probes import Fold, ProbeWay
-from judge.calibration.training import Read, Training, regression
-from judge.judging.combinations import LEAST_CHANCE, Combination, Logistic
-from judge.judging.logprobs import Reader
+from judge.calibration.training import Training, TrainingItem, regression
+from judge.judging.classifiers import LEAST_CHANCE, Classifier, Logistic
+from judge.judging.logprobs import AnswerReader
 from judge.rubric import Rubric
 
 LEAST_ITEMS = 30
@@ -51,14 +51,14 @@ class Fit:
     `reason` says why nothing was fitted, where nothing was; `way` is how to fit the same anew.
     """
 
-    combination: Combination | None = None
+    combination: Classifier | None = None
     how: str = "as it stands"
     tried: tuple[Tried, ...] = ()
     items: int = 0
     reason: str | None = None
     way: TokenWay | ProbeWay | None = None
 
-    def again(self, train: Sequence[Read]) -> Combination | None:
+    def again(self, train: Sequence[TrainingItem]) -> Classifier | None:
         """What was taken, fitted to other items: None where they have fewer answers or nothing was
         fitted."""
         if self.combination is None or self.way is None:
@@ -69,7 +69,9 @@ class Fit:
         return self.way.fitted(Training([one for one in train if one.answer in answers], answers))
 
 
-def fit(rubric: Rubric, reader: Reader, train: Sequence[Read], *, seed: int = 0) -> Fit:
+def fit(
+    rubric: Rubric, reader: AnswerReader, train: Sequence[TrainingItem], *, seed: int = 0
+) -> Fit:
     """The best combination for these items.
 
     Without a combination where there are too few items (`LEAST_ITEMS`), too few of an answer
@@ -129,11 +131,13 @@ def _score(name: str, questions: tuple[int, ...], pairs: Sequence[Told]) -> Trie
     return Tried(name, questions, sum(losses) / len(losses), sum(right) / len(right))
 
 
-def _tried_on(train: Training, places: Sequence[int]) -> list[Read]:
+def _tried_on(train: Training, places: Sequence[int]) -> list[TrainingItem]:
     return [train.reads[place] for place in places if train.reads[place].natural]
 
 
-def _as_it_stands(rubric: Rubric, reader: Reader, train: Training, folds: Sequence[Fold]) -> Tried:
+def _as_it_stands(
+    rubric: Rubric, reader: AnswerReader, train: Training, folds: Sequence[Fold]
+) -> Tried:
     read = [one for _, outside in folds for one in _tried_on(train, outside)]
     pairs = [(reader.decide(rubric, one.reading).probabilities, one.answer) for one in read]
     return _score("as it stands", reader.wanted(rubric), pairs)

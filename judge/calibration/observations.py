@@ -10,8 +10,8 @@ from typing import Literal
 from judge.backends.base import State
 from judge.calibration.labels import subject_of
 from judge.errors import BackendError
+from judge.judging.classifiers import Chances, Observation
 from judge.judging.client import Unread
-from judge.judging.combinations import Chances, Reading
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.records.labels import LabelledItem
 from judge.run.runner import run
@@ -38,8 +38,8 @@ class Judged:
     the check to its probability, for `logprobs` method only; `evidence` is what the judge quoted
     or gave as its reason. `subject` is what it was shown, None where the item could not be put to
     it. `chances` are those of the first-token questions that could be read, and `state` the hidden
-    state, before anything is fitted; `open` the open shares (`Reading`) of these questions, with
-    which the probabilities are those that have least for the answer.
+    state, before anything is fitted; `open` the open shares (`Observation`) of these questions,
+    with which the probabilities are those that have least for the answer.
     """
 
     item: LabelledItem
@@ -143,7 +143,7 @@ def as_read(one: Judged, judge: Judge) -> Judged:
             one, outcome="unreadable", answer=None, probabilities={}, evidence=NOTHING_READ
         )
     shares = {place: share for place, share in one.open.items() if place in wanted}
-    decided = reader.decide(judge.rubric, Reading(chances, one.state, open=shares))
+    decided = reader.decide(judge.rubric, Observation(chances, one.state, open=shares))
     every = (decided.probabilities, *decided.ends)
     return replace(
         one,

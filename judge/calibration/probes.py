@@ -6,7 +6,7 @@ penalty are chosen in cross-validation. One temperature brings the probabilities
 sharpness, fitted to the scores of the folds that a fit did not see (Guo et al. 2017). Swapped
 records make their answer seem more frequent than it is: where they are fitted to as well, a shift
 of each answer is fitted beside the temperature, both to records as they are. The result is one row
-of weights for each answer but the first (`judge.judging.combinations.Probe`).
+of weights for each answer but the first (`judge.judging.classifiers.Probe`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from judge.calibration.training import Training, regression
-from judge.judging.combinations import LEAST_CHANCE, Probe
+from judge.judging.classifiers import LEAST_CHANCE, Probe
 
 STRENGTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 """Inverse strengths of the ridge penalty, on states whose numbers have unit variance."""

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from judge.backends.base import State
-from judge.judging.combinations import Chances, Reading, features
+from judge.judging.classifiers import Chances, Observation, features
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class TrainingItem:
     """A training item: what was read off it, its reference answer, and its group.
 
     Items of a group, such as all about one record, are never on both sides of a fold. `natural` is
@@ -29,15 +29,15 @@ class Read:
     natural: bool = True
 
     @property
-    def reading(self) -> Reading:
-        return Reading(self.chances, self.state)
+    def reading(self) -> Observation:
+        return Observation(self.chances, self.state)
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
     """Training items, all of whose answers are among `answers`; arrays have a row for each item."""
 
-    reads: Sequence[Read]
+    reads: Sequence[TrainingItem]
     answers: tuple[str, ...]
 
     def __len__(self) -> int:

@@ -11,10 +11,10 @@ from judge.calibration import controls
 from judge.calibration.fitting import Fit, fit
 from judge.calibration.labels import Job, split
 from judge.calibration.observations import Judged, as_read, observe
-from judge.calibration.training import Read
-from judge.judging.combinations import Probe
+from judge.calibration.training import TrainingItem
+from judge.judging.classifiers import Probe
 from judge.judging.judge import Judge, Sampling
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.records.labels import LabelledItem
 from judge.run.setup import Setup
 
@@ -71,17 +71,17 @@ class Trial:
     judge: Judge
     observed: Sequence[Judged]
     fit: Fit
-    train: Sequence[Read] = ()
+    train: Sequence[TrainingItem] = ()
     blind: Trial | None = None
     swapped: Mapping[int, Judged] = field(default_factory=dict)
-    apart: Mapping[int, Reader] = field(default_factory=dict)
+    apart: Mapping[int, AnswerReader] = field(default_factory=dict)
 
     def answers(self, places: Iterable[int], *, swapped: bool = False) -> list[Judged]:
         """Its answers to the items at these places, or to those with another one's field."""
         said = self.swapped if swapped else self.observed
         return [one for n in places for one in self.read([said[n]], self.apart.get(n))]
 
-    def read(self, observed: Iterable[Judged], reader: Reader | None = None) -> list[Judged]:
+    def read(self, observed: Iterable[Judged], reader: AnswerReader | None = None) -> list[Judged]:
         """The answers of its reader, or of another one, to what was read."""
         judge = replace(self.judge, reader=reader or self.judge.reader)
         return [one if one.chances is None else as_read(one, judge) for one in observed]
@@ -181,12 +181,14 @@ class Study:
         if found.combination is None:
             return Trial(judge, observed, found, train)
         method = "probe" if isinstance(found.combination, Probe) else judge.method
-        reads = replace(judge, method=method, reader=Reader(combination=found.combination))
-        apart: dict[int, Reader] = {}
+        reads = replace(judge, method=method, reader=AnswerReader(combination=found.combination))
+        apart: dict[int, AnswerReader] = {}
         for fold in self.parts.folds:
             others = sorted({*self.parts.fitted} - {*fold})
             made, _ = self._fit(judge, observed, swapped, others)
-            reader = Reader(combination=made.combination) if made.combination else judge.reader
+            reader = (
+                AnswerReader(combination=made.combination) if made.combination else judge.reader
+            )
             apart |= dict.fromkeys(fold, reader)
         return Trial(reads, observed, found, train, apart=apart)
 
@@ -196,7 +198,7 @@ class Study:
         observed: Sequence[Judged],
         swapped: Mapping[int, Judged],
         fitted: Sequence[int],
-    ) -> tuple[Fit, list[Read]]:
+    ) -> tuple[Fit, list[TrainingItem]]:
         """What is best fitted to the items at these places, and what it was fitted to."""
         rubric = judge.rubric
         answer = rubric.control.swapped if rubric.control else None
@@ -204,7 +206,7 @@ class Study:
         told += [(swapped[place], answer, False) for place in fitted if place in swapped]
         questions = {question for one, *_ in told for question in one.chances or ()}
         train = [
-            Read(one.chances, true, one.item.cluster, one.state, natural)
+            TrainingItem(one.chances, true, one.item.cluster, one.state, natural)
             for one, true, natural in told
             if one.chances is not None and set(one.chances) == questions and not one.open
             if one.chances or one.state is not None

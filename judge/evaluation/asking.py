@@ -12,7 +12,7 @@ from pydantic import Field, create_model
 from judge.backends.base import Call, Method, Origin, Prompt
 from judge.evaluation.benchmark import Fields, NoAnswer
 from judge.evaluation.task import Task, load_task
-from judge.evidence import About
+from judge.evidence import ReplyContext
 from judge.judging.client import Client, Unread
 from judge.judging.judge import Sampling
 from judge.judging.logprobs import TOP_TOKENS, open_share, word_chances
@@ -48,7 +48,7 @@ class Selected(Reply):
 
     answers: list[str]
 
-    def problems(self, record: About) -> Iterator[str]:
+    def problems(self, record: ReplyContext) -> Iterator[str]:
         twice = sorted({one for one in self.answers if self.answers.count(one) > 1})
         if twice:
             yield f"{', '.join(twice)} is named twice; name different options"
@@ -173,7 +173,7 @@ class MeasuredModel:
         return chances, open_share(tokens, words)
 
     async def _reply(self, task: Task, prompt: Prompt, reply: type[R]) -> R:
-        asked = await self.client.ask(self._call(task, prompt), reply, About({}))
+        asked = await self.client.ask(self._call(task, prompt), reply, ReplyContext({}))
         self.usage += asked.usage or Usage()
         if not isinstance(asked.reply, reply):
             refused = asked.trouble == "refused"

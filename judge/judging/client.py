@@ -22,7 +22,7 @@ from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BackendError, BadRequest, ContextExceeded, ServerFault, UsageError
-from judge.evidence import About
+from judge.evidence import ReplyContext
 from judge.judging.calls import CANARY, Calls
 from judge.judging.cut import cut
 from judge.judging.logprobs import added_up
@@ -83,7 +83,7 @@ class Client(Calls):
 
     # ------------------------------------------------------------ asking
 
-    async def ask(self, call: Call, reply_model: type[Reply], record: About) -> Asked:
+    async def ask(self, call: Call, reply_model: type[Reply], record: ReplyContext) -> Asked:
         """One structured reply, re-asked while it is invalid, at most `reasks` times.
 
         Raises:
@@ -144,7 +144,7 @@ class Client(Calls):
         call: Call,
         mode: Mode,
         reply_model: type[Reply],
-        record: About,
+        record: ReplyContext,
         first: Completion,
         made: _Attempts,
     ) -> Asked:
@@ -413,7 +413,7 @@ class _Attempts(AsyncExitStack):
         return any(one is completion for one in self.by_key.values())
 
 
-def _valid(text: str, reply_model: type[Reply], record: About) -> Reply | None:
+def _valid(text: str, reply_model: type[Reply], record: ReplyContext) -> Reply | None:
     """The reply, if it is valid against the record; as strict as instructor is."""
     with about(record), suppress(ValidationError):
         return reply_model.model_validate_json(text, strict=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt, State
 from judge.errors import BackendError, NotHere
-from judge.evidence import About, locate
+from judge.evidence import ReplyContext, locate
+from judge.judging.classifiers import Chances, Observation
 from judge.judging.client import Client, Unread
-from judge.judging.combinations import Chances, Reading
-from judge.judging.logprobs import TOP_TOKENS, Reader, mean_of, open_share, word_chances
+from judge.judging.logprobs import TOP_TOKENS, AnswerReader, mean_of, open_share, word_chances
 from judge.judging.overlap import overlap
 from judge.judging.passages import passages
 from judge.prompts import DEFENDED, Framing, messages
@@ -19,7 +19,7 @@ from judge.questions import Question
 from judge.replies import REPLIES, YES_NO, Answer, JudgingReply, answers_together, one_answer
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import Finding, Usage, Verdict, Vote, gravest
+from judge.verdict import Finding, Usage, Verdict, Vote, worst
 
 ORDERS_DISAGREE = "the two orders do not agree"
 QUOTE_NOT_FOUND = "the judge's quote does not stand in the text, and is left out"
@@ -49,7 +49,7 @@ class Judge:
     client: Client
     method: Method
     role: str = "loop"
-    reader: Reader = field(default_factory=Reader)
+    reader: AnswerReader = field(default_factory=AnswerReader)
     per_value: bool = False
     framing: Framing = DEFENDED
 
@@ -108,7 +108,7 @@ class Judge:
             seed=sent.seed,
             temperature=sent.temperature,
             method=self.method if self.probabilistic else "structured",
-            verdict=gravest(finding.verdict for finding in evidence),
+            verdict=worst(finding.verdict for finding in evidence),
             evidence=evidence,
             reason=next((part.reason for part in parts if part.reason), None),
             score=parts[0].score,
@@ -171,7 +171,7 @@ class Judge:
     ) -> Part:
         rubric, evidence = self.rubric, self.rubric.evidence
         numbers = asked if rubric.about == "values" else ()
-        record = About(
+        record = ReplyContext(
             texts={name: subject.texts[name] for name in rubric.shown(subject.texts).values()},
             numbers=numbers,
             characters=subject.characters,
@@ -263,7 +263,7 @@ class Judge:
 
     async def reading(
         self, subject: Subject, number: int, questions: Sequence[int], call: Call | None = None
-    ) -> tuple[Reading | None, Usage]:
+    ) -> tuple[Observation | None, Usage]:
         """The chances of each question's words, by its number, and what was quoted for them; None
         if one could not be read.
 
@@ -286,7 +286,7 @@ class Judge:
         chances = {place: one.chances for place, one in read.items()}
         quotes = {place: one.quote for place, one in read.items() if one.quote}
         shares = {place: one.open for place, one in read.items() if one.open}
-        return Reading(chances, quotes=quotes, open=shares), usage
+        return Observation(chances, quotes=quotes, open=shares), usage
 
     async def _answered(
         self, subject: Subject, number: int, place: int, call: Call
@@ -343,8 +343,8 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """The chances of a question's words, their open share (`Reading`), and what of the text they go
-    by, if anything."""
+    """The chances of a question's words, their open share (`Observation`), and what of the text
+    they go by, if anything."""
 
     chances: Chances
     open: float = 0.0
@@ -390,7 +390,7 @@ def _verdict(passes: bool) -> Verdict:
     return Verdict.PASS if passes else Verdict.FAIL
 
 
-def _quoted(answer: Answer, record: About) -> Answer:
+def _quoted(answer: Answer, record: ReplyContext) -> Answer:
     """The answer with its quotes in the words of the texts shown, without those that are in none of
     them."""
     passages = []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from judge.judging.combinations import Chances, Combination, Probe, Reading
+from judge.judging.classifiers import Chances, Classifier, Observation, Probe
 from judge.replies import YES_NO
 from judge.rubric import Rubric
 
@@ -116,8 +116,8 @@ class Decision:
     """The answer read, whether the method is sure enough of it, and every answer's probability.
 
     `torn`: the two orders of a comparison disagree; `far`: no labelled record is like this one.
-    `ends` are the probabilities wherever the open share of a question (`Reading`) is one word's:
-    the answer's lie between these. Without an open share there are none.
+    `ends` are the probabilities wherever the open share of a question (`Observation`) is one
+    word's: the answer's lie between these. Without an open share there are none.
     """
 
     answer: str
@@ -128,7 +128,7 @@ class Decision:
     ends: tuple[Mapping[str, float], ...] = ()
 
 
-def _ends(read: Reading) -> Iterator[Reading]:
+def _ends(read: Observation) -> Iterator[Observation]:
     """The reading with the open share of each question given to one of its words, in every way."""
     places = [place for place, share in read.open.items() if share]
     for words in product(*(range(len(read.chances[place])) for place in places)) if places else ():
@@ -150,7 +150,7 @@ def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class AnswerReader:
     """How a reading becomes an answer.
 
     Without a `combination` the rubric's decision list decides, which is not sure within `margin`
@@ -158,7 +158,7 @@ class Reader:
     """
 
     margin: float = 0.0
-    combination: Combination | None = None
+    combination: Classifier | None = None
     sure_at: float = 0.0
 
     def wanted(self, rubric: Rubric) -> tuple[int, ...]:
@@ -173,7 +173,7 @@ class Reader:
         """The combination, where it takes a hidden state."""
         return self.combination if isinstance(self.combination, Probe) else None
 
-    def decide(self, rubric: Rubric, read: Reading) -> Decision:
+    def decide(self, rubric: Rubric, read: Observation) -> Decision:
         """The answer to a reading of all that is wanted; sure only if it is the same, and sure,
         whichever words have the open shares."""
         decided = self._decide(rubric, read)
@@ -181,7 +181,7 @@ class Reader:
         sure = decided.sure and all(end.sure and end.answer == decided.answer for end in ends)
         return replace(decided, sure=sure, ends=tuple(end.probabilities for end in ends))
 
-    def _decide(self, rubric: Rubric, read: Reading) -> Decision:
+    def _decide(self, rubric: Rubric, read: Observation) -> Decision:
         if self.combination is None:
             chances = [read.chances[place] for place in self.wanted(rubric)]
             return self._choose(rubric, chances) if rubric.own else self._walk(rubric, chances)

@@ -15,7 +15,7 @@ from judge.judging.injection import Injection, injections
 from judge.judging.judge import Judge, Sampling
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import PASS_OR_FAIL, Check, Finding, Verdict, Vote, gravest, needed
+from judge.verdict import PASS_OR_FAIL, Check, Finding, Verdict, Vote, needed, worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ async def take_votes(
     )
     verdict, score = _scored(panel.rubric, votes)
     if verdict is None:
-        verdict = gravest(check.verdicts().values())
+        verdict = worst(check.verdicts().values())
     answer = check.outcomes()[None][1] if panel.rubric.own and not panel.rubric.scale else None
     reason = None
     clear = (Verdict.PASS, Verdict.FAIL)
@@ -189,7 +189,7 @@ async def _panel_votes(
         # A single vote, the usual case, needs no task of its own.
         new = [await coming[0]] if len(coming) == 1 else await asyncio.gather(*coming)
         for vote in new:
-            opinions = vote.opinions(graded=graded)
+            opinions = vote.counted_as(graded=graded)
             for n in asked:
                 said[n].append(opinions[subject.about(n)])
         votes += new

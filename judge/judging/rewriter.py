@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from judge.backends.base import Call, Origin
-from judge.evidence import SENTENCE_END, SPEECH_MARKS, About, locate
+from judge.evidence import SENTENCE_END, SPEECH_MARKS, ReplyContext, locate
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages
@@ -57,7 +57,7 @@ class Rewriter:
             role="rewriting",
             origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping),
         )
-        record = About(
+        record = ReplyContext(
             texts=subject.texts,
             numbers=tuple(numbers),
             characters=subject.characters,

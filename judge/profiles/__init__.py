@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from judge.backends.base import Method
 from judge.digest import digest
 from judge.errors import UsageError, read_text
-from judge.judging.combinations import Combination
+from judge.judging.classifiers import Classifier
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.weights import store
@@ -140,7 +140,7 @@ class JudgeProfile(_Part):
 
     binding: Binding
     data: Data
-    combination: Annotated[Combination, Field(discriminator="kind")] | None = None
+    combination: Annotated[Classifier, Field(discriminator="kind")] | None = None
     sure_at: Share = 0.0
     guarantee: Guarantee | None = None
     rates: Rates

@@ -63,7 +63,7 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         for one in judged.checks
     }
     check = judged.deciding
-    finding = check and check.telling
+    finding = check and check.best_evidence
     if finding and not (finding.quote or finding.reason):
         finding = None
     models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)

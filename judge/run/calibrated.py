@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.judging.judge import Judge
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import Panel
 from judge.profiles import Binding, JudgeProfile, Profiles, Rates, named, shipped
 from judge.settings import Settings
@@ -128,9 +128,9 @@ def reading_by(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge
     """
     if found is None or found.combination is None:
         sure_at = found.sure_at if found else 0.0
-        return replace(judge, reader=Reader(margin=margin, sure_at=sure_at))
+        return replace(judge, reader=AnswerReader(margin=margin, sure_at=sure_at))
     sure_at = max(found.sure_at, 0.5 + margin if margin else 0.0)
-    return replace(judge, reader=Reader(combination=found.combination, sure_at=sure_at))
+    return replace(judge, reader=AnswerReader(combination=found.combination, sure_at=sure_at))
 
 
 def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profiles) -> Errors | None:
@@ -145,7 +145,7 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
         found = known.get(judge.client.spec)
         if found is None:
             return None
-        if judge.reader != Reader(combination=found.combination, sure_at=found.sure_at):
+        if judge.reader != AnswerReader(combination=found.combination, sure_at=found.sure_at):
             return None
     own = known[panel.judges[0].client.spec]
     rates = profiles.cascades.get(panel.rubric.name) if panel.cheap else own.rates

@@ -22,12 +22,12 @@ from judge.backends import factory
 from judge.backends.base import Backend, Call, Completion, Mode, State, parse_model
 from judge.cache import ReplyCache
 from judge.errors import UsageError
-from judge.evidence import About
+from judge.evidence import ReplyContext
+from judge.judging.classifiers import Observation
 from judge.judging.client import Asked, Client
-from judge.judging.combinations import Reading
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Decision, Reader
+from judge.judging.logprobs import AnswerReader, Decision
 from judge.judging.panel import Panel
 from judge.prompts import LACKS
 from judge.records import Record
@@ -253,7 +253,7 @@ class _StandIn(Client):
         )
         self._rehearsal = rehearsal
 
-    async def ask(self, call: Call, reply_model: type[Reply], record: About) -> Asked:
+    async def ask(self, call: Call, reply_model: type[Reply], record: ReplyContext) -> Asked:
         """A reply that holds against the record."""
         self._count(call)
         story = record.texts.get("story", "")
@@ -331,13 +331,13 @@ class _Same(JudgingReply):
 
 
 @dataclass(frozen=True, slots=True)
-class _Settled(Reader):
+class _Settled(AnswerReader):
     """Reads one answer out of whatever the first token says."""
 
     answer: str = ""
     sure: bool = True
 
-    def decide(self, rubric: Rubric, read: Reading) -> Decision:
+    def decide(self, rubric: Rubric, read: Observation) -> Decision:
         return Decision(self.answer, self.sure, {self.answer: 0.5})
 
 

@@ -21,9 +21,9 @@ from judge.calibration.calibration import acalibrate
 from judge.calibration.labels import Job, split
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
+from judge.judging.classifiers import Observation
 from judge.judging.client import Client
-from judge.judging.combinations import Reading
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.profiles import JudgeProfile, Profiles
 from judge.stats.intervals import plain
 
@@ -187,8 +187,8 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
 
 
 def _said(profile: JudgeProfile, chance: float) -> str | None:
-    reader = Reader(combination=profile.combination, sure_at=profile.sure_at)
-    decided = reader.decide(PLAIN, Reading({0: (chance, 1 - chance)}))
+    reader = AnswerReader(combination=profile.combination, sure_at=profile.sure_at)
+    decided = reader.decide(PLAIN, Observation({0: (chance, 1 - chance)}))
     return decided.answer if decided.sure else None
 
 

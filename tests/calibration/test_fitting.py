@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 
 from judge.calibration import fitting
 from judge.calibration.fitting import LEAST_ITEMS, Fit, fit
-from judge.calibration.training import Read, Training
-from judge.judging.combinations import Chances, Logistic, features
-from judge.judging.logprobs import Reader
+from judge.calibration.training import Training, TrainingItem
+from judge.judging.classifiers import Chances, Logistic, features
+from judge.judging.logprobs import AnswerReader
 from judge.rubric import Rubric, builtin
 
 from .asking import MANY, PLAIN
@@ -31,25 +31,25 @@ def two(chance: float) -> Chances:
 
 def reads(
     seed: int, items: int, make: Callable[[random.Random, str], dict[int, Chances]]
-) -> list[Read]:
+) -> list[TrainingItem]:
     """As many items of each answer, and what was read off them."""
     rng = random.Random(seed)
     answers = ["yes", "no"] * (items // 2)
-    return [Read(make(rng, answer), answer, f"r{n}") for n, answer in enumerate(answers)]
+    return [TrainingItem(make(rng, answer), answer, f"r{n}") for n, answer in enumerate(answers)]
 
 
-def fitted(train: Sequence[Read], rubric: Rubric = PLAIN) -> Fit:
-    return fit(rubric, Reader(), train)
+def fitted(train: Sequence[TrainingItem], rubric: Rubric = PLAIN) -> Fit:
+    return fit(rubric, AnswerReader(), train)
 
 
-def truth(seed: int, items: int, chance: Callable[[float], float]) -> list[Read]:
+def truth(seed: int, items: int, chance: Callable[[float], float]) -> list[TrainingItem]:
     """One question whose P(yes) x is drawn evenly; the answer is yes with `chance(x)`."""
     rng = random.Random(seed)
     found = []
     for number in range(items):
         x = rng.uniform(0.02, 0.98)
         answer = "yes" if rng.random() < chance(x) else "no"
-        found.append(Read({0: two(x)}, answer, f"r{number}"))
+        found.append(TrainingItem({0: two(x)}, answer, f"r{number}"))
     return found
 
 
@@ -105,7 +105,9 @@ def test_folds_keep_the_items_of_a_record_together() -> None:
     """Noise, four times over: a fold that splits a record knows its answers."""
     rng = random.Random(9)
     once = [
-        Read({}, rng.choice(["yes", "no"]), f"r{n}", tuple(rng.gauss(0, 1) for _ in range(60)))
+        TrainingItem(
+            {}, rng.choice(["yes", "no"]), f"r{n}", tuple(rng.gauss(0, 1) for _ in range(60))
+        )
         for n in range(40)
     ]
     copies = [replace(one, group=f"{one.group}.{n}") for n in range(4) for one in once]
@@ -147,7 +149,7 @@ def test_weights_give_scikit_learns_probabilities_of_three_answers() -> None:
     spread = rng.dirichlet([1, 1, 1], size=120)
     answers = [rubric.answers[int(place)] for place in spread.argmax(axis=1)]
     train = [
-        Read({0: tuple(map(float, row)), 1: two(0.3)}, answer, f"r{n}")
+        TrainingItem({0: tuple(map(float, row)), 1: two(0.3)}, answer, f"r{n}")
         for n, (row, answer) in enumerate(zip(spread, answers, strict=True))
     ]
     way = fitting.TokenWay((0, 1), 0.3)

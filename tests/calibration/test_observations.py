@@ -15,7 +15,7 @@ from judge.calibration.observations import Judged, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
 from judge.judging.judge import NOTHING_READ, Judge
 from judge.judging.limits import BudgetReached
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.records.labels import LabelledItem
 
 from .asking import PLAIN, Answering, judge_of, norm_item, yes_no
@@ -69,7 +69,7 @@ def test_answered_abstained_unreadable_error_and_skipped_are_told_apart() -> Non
         }[call.origin.record]
 
     judge = judge_of(PLAIN, answer)
-    judge = Judge(judge.rubric, judge.client, "logprobs", reader=Reader(margin=0.1))
+    judge = Judge(judge.rubric, judge.client, "logprobs", reader=AnswerReader(margin=0.1))
     unlike = LabelledItem("bare", "plain", {"story": "Ann greets Bo."}, gold="yes")
     items = [*(norm_item(name) for name in ("sure", "torn", "mute", "lost")), unlike]
     found = seen(judge, items)

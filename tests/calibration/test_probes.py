@@ -11,9 +11,9 @@ import pytest
 
 from judge.calibration.curve import curve
 from judge.calibration.fitting import fit
-from judge.calibration.training import Read
-from judge.judging.combinations import Probe, Reading
-from judge.judging.logprobs import Reader
+from judge.calibration.training import TrainingItem
+from judge.judging.classifiers import Observation, Probe
+from judge.judging.logprobs import AnswerReader
 
 from .asking import PLAIN
 
@@ -25,17 +25,17 @@ def state(rng: random.Random, lean: float, wide: int = WIDE) -> tuple[float, ...
     return tuple(3 * lean * (n < 3) + rng.gauss(0, 1) for n in range(wide))
 
 
-def reads(items: int, seed: int = 1) -> list[Read]:
+def reads(items: int, seed: int = 1) -> list[TrainingItem]:
     rng = random.Random(seed)
     answers = [rng.choice(("yes", "no")) for _ in range(items)]
     return [
-        Read({}, said, f"g{n}", state(rng, 0.5 if said == "yes" else -0.5))
+        TrainingItem({}, said, f"g{n}", state(rng, 0.5 if said == "yes" else -0.5))
         for n, said in enumerate(answers)
     ]
 
 
-def fitted(train: Sequence[Read]) -> Probe:
-    found = fit(PLAIN, Reader(), train)
+def fitted(train: Sequence[TrainingItem]) -> Probe:
+    found = fit(PLAIN, AnswerReader(), train)
     assert isinstance(found.combination, Probe), found
     return found.combination
 
@@ -53,16 +53,16 @@ def test_a_probe_worked_by_hand() -> None:
         far=1.0,
     )
     # Question 0 has P(yes) 0.75, so its feature is log 3; neutral scores log 3 + log 3.
-    read = Reading({0: (0.75, 0.25)}, (3.0, 5.0))
+    read = Observation({0: (0.75, 0.25)}, (3.0, 5.0))
     assert probe.probabilities(read) == pytest.approx(
         {"yes": 1 / 12, "no": 2 / 12, "neutral": 0.75}
     )
     assert not probe.is_far(read)  # root mean square of (1, 0): 0.71
-    assert probe.is_far(Reading({}, (4.0, 5.0)))  # of (1.5, 0): 1.06
+    assert probe.is_far(Observation({}, (4.0, 5.0)))  # of (1.5, 0): 1.06
     # Of (0.6, 0.8) the part along (1, 0) is 0.6, and the share outside of it 0.8.
     for outside, far in ((0.79, True), (0.81, False)):
         along = probe.model_copy(update={"axes": ((1.0, 0.0),), "outside": outside})
-        assert along.is_far(Reading({}, (2.2, 5.8))) is far
+        assert along.is_far(Observation({}, (2.2, 5.8))) is far
     assert Probe.model_validate_json(probe.model_dump_json()).probabilities(read) == pytest.approx(
         probe.probabilities(read), abs=1e-6
     )
@@ -86,8 +86,8 @@ def test_a_hundred_labels_make_a_probe_whose_probabilities_hold() -> None:
 
 def test_noise_is_not_taken_for_knowledge() -> None:
     rng = random.Random(4)
-    noise = [Read({}, one.answer, one.group, state(rng, 0)) for one in reads(100)]
-    fresh = [Reading({}, state(rng, 0)) for _ in range(500)]
+    noise = [TrainingItem({}, one.answer, one.group, state(rng, 0)) for one in reads(100)]
+    fresh = [Observation({}, state(rng, 0)) for _ in range(500)]
     probe = fitted(noise)
     sure = [max(probe.probabilities(one).values()) for one in fresh]
     assert sum(sure) / len(sure) < 0.65
@@ -96,9 +96,9 @@ def test_noise_is_not_taken_for_knowledge() -> None:
 def test_few_of_the_same_kind_are_far_and_all_of_another() -> None:
     probe, rng = fitted(reads(100)), random.Random(5)
     assert sum(probe.is_far(one.reading) for one in reads(1000, seed=3)) < 60
-    others = [Reading({}, tuple(x + 4 for x in state(rng, 0))) for _ in range(50)]
+    others = [Observation({}, tuple(x + 4 for x in state(rng, 0))) for _ in range(50)]
     assert all(probe.is_far(one) for one in others)
-    decided = Reader(combination=probe).decide(PLAIN, others[0])
+    decided = AnswerReader(combination=probe).decide(PLAIN, others[0])
     assert decided.far and not decided.sure
 
 
@@ -117,7 +117,7 @@ def test_as_long_as_the_labelled_and_of_another_kind_is_far() -> None:
     made = [replace(one, state=alike((one.answer == "yes") - 0.5)) for one in reads(200)]
     probe = fitted(made[:100])
     assert sum(probe.is_far(one.reading) for one in made[100:]) < 12
-    others = [Reading({}, tuple(x / 2 for x in state(rng, 0))) for _ in range(50)]
+    others = [Observation({}, tuple(x / 2 for x in state(rng, 0))) for _ in range(50)]
     assert all(map(probe.is_far, others))
     assert not any(map(probe.model_copy(update={"outside": 1.0}).is_far, others))
 
@@ -140,12 +140,12 @@ def test_swapped_records_are_no_labels() -> None:
     """They bring no answer that the labels lack, and do not make twenty labels thirty."""
     yes = [replace(one, answer="yes") for one in reads(40)]
     swapped = [replace(one, answer="no", natural=False) for one in yes]
-    assert fit(PLAIN, Reader(), [*yes, *swapped]).reason == (
+    assert fit(PLAIN, AnswerReader(), [*yes, *swapped]).reason == (
         "each answer needs 5 items to fit to; there are 40 yes, 0 no"
     )
     few = reads(20)
     more = [replace(one, answer="no", natural=False) for one in few]
-    assert fit(PLAIN, Reader(), [*few, *more]).reason == "20 items to fit to; 30 wanted"
+    assert fit(PLAIN, AnswerReader(), [*few, *more]).reason == "20 items to fit to; 30 wanted"
 
 
 def test_more_labels_are_worth_more() -> None:
@@ -157,7 +157,7 @@ def test_more_labels_are_worth_more() -> None:
         right = sum(said == (one.answer == "yes") for said, one in zip(found, kept, strict=True))
         return 2 * right / len(kept) - 1
 
-    found = curve(fit(PLAIN, Reader(), train), train, kappa)
+    found = curve(fit(PLAIN, AnswerReader(), train), train, kappa)
     assert found is not None and found.next is not None
     assert [one.labels for one in found.points] == [30, 60, 120, 240]
     assert found.points[-1].kappa > found.points[0].kappa

@@ -10,7 +10,7 @@ import pytest
 from made_profiles import GOOD, judge_profile, profile
 
 from judge.configuration import resolve
-from judge.judging.combinations import Logistic
+from judge.judging.classifiers import Logistic
 from judge.profiles import Guarantee, JudgeProfile, Rates
 from judge.run.calibrated import binding_of
 from judge.run.setup import Setup

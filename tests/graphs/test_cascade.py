@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judge.judging.judge import Judge
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import Panel, take_votes
 from judge.rubric import builtin
 from judge.verdict import Check, Verdict
@@ -40,7 +40,7 @@ async def cascade(
     """The consistency check, and how often the strong judge was asked."""
     rubric, client = builtin()["consistency"], models.client(*strong)
     screen = Judge(
-        rubric, models.client(*cheap, name="b"), "logprobs", reader=Reader(margin=margin)
+        rubric, models.client(*cheap, name="b"), "logprobs", reader=AnswerReader(margin=margin)
     )
     asked = Panel((Judge(rubric, client, "structured"),), cheap=screen, **panel)
     check = await take_votes(asked, SUBJECT, by="loop")
@@ -53,7 +53,7 @@ async def test_what_the_cheap_judge_is_sure_of_never_reaches_the_panel(models: M
     assert check.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.FAIL}
     assert [(v.model, v.verdict) for v in check.votes] == [("scripted:b", Verdict.FAIL)]
     assert check.probability == pytest.approx(0.1)
-    assert [(f.value, f.verdict) for f in check.bearing()] == [
+    assert [(f.value, f.verdict) for f in check.supporting_evidence()] == [
         (VALUES[0].text, Verdict.PASS),
         (VALUES[1].text, Verdict.FAIL),
     ]
@@ -71,7 +71,7 @@ async def test_only_the_other_values_are_put_to_the_panel(models: Models) -> Non
     assert cheap.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.ABSTAIN}
     assert [vote.verdicts() for vote in panel] == [{TWO: Verdict.FAIL}] * 2
     # Of value 2 the words of the panel count, not what the cheap judge left open.
-    assert [(f.value, f.quote) for f in check.bearing()] == [
+    assert [(f.value, f.quote) for f in check.supporting_evidence()] == [
         (VALUES[0].text, None),
         (VALUES[1].text, "Bo left the room."),
     ]

@@ -62,7 +62,10 @@ async def test_credits_recall_and_what_each_rests_on(take: Take) -> None:
         f"value_extraction: 2 of 3 values failed: {RECORD['values'][1]}: 2 is partially"
     )
     (check,) = taken.judgement.checks
-    assert [finding.model_dump(mode="json", exclude_none=True) for finding in check.bearing()] == [
+    assert [
+        finding.model_dump(mode="json", exclude_none=True)
+        for finding in check.supporting_evidence()
+    ] == [
         {
             "value": value,
             "verdict": "pass" if answer == "fully" else "fail",
@@ -131,7 +134,7 @@ async def test_nothing_predicted_is_absent_without_asking_anybody(take: Take) ->
         }
         (check,) = taken.judgement.checks
         assert (check.by, check.votes) == ("counting", ())
-        assert [f.answer for f in check.bearing()] == ["absent"] * 3
+        assert [f.answer for f in check.supporting_evidence()] == ["absent"] * 3
 
 
 async def test_another_check_alone_leaves_the_credits_out(take: Take) -> None:
@@ -174,5 +177,7 @@ async def test_two_questions_a_value_read_from_first_tokens(take: Take) -> None:
     assert result(taken)["credits"] == [1.0, 0.5, 0.0]
     (check,) = taken.judgement.checks
     assert len(taken.calls) == 6 and len(check.votes) == 1
-    assert [f.probability for f in check.bearing()] == [pytest.approx(p) for p in (0.9, 0.2, 0.1)]
-    assert all(not f.predicted and f.reason is None for f in check.bearing())
+    assert [f.probability for f in check.supporting_evidence()] == [
+        pytest.approx(p) for p in (0.9, 0.2, 0.1)
+    ]
+    assert all(not f.predicted and f.reason is None for f in check.supporting_evidence())

@@ -16,7 +16,7 @@ import pytest
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
-from judge.evidence import About
+from judge.evidence import ReplyContext
 from judge.judging.calls import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client, Unread
 from judge.judging.limits import Budget, BudgetReached
@@ -25,7 +25,7 @@ from judge.settings import Price
 from judge.verdict import Usage
 
 STORY = "Ann bowed first. Then she poured the tea."
-ABOUT = About({"story": STORY}, evidence=("story", frozenset({"yes"})))
+ABOUT = ReplyContext({"story": STORY}, evidence=("story", frozenset({"yes"})))
 GOOD = json.dumps({"quote": "Ann bowed first", "reason": "she bows", "answer": "yes"})
 INVENTED = json.dumps({"quote": "Ann sneezed", "reason": "she bows", "answer": "yes"})
 PROMPT: list[Message] = [{"role": "user", "content": "Does Ann bow?"}]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from judge.backends.base import Call, Completion
-from judge.evidence import About
+from judge.evidence import ReplyContext
 from judge.judging.client import Unread
 from judge.judging.cut import cut, fewest_tokens
 from judge.replies import YesNo
@@ -63,14 +63,16 @@ def test_tokens_that_a_servers_cache_holds_are_read() -> None:
 
 async def test_the_vote_is_unreadable_and_nothing_is_kept() -> None:
     asker, backend = client(one_by_one(read(2048), read(6400)))
-    asked = await asker.ask(CALL, YesNo, About({}))
+    asked = await asker.ask(CALL, YesNo, ReplyContext({}))
     assert (asked.reply, asked.trouble) == (
         None,
         "the prompt was cut",
     ) and asked.usage.input_tokens == 2048
     assert asked.detail and asked.detail.startswith("the server read 2,048 tokens")
     await asker.aclose()
-    assert (await asker.ask(CALL, YesNo, About({}))).reply is not None and len(backend.calls) == 2
+    assert (await asker.ask(CALL, YesNo, ReplyContext({}))).reply is not None and len(
+        backend.calls
+    ) == 2
 
 
 async def test_nor_is_a_first_token_or_a_free_text_of_half_a_prompt() -> None:

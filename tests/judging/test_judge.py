@@ -11,7 +11,7 @@ from judge.backends.scripted import ScriptedBackend
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.records import Value
 from judge.rubric import Rubric, builtin
 from judge.subject import Subject
@@ -103,7 +103,7 @@ async def test_a_decision_list_worked_by_hand(
 @pytest.mark.parametrize(("margin", "verdict"), [(0.0, "pass"), (0.2, "abstain")])
 async def test_near_a_threshold_it_abstains(client: Any, margin: float, verdict: str) -> None:
     script = [{"when": {"contains": "Question A?"}, "p_yes": 0.8}, {"p_yes": 0.6}]
-    judge = Judge(TWO, client(*script), "logprobs", reader=Reader(margin))
+    judge = Judge(TWO, client(*script), "logprobs", reader=AnswerReader(margin))
     vote = await judge.vote(norm("yes"))
     assert vote.verdict == verdict
     assert vote.evidence[0].probability == pytest.approx(0.8 * 0.6)
@@ -114,7 +114,9 @@ async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdi
     text = "name: own\nquestion: How kind?\nanswers: [1, 2, 3]\npass: '>= 2'\nfields: [story]\n"
     # It passes with a probability of 0.6: 0.2 more than it fails with.
     asked = client({"words": {"1": 0.4, "2": 0.1, "3": 0.5}})
-    judge = Judge(Rubric.from_text(text, "own.yaml"), asked, "logprobs", reader=Reader(margin))
+    judge = Judge(
+        Rubric.from_text(text, "own.yaml"), asked, "logprobs", reader=AnswerReader(margin)
+    )
     vote = await judge.vote(norm(None))
     assert (vote.verdict, vote.evidence[0].probability) == (verdict, pytest.approx(0.6))
 

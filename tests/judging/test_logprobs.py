@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from judge.backends.scripted import ScriptedBackend
+from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
-from judge.judging.combinations import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Reader, open_share, word_chances
+from judge.judging.logprobs import AnswerReader, open_share, word_chances
 from judge.prompts import messages
 from judge.rubric import Rubric, builtin
 from judge.subject import Subject
@@ -150,7 +150,9 @@ async def test_a_vote_by_a_combination_worked_by_hand(
     # logit(B) = log 3, so yes : no : neutral = 3 : 1/3 : 1, since C is level.
     level = {"Yes": 0.3, "No": 0.3, "neutral": 0.3, "The": 0.1}
     made, asked = client({"B?": {"Yes": 0.6, "No": 0.2, "Well": 0.2}, "C?": level})
-    judge = Judge(RUBRIC, made, "logprobs", reader=Reader(combination=WEIGHED, sure_at=sure_at))
+    judge = Judge(
+        RUBRIC, made, "logprobs", reader=AnswerReader(combination=WEIGHED, sure_at=sure_at)
+    )
     vote = await judge.vote(norm(label))
     assert vote.verdict == verdict
     assert vote.evidence[0].probability == pytest.approx(probability, abs=1e-6)
@@ -178,7 +180,7 @@ async def test_a_vote_is_sure_whatever_the_unlisted_tokens_are_or_abstains(
     bounds: tuple[float, float] | None,
 ) -> None:
     made, _ = client({"A?": first, "B?": second})
-    judge = Judge(RUBRIC, made, "logprobs", reader=Reader(margin=margin))
+    judge = Judge(RUBRIC, made, "logprobs", reader=AnswerReader(margin=margin))
     vote = await judge.vote(norm("yes"))
     (found,) = vote.evidence
     assert vote.verdict == verdict
@@ -212,7 +214,7 @@ async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: 
         RUBRIC,
         made,
         "logprobs",
-        reader=Reader(combination=WEIGHED.model_copy(update={"questions": (0, 3)})),
+        reader=AnswerReader(combination=WEIGHED.model_copy(update={"questions": (0, 3)})),
     ).vote(norm("yes"))
     assert vote.verdict is Verdict.UNREADABLE and vote.evidence[0].probability is None
 

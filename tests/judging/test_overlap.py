@@ -11,11 +11,11 @@ import pytest
 from judge.backends.base import Call
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
+from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
-from judge.judging.combinations import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.judging.overlap import overlap
 from judge.records.values import Value
 from judge.rubric import Rubric, builtin
@@ -69,7 +69,9 @@ async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_cal
     half = Logistic(
         questions=(1,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0.2, 0)
     )
-    judge = Judge(builtin()["implicitness"], client, "logprobs", reader=Reader(combination=half))
+    judge = Judge(
+        builtin()["implicitness"], client, "logprobs", reader=AnswerReader(combination=half)
+    )
     values = ("People should vote from the age of sixteen--Agree", "Old houses stay--Agree")
     parsed = tuple(Value.parse(value) for value in values)
     vote = await judge.vote(Subject("s", "story", {"story": STORY}, "abcd1234", values=parsed))

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from judge.backends.base import Call
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
+from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
-from judge.judging.combinations import Logistic
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import Reader
+from judge.judging.logprobs import AnswerReader
 from judge.judging.overlap import overlap
 from judge.judging.passages import MOST_WORDS, passages, word_count
 from judge.prompts import messages
@@ -97,7 +97,7 @@ def subject(story: str = STORY, values: tuple[str, ...] = VALUES) -> Subject:
     return Subject("s", "story", {"story": story}, "abcd1234", values=parsed)
 
 
-def reader(check: str) -> tuple[Rubric, Reader]:
+def reader(check: str) -> tuple[Rubric, AnswerReader]:
     """The check decided by its question about passages alone, at a half."""
     rubric = builtin()[check]
     assert rubric.methods.logprobs is not None
@@ -106,7 +106,7 @@ def reader(check: str) -> tuple[Rubric, Reader]:
     half = Logistic(
         questions=(place,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0)
     )
-    return rubric, Reader(combination=half)
+    return rubric, AnswerReader(combination=half)
 
 
 def said(passage: str, value: str, **words: float) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ async def test_the_sentence_that_has_the_words_is_quoted_where_it_lies_in_the_pa
         questions=(0, 1), answers=("yes", "no"), weights=((1, 1), (0, 0)), intercepts=(0, 0)
     )
     replies = [*said(AGAINST, VALUES[1], neither=1.0), {"when": {}, "words": {"states": 0.9}}]
-    read = Reader(combination=both)
+    read = AnswerReader(combination=both)
     judge = Judge(builtin()["implicitness"], client(tmp_path, replies), "logprobs", reader=read)
     for story, quote in ((f"{long}\n\n{AGAINST}", spoken), (f"{SHOWN}\n\n{AGAINST}", SHOWN)):
         vote = await judge.vote(subject(story, VALUES[1:]))

@@ -13,7 +13,7 @@ from made_profiles import judge_profile, profile
 
 from judge.configuration import resolve
 from judge.errors import UsageError
-from judge.judging.combinations import Logistic
+from judge.judging.classifiers import Logistic
 from judge.profiles import JudgeProfile, shipped
 from judge.run.calibrated import binding_of
 from judge.run.setup import Setup

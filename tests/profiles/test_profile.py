@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 import judge
 from judge.errors import UsageError
-from judge.judging.combinations import Logistic, Probe, Reading
-from judge.judging.logprobs import Reader
+from judge.judging.classifiers import Logistic, Observation, Probe
+from judge.judging.logprobs import AnswerReader
 from judge.profiles import (
     Binding,
     Guarantee,
@@ -210,12 +210,12 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         for source in found.data.sources:
             assert not source.startswith("/") and ":/" not in source
         # It can be read by.
-        reader = Reader(combination=found.combination)
+        reader = AnswerReader(combination=found.combination)
         assert rubric.methods.logprobs is not None
         asked = rubric.methods.logprobs.questions
         words = [2 if question.passages else len(question.words) for question in asked]
         read = {n: [1 / words[n]] * words[n] for n in reader.wanted(rubric)}
         state = reader.probe.center if reader.probe else None
-        decided = reader.decide(rubric, Reading(read, state))
+        decided = reader.decide(rubric, Observation(read, state))
         assert set(decided.probabilities) == set(rubric.answers)
         assert sum(decided.probabilities.values()) == pytest.approx(1)

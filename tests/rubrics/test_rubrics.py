@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.evidence import About
+from judge.evidence import ReplyContext
 from judge.prompts import messages
 from judge.records import Item, Record, build
 from judge.replies import REPLIES, about
@@ -151,7 +151,7 @@ def test_the_examples_are_valid_replies_about_their_own_text(name: str) -> None:
         per_value = REPLIES[rubric.reply].per_value
         count = len(data[per_value]) if per_value else 0
         evidence = rubric.evidence
-        record = About(
+        record = ReplyContext(
             # The text of an example holds all its fields, so each quote must stand in it.
             texts=dict.fromkeys(TEXT_FIELDS, text),
             numbers=tuple(range(1, count + 1)) if rubric.reply != "Rewrites" else (),

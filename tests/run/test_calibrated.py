@@ -11,8 +11,8 @@ from made_profiles import GOOD, binding, judge_profile, profile
 
 from judge.configuration import resolve
 from judge.errors import UsageError
-from judge.judging.combinations import Logistic
-from judge.judging.logprobs import Reader
+from judge.judging.classifiers import Logistic
+from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import take_votes
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.run.calibrated import Errors, binding_of, profiled_models
@@ -151,7 +151,7 @@ def test_a_profile_chooses_no_model(
 # ---------------------------------------------------------------- readers
 
 
-def reader(**more: Any) -> Reader:
+def reader(**more: Any) -> AnswerReader:
     made = setup(check=("relevance",), **more)
     return made.bound("norm").context.panel("relevance", "loop").judges[0].reader
 
@@ -159,20 +159,22 @@ def reader(**more: Any) -> Reader:
 @pytest.mark.parametrize(
     ("found", "given", "expected"),
     [
-        ({"combination": PLATT}, {}, Reader(combination=PLATT)),
-        ({"combination": PLATT, "sure_at": 0.8}, {}, Reader(combination=PLATT, sure_at=0.8)),
-        ({"sure_at": 0.8}, {}, Reader(sure_at=0.8)),
+        ({"combination": PLATT}, {}, AnswerReader(combination=PLATT)),
+        ({"combination": PLATT, "sure_at": 0.8}, {}, AnswerReader(combination=PLATT, sure_at=0.8)),
+        ({"sure_at": 0.8}, {}, AnswerReader(sure_at=0.8)),
         # A margin is a distance from an even chance, and never makes a judge surer of itself.
-        ({"combination": PLATT}, {"margin": 0.2}, Reader(combination=PLATT, sure_at=0.7)),
+        ({"combination": PLATT}, {"margin": 0.2}, AnswerReader(combination=PLATT, sure_at=0.7)),
         (
             {"combination": PLATT, "sure_at": 0.8},
             {"margin": 0.2},
-            Reader(combination=PLATT, sure_at=0.8),
+            AnswerReader(combination=PLATT, sure_at=0.8),
         ),
-        ({}, {"margin": 0.2}, Reader(margin=0.2)),
+        ({}, {"margin": 0.2}, AnswerReader(margin=0.2)),
     ],
 )
-def test_how_a_judge_reads(found: dict[str, Any], given: dict[str, Any], expected: Reader) -> None:
+def test_how_a_judge_reads(
+    found: dict[str, Any], given: dict[str, Any], expected: AnswerReader
+) -> None:
     name = saved(known("relevance", CHEAP, **found))
     assert reader(profile=name, model=(CHEAP,), **given) == expected
 

@@ -33,7 +33,7 @@ Chances = Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Observation:
     """What was read of one item: the chances of questions by number, the hidden state, the words
     of the text that a question went by, and the share (0 to 1) of a question's probability that is
     open because no listed token has it (`judge.judging.logprobs.open_share`)."""
@@ -90,7 +90,7 @@ class Logistic(_Combination):
             raise ValueError("intercepts: one for each answer is wanted")
         return self
 
-    def probabilities(self, read: Reading) -> dict[str, float]:
+    def probabilities(self, read: Observation) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
         x = [feature for place in self.questions for feature in features(read.chances[place])]
         scores = [
@@ -134,7 +134,7 @@ class Probe(_Combination):
             raise ValueError("intercepts, beside: one for each answer but the first is wanted")
         return self
 
-    def probabilities(self, read: Reading) -> dict[str, float]:
+    def probabilities(self, read: Observation) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
         scaled = self._scaled(read)
         x = [feature for place in self.questions for feature in features(read.chances[place])]
@@ -145,7 +145,7 @@ class Probe(_Combination):
                 scores[-1] += _dot(self.beside[n], x)
         return _shares(self.answers, scores)
 
-    def is_far(self, read: Reading) -> bool:
+    def is_far(self, read: Observation) -> bool:
         """Whether the state lies farther off than nearly all of the labelled ones."""
         scaled = self._scaled(read)
         size = _dot(scaled, scaled)
@@ -154,7 +154,7 @@ class Probe(_Combination):
             return True
         return size > 0 and math.sqrt(max(0.0, 1 - along / size)) > self.outside
 
-    def _scaled(self, read: Reading) -> list[float]:
+    def _scaled(self, read: Observation) -> list[float]:
         if read.state is None or len(read.state) != len(self.center):
             given = "none" if read.state is None else f"{len(read.state)} numbers"
             raise UsageError(f"the probe reads a state of {len(self.center)} numbers, not {given}")
@@ -162,7 +162,7 @@ class Probe(_Combination):
         return [(number - center) / spread for number, center, spread in parts]
 
 
-Combination = Logistic | Probe
+Classifier = Logistic | Probe
 
 
 def _dot(row: Sequence[float], x: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Combinations: worked by hand, held against scikit-learn, and at their limits."""
+"""Classifiers: worked by hand, held against scikit-learn, and at their limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from judge.judging.combinations import Combination, Logistic, Reading
+from judge.judging.classifiers import Classifier, Logistic, Observation
 
 
 def two(p: float) -> tuple[float, float]:
@@ -32,7 +32,7 @@ def test_two_questions_and_three_answers_worked_by_hand() -> None:
     parts = {"yes": 3.0, "no": math.exp(3 * 2 / 3 * math.log(8)), "neutral": 2.0}
     assert parts["no"] == pytest.approx(64)
     expected = {answer: part / 69 for answer, part in parts.items()}
-    assert made.probabilities(Reading(read)) == pytest.approx(expected)
+    assert made.probabilities(Observation(read)) == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------- as JSON
@@ -57,7 +57,7 @@ PLATT: dict[str, Any] = {
     ],
 )
 def test_what_is_no_combination(base: dict[str, Any], change: dict[str, Any], message: str) -> None:
-    kept = TypeAdapter[Any](Combination)
+    kept = TypeAdapter[Any](Classifier)
     kept.validate_json(json.dumps(base))
     with pytest.raises(ValidationError, match=message):
         kept.validate_json(json.dumps({**base, **change}))
