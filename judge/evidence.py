@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, islice
 from typing import Any
@@ -146,7 +146,6 @@ _LINE_MARKS = re.compile(r"^(?:[ \t]*>)*[ \t]*(?:(?:#{1,6}|\*)(?=[ \t]))?", re.M
 _BEFORE = ("!", "(")
 """Signs that belong to the word behind them, whatever stands between."""
 
-_TAG = re.compile("<.+>")
 _LETTERS = re.compile(_LETTER)
 
 _HYPHENS = (
@@ -175,32 +174,41 @@ class _Words:
     joints: list[str]
     starts: array[int]
     ends: array[int]
+    rows: dict[int, tuple[str, array[int]]] = field(default_factory=dict)
 
     def joined(self, hyphens: Mapping[str, str]) -> str:
         """The words in a row, a blank before and behind each where nothing else joins them."""
         pairs = zip(self.joints, self.words, strict=True)
         return "".join([part for j, word in pairs for part in (hyphens.get(j, j), word)]) + " "
 
-    def stretches(self, sought: str, hyphens: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+    def row(self, way: int) -> tuple[str, array[int]]:
+        """The words joined in one of the ways of `_HYPHENS`, and where each ends in that row."""
+        if way not in self.rows:
+            hyphens = _HYPHENS[way]
+            pairs = zip(self.joints, self.words, strict=True)
+            ends = accumulate([len(hyphens.get(j, j)) + len(word) for j, word in pairs])
+            self.rows[way] = self.joined(hyphens), array("Q", ends)
+        return self.rows[way]
+
+    def stretches(self, quote: _Words, way: int) -> Iterator[tuple[int, int]]:
         """The first and the last word of each place in the row that has these words, and begins
         and ends between words that nothing joins."""
-        row = self.joined(hyphens)
-        if sought not in row:
-            return
-        pairs = zip(self.joints, self.words, strict=True)
-        ends = list(accumulate(len(hyphens.get(j, j)) + len(word) for j, word in pairs))
-        # Unlike str.find from each place on, this takes linear time.
-        for match in re.finditer(f"{re.escape(sought[:-1])}(?= )", row):
-            first, last = bisect_left(ends, match.start() + 1), bisect_left(ends, match.end())
+        (row, ends), sought = self.row(way), quote.joined(_HYPHENS[way])
+        # Places do not overlap but in the blank between them, so that this takes linear time.
+        at = row.find(sought)
+        while at >= 0:
+            behind = at + len(sought) - 1
+            first, last = bisect_left(ends, at + 1), bisect_left(ends, behind)
             if self.joints[first] == " " and self.joints[last + 1 : last + 2] in ([], [" "]):
                 yield first, last
+            at = row.find(sought, behind)
 
 
 def _split(text: str) -> _Words:
     plain, places = _folded(text)
     plain = _LINE_MARKS.sub(lambda marks: " " * len(marks.group()), plain)
     found = _Words([], [], array("Q"), array("Q"))
-    end, speech = 0, ""
+    end, speech, behind_tag = 0, "", False
     for match in _WORD.finditer(plain):
         word, gap = "".join(match.group().split()), plain[end : match.start()].replace(_EDGE, "")
         if "'" in gap or '"' in gap:
@@ -210,10 +218,12 @@ def _split(text: str) -> _Words:
             joint = "-\n" if (found.words[-1][-1] + word[0]).isalpha() else "-"
         elif found.words and _touch(found.words[-1], word, gap, speech):
             joint = ""
-        if _TAG.fullmatch(word) and not _LETTERS.match(plain, match.end()):
+        tag = word[0] == "<" and len(word) > 2
+        if tag and not _LETTERS.match(plain, match.end()):
             joint = " "  # Tags around whole words are no part of them.
-        elif found.words and _TAG.fullmatch(found.words[-1]) and found.joints[-1] != "":
+        elif behind_tag and found.joints[-1] != "":
             joint = " "
+        behind_tag = tag
         speech = "" if word == speech else speech
         found.words.append(word)
         found.joints.append(joint)
@@ -236,10 +246,12 @@ def _touch(before: str, word: str, gap: str, speech: str) -> bool:
     return "So" not in map(category, sides) or any(map(str.isdecimal, sides))
 
 
-# One reply quotes the same story several times, and every vote and check quotes it again.
-_split_once = lru_cache(maxsize=16)(_split)
+# One reply quotes the same story several times, and every vote and check quotes it again, while as
+# many other records are under way.
+_split_once = lru_cache(maxsize=64)(_split)
 
 
+@lru_cache(maxsize=256)  # A reply's quotes are checked, and then printed in the text's words.
 def locate(quote: str, text: str) -> Span | None:
     """The first place where `quote` stands in `text`, word by word, or None.
 
@@ -259,8 +271,8 @@ def _locate(quote: str, text: str) -> Span | None:
         return None if at < 0 else Span(at, at + len(bare))
     there = _split_once(text)
     compounds = {"-", "-\n"} & {*wanted.joints, *there.joints}
-    for hyphens in _HYPHENS if compounds else _HYPHENS[:1]:
-        for first, last in there.stretches(wanted.joined(hyphens), hyphens):
+    for way in range(len(_HYPHENS) if compounds else 1):
+        for first, last in there.stretches(wanted, way):
             return _with_marks(quote, wanted, text, there.starts[first], there.ends[last])
     return None
 

@@ -18,6 +18,7 @@ _LEAST_READ = 128
 
 _LEAST_LOST = 256
 _MARGIN = 1.25
+_WORDS = re.compile(r"\S{3,}")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 
@@ -25,8 +26,8 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 def fewest_tokens(text: str) -> int:
     """Tokens that a text has at the least: words of three letters and more, and a quarter of the
     characters of scripts without spaces. Never above a quarter of all characters."""
-    spaced, unspaced = _UNSPACED.subn(" ", text)
-    return sum(len(word) > 2 for word in spaced.split()) + unspaced // CHARACTERS_A_TOKEN
+    spaced, unspaced = (text, 0) if text.isascii() else _UNSPACED.subn(" ", text)
+    return len(_WORDS.findall(spaced)) + unspaced // CHARACTERS_A_TOKEN
 
 
 def cut(call: Call, completion: Completion) -> str | None:
