@@ -28,13 +28,13 @@ from judge.backends.scripted import ScriptedBackend
 from judge.backends.wire import Answered, Wire
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
-from judge.evaluation.task import Task, parse_task
 from judge.evidence import ReplyContext, locate
 from judge.judging.client import Client
 from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget
 from judge.judging.logprobs import word_chances
 from judge.judging.reask import Invalid
+from judge.papers.task import Task, parse_task
 from judge.profiles import named
 from judge.records import Item, Problem, build, read
 from judge.records.jsonfiles import dump

@@ -24,8 +24,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from judge.audit.suite import Case, Family, cases, families, subject_of
 from judge.judging.injection import injections
+from judge.papers.hostile_suite import Case, Family, cases, families, subject_of
 from judge.records.base import Item
 from judge.records.labels import read_labels
 from judge.rubric import Rubric, builtin

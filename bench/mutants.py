@@ -49,7 +49,7 @@ ROOMS = {
     "stats": ("judge/stats/**/*.py", "tests/stats"),
     "calibration": (
         "judge/calibration/**/*.py",
-        "tests/calibration tests/cli/test_calibrate.py tests/cli/test_teach.py",
+        "tests/calibration tests/cli/test_calibrate.py tests/local/test_teach.py",
     ),
     "backends": (
         "judge/backends/**/*.py",
@@ -60,14 +60,10 @@ ROOMS = {
         "tests/report tests/cli/test_report.py tests/cli/test_export.py",
     ),
     "cli": ("judge/cli/**/*.py", "tests/cli"),
-    "evaluation": (
-        "judge/evaluation/**/*.py",
-        "tests/evaluation tests/cli/test_evaluate.py tests/cli/test_score.py "
-        "tests/cli/test_build.py",
-    ),
+    "papers": ("judge/papers/**/*.py", "tests/papers"),
     "profiles": ("judge/profiles/**/*.py", "tests/profiles tests/cli/test_profiles.py"),
-    "audit": ("judge/audit/**/*.py", "tests/audit"),
-    "weights": ("judge/weights/**/*.py", "tests/weights"),
+    "local": ("judge/local/**/*.py", "tests/local"),
+    "cluster": ("judge/cluster/**/*.py", "tests/cluster"),
     "top": (
         "judge/*.py",
         "tests/test_answers.py tests/test_api.py tests/test_cache.py tests/test_evidence.py "

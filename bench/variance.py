@@ -30,8 +30,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.evaluation.benchmark import Result
-from judge.evaluation.eecc_tables import FILES, tables
+from judge.papers.benchmark import Result
+from judge.papers.eecc_tables import FILES, tables
 from judge.stats.text import symmetric_bleu, word_edit_distances
 
 SEED = 20261122

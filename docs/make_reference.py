@@ -14,8 +14,8 @@ import typer
 from judge import settings as declared
 from judge.cli import EXIT_CODES, app
 from judge.configuration import MACHINE
-from judge.evaluation.benchmark import benchmark_names, load_benchmark
-from judge.evaluation.task import load_task
+from judge.papers.benchmark import benchmark_names, load_benchmark
+from judge.papers.task import load_task
 from judge.rubric import builtin
 from judge.run.checks import load_workflow, workflow_names
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -36,3 +39,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
+def pytest_configure() -> None:
+    """What pyproject.toml lists is what is installed: an older install lacks its entry points."""
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+    project = tomllib.loads(text)["project"]
+    listed = {(g, n, v) for g, d in project["entry-points"].items() for n, v in d.items()}
+    installed = distribution(project["name"]).entry_points
+    if listed != {(p.group, p.name, p.value) for p in installed if p.group != "console_scripts"}:
+        command = "pip install -e . --no-deps --no-build-isolation"
+        pytest.exit(f"pyproject.toml lists other entry points than are installed: {command}", 2)

@@ -12,9 +12,9 @@ import pytest
 from cli.typed import Typed
 from loopback import Loopback, says
 
-from judge.backends.local import LocalBackend
 from judge.backends.wire import Wire
 from judge.errors import BackendError, UsageError
+from judge.local.llama import LocalBackend
 from judge.proxies import is_loopback, proxy_for
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -149,8 +149,8 @@ def test_records_for_a_server_on_this_machine_pass_no_proxy(
 def test_neither_does_a_hub_on_this_machine(
     proxy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from judge.weights.fetch import SourceUnreachable, from_publisher
-    from judge.weights.store import entry
+    from judge.local.fetch import SourceUnreachable, from_publisher
+    from judge.local.store import entry
 
     monkeypatch.setenv("HTTP_PROXY", proxy)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")

@@ -4,10 +4,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.evaluation.asking import MeasuredModel
-from judge.evaluation.benchmark import Benchmark, Choices, Fields
-from judge.evaluation.rows import Row, asked, each_row
-from judge.evaluation.task import Task
+from judge.papers.asking import MeasuredModel
+from judge.papers.benchmark import Benchmark, Choices, Fields
+from judge.papers.rows import Row, asked, each_row
+from judge.papers.task import Task
 from judge.records import Item
 
 CAPITAL = Task(

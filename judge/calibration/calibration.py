@@ -10,7 +10,6 @@ from dataclasses import replace
 from threadpoolctl import threadpool_limits
 
 from judge import __version__
-from judge.backends.local import LocalBackend
 from judge.calibration.cascade import decided, policy_of, refusal
 from judge.calibration.clusters import clustered
 from judge.calibration.controls import Controls, controls_of
@@ -21,12 +20,13 @@ from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import Judged
 from judge.calibration.rating import profile_of, rateable, rates
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
-from judge.calibration.teaching import key_of, taught_by
 from judge.calibration.trials import Parts, Study, Told, Trial
 from judge.errors import UsageError
 from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
 from judge.judging.logprobs import AnswerReader
+from judge.local.llama import LocalBackend
+from judge.local.teaching import key_of, taught_by
 from judge.profiles import Profile, Profiles, Rates, shipped
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric

@@ -15,17 +15,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from judge import __version__
+from judge import __version__, plugins
 from judge.cli.printing import drop_stdout, guard_streams, say, tell
 from judge.errors import Exit, JudgeError, unwritable
 from judge.redact import guard_process, redacted
 from judge.tracing import guard_tracing
 
 COMMANDS = (
-    *("validate", "plan", "calibrate", "teach", "agreement", "evaluate", "score", "compare"),
-    *("build", "report", "export", "audit", "cache", "models", "rubrics", "workflows"),
+    *("validate", "plan", "calibrate", "agreement", "compare"),
+    *("report", "export", "cache", "rubrics", "workflows"),
 )
-"""Each is the module of its name here, with a `command` or, for several, an `app`."""
+"""Each is the module of its name here, with a `command` or, for several, an `app`; so are the
+entry points in `judge.commands`."""
 
 EXIT_CODES = {
     Exit.OK: "all records have a verdict, and the gate, if one was set, holds",
@@ -94,8 +95,11 @@ app = typer.Typer(
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name in COMMANDS:
-    _module = import_module(f"judge.cli.{_name}")
+_modules = {_name: import_module(f"judge.cli.{_name}") for _name in COMMANDS}
+_modules |= {
+    _name: plugins.load("judge.commands", _name) for _name in plugins.names("judge.commands")
+}
+for _name, _module in _modules.items():
     if hasattr(_module, "app"):
         for _one in _module.app.registered_commands:
             _one.cls = _Command

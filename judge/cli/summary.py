@@ -38,9 +38,9 @@ def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: boo
     """
     from importlib.util import find_spec
 
+    from judge.local.store import path
     from judge.run.calibrated import profiled_models
     from judge.run.setup import DEFAULT_MODEL
-    from judge.weights.store import path
 
     if profiles is not None:
         settings = profiled_models(settings, profiles)
@@ -56,7 +56,7 @@ def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: boo
         )
     name = DEFAULT_MODEL.partition(":")[2]
     if path(name) is None:
-        from judge.cli.models import fetch
+        from judge.local.commands.models import fetch
 
         tell(f"no --model named; fetching the default judge {name} once")
         fetch(name)

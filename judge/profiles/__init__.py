@@ -19,13 +19,13 @@ from judge.backends.base import Method
 from judge.digest import digest
 from judge.errors import UsageError, read_text
 from judge.judging.classifiers import Classifier
+from judge.local import store
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.weights import store
 
 _UNBOUND = frozenset({"engine"})
 """Parts of a backend's identity that a profile notes and does not hold one to: the engine's version
-moves a probability in the third place (tests/backends/test_local.py), and changes every month."""
+moves a probability in the third place (tests/local/test_llama.py), and changes every month."""
 
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -19,13 +19,13 @@ from judge.errors import UsageError
 from judge.judging.judge import Judge
 from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import Panel
+from judge.local import store
 from judge.profiles import Binding, JudgeProfile, Profiles, Rates, named, shipped
 from judge.settings import Settings
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
 from judge.stats.text import LEAST_WORDS, words_of
 from judge.verdict import Check, Verdict
-from judge.weights import store
 
 if TYPE_CHECKING:
     from judge.workflow import By

@@ -15,6 +15,7 @@ from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
+from judge.local import store
 from judge.profiles import JudgeProfile, Profiles
 from judge.rubric import Rubric
 from judge.run.calibrated import (
@@ -35,7 +36,6 @@ from judge.run.clients import (
 )
 from judge.run.lines import Mark, fingerprint
 from judge.settings import Settings, StepModel
-from judge.weights import store
 from judge.workflow import By, Context, Workflow
 
 DEFAULT_MODEL = f"local:{store.DEFAULT}"

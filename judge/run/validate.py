@@ -43,7 +43,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     refuse_unusable(job)
     task_of: Callable[..., Validation] = Validation.of
     if settings.engine == "ray":
-        from judge.run.ray import RayValidation
+        from judge.cluster.driver import RayValidation
 
         task_of = RayValidation.of
     task = task_of(settings, select(job))

@@ -17,8 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.backends.base import Call
-from judge.calibration import teaching
-from judge.calibration.adapter import Example
 from judge.calibration.calibration import acalibrate
 from judge.calibration.cascade import policy_of
 from judge.calibration.clusters import clustered
@@ -26,9 +24,10 @@ from judge.calibration.labels import Job
 from judge.calibration.observations import Judged
 from judge.calibration.trials import Parts
 from judge.configuration import resolve
+from judge.local import store, teaching
+from judge.local.adapter import Example
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, asked_once
-from judge.weights import store
 
 from .asking import client, setup_of
 

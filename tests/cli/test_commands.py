@@ -15,7 +15,7 @@ from typer.main import get_command
 from judge import __version__
 from judge.cache import ReplyCache
 from judge.cli import app
-from judge.weights.store import CATALOG
+from judge.local.store import CATALOG
 
 from .conftest import Shell
 from .typed import Typed

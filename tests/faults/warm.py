@@ -33,8 +33,8 @@ SLOW = 0.2
 
 LAZY = (
     *("aiohttp", "certifi", "judge.backends.batch", "judge.backends.openai"),
-    *("judge.judging.reask", "judge.calibration.calibration", "judge.evaluation.evaluating"),
-    *("judge.evaluation.normad", "judge.report.plots", "matplotlib.pyplot", "numpy", "scipy.stats"),
+    *("judge.judging.reask", "judge.calibration.calibration", "judge.papers.evaluating"),
+    *("judge.papers.normad", "judge.report.plots", "matplotlib.pyplot", "numpy", "scipy.stats"),
 )
 """What judge imports where it is used, and each fork would import again."""
 

@@ -15,6 +15,7 @@ import judge
 from judge.errors import UsageError
 from judge.judging.classifiers import Logistic, Observation, Probe
 from judge.judging.logprobs import AnswerReader
+from judge.local import store
 from judge.profiles import (
     Binding,
     Guarantee,
@@ -25,7 +26,6 @@ from judge.profiles import (
 )
 from judge.rubric import builtin
 from judge.run.setup import DEFAULT_MODEL
-from judge.weights import store
 
 # ---------------------------------------------------------------- bindings
 

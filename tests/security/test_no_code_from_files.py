@@ -17,7 +17,7 @@ from judge.backends.base import Call, Mode, Origin
 from judge.backends.scripted import ScriptedBackend
 from judge.cache import ReplyCache
 from judge.errors import BadRequest, UsageError
-from judge.evaluation.task import parse_task
+from judge.papers.task import parse_task
 from judge.rubric import Rubric
 
 from .test_keys import POLITE

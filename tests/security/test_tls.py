@@ -16,9 +16,9 @@ from judge import errors
 from judge.backends.base import Call, Mode
 from judge.backends.langchain import LangChainBackend
 from judge.backends.openai import OpenAIBackend
-from judge.weights import fetch
-from judge.weights.fetch import SourceUnreachable
-from judge.weights.store import Weights
+from judge.local import fetch
+from judge.local.fetch import SourceUnreachable
+from judge.local.store import Weights
 
 OFF = {
     "PYTHONHTTPSVERIFY": "0",

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from judge.errors import UsageError
+from judge.papers.label_sets import Ambient, LLMBar, MoralStories, MultiPico, NormAd
 from judge.records.base import Item, mapped, renamed
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
-from judge.records.labels.public import Ambient, LLMBar, MoralStories, MultiPico, NormAd
 from judge.records.labels.table import ROLES, TABLE, Table
 from judge.records.read import read
 

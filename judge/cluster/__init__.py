@@ -1,0 +1,1 @@
+"""A run on the worker pool of a Ray cluster."""

@@ -1,0 +1,357 @@
+"""`--engine ray`: records are read and written here, and judged by Ray Data's pool of workers.
+
+The run is the local one: its input, order, output, resume and interrupts. Chunks of records go
+through a `Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray
+restarts workers that die and gives them their chunks again (judge/cluster/worker.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import pickle
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from functools import cached_property
+from ipaddress import ip_address
+from itertools import count
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Self
+
+from judge.cluster.worker import ATTEMPTS, Done, Feed, Worker
+from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
+from judge.judging.calls import Counters
+from judge.records import RESERVED, Item, Record
+from judge.run import lines
+from judge.run.lines import Line
+from judge.run.setup import Setup
+from judge.run.validate import Validation
+from judge.settings import Settings
+from judge.verdict import Usage
+
+CHUNK, GATHER_SECONDS = 8, 0.01
+"""Most records of a chunk, and how long it waits for them. With one record a chunk a run on two
+cores is half as fast."""
+
+MOST_CHUNKS = 1_000_000
+"""Chunks that may be under way at once."""
+
+JOIN_SECONDS = 10.0
+"""Seconds to wait for the cluster to answer."""
+
+STORE_BYTES = 256 * 1024 * 1024
+
+RELEASES = ("2.60.",)
+"""Releases of Ray whose ports and authentication were tried (tests/cluster/test_command.py). Ray
+2.50 to 2.58 take code from everybody who reaches their ports."""
+
+CORES = 0.5
+"""Of a worker. One is started for each core, so half of each is left for the workers of a machine
+that dies; a worker that found no room would keep its chunks waiting."""
+
+ON_GPUS = ("vllm", "transformers")
+"""Providers whose models run on the worker's own GPUs."""
+
+
+class RayValidation(Validation):
+    """Validation whose records are judged by Ray workers; its own clients only count."""
+
+    stream: Stream
+    _given: Settings
+
+    @classmethod
+    def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
+        # Each worker has a cache; one here would never be looked into.
+        task = cls(Setup.of(settings.model_copy(update={"cache": False})), items)
+        task._given = settings
+        return task
+
+    @property
+    def slots(self) -> int:
+        return (self.setup.slots + 2 * CHUNK) * self.stream.workers
+
+    async def prepare(self) -> None:
+        """Join or start Ray; raises UsageError where there is none, or no room in it."""
+        await self.look()
+        self.stream = await asyncio.to_thread(Stream, self._given, self.setup, self._count)
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        if hasattr(self, "stream"):
+            await self.stream.aclose()
+
+    async def step(self, record: Record) -> Line:
+        self.setup.budget.refuse()
+        bound = self.setup.bound(record.kind)
+        text = await self.stream.judged(record.item)
+        if text is None:
+            told = f"the worker died each of the {ATTEMPTS} times it judged this record"
+            return lines.failed(record, "worker-died", told, bound)
+        line = Line(text, json.loads(text)[RESERVED])
+        if line.judgement.get("fingerprint") != bound.fingerprint:
+            raise UsageError(
+                "a worker judges by other files, models or software than this machine has: "
+                "install the same judge on every node, and give all of them the same rubrics, "
+                "weights and variables (OPENAI_BASE_URL and others)"
+            )
+        return line
+
+    def _count(self, counters: dict[str, Counters], cost: float) -> None:
+        self.setup.budget.spent(Usage(cost_usd=cost))
+        for spec, counted in counters.items():
+            self.setup.budget.calls += counted.calls
+            self.setup.client(spec).counters.add(counted)
+
+
+class Stream:
+    """A Ray Data stream of chunks through an actor pool, in a Ray task on this machine.
+
+    `count` is told what workers counted and paid (USD), by model.
+
+    Raises:
+        UsageError: Ray is not installed, cannot be reached, or holds no such workers.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        setup: Setup,
+        count: Callable[[dict[str, Counters], float], None],
+    ) -> None:
+        self._opened, self._count = ExitStack(), count
+        # Ray tells of lost nodes and workers on standard output, which is for data.
+        nowhere = self._opened.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115
+        self._opened.enter_context(redirect_stdout(nowhere))
+        _join(settings, self._opened)
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        resources = ray.cluster_resources()
+        hosted = any(spec.partition(":")[0] in ON_GPUS for spec in setup.models)
+        gpus = settings.worker_gpus if hosted and resources.get("GPU") else 0
+        try:
+            self.workers = workers_for(settings.workers, gpus, resources)
+        except UsageError:
+            self._opened.close()
+            raise
+        # The feed and the stream run on this machine: while the run goes on, so do they.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        pinned = {"num_cpus": 0, "scheduling_strategy": here}
+        self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MOST_CHUNKS).remote()
+        folder = settings.cache_dir
+        own = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
+        arguments = (settings.model_copy(update=own), str(Path.cwd()), self._feed)
+        at_once = setup.slots // CHUNK + 2
+        running = ray.remote(_judge_all).options(**pinned, max_retries=0)
+        self._running = running.remote(arguments, self.workers, at_once, gpus, pinned)
+        self._chunk: list[Item] = []
+        self._full = asyncio.Event()
+        self._full.set()
+
+    async def judged(self, item: Item) -> bytes | None:
+        """The item's output line; None where its workers died.
+
+        Raises:
+            JudgeError: what ends the run.
+        """
+        if self._full.is_set():
+            self._chunk, self._full = [], asyncio.Event()
+            self._asking = asyncio.create_task(self._ask(self._chunk, self._full))
+            # After a second interrupt nothing waits for it, and Ray's end is its error.
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        asking, place = self._asking, len(self._chunk)
+        self._chunk.append(item)
+        if len(self._chunk) == CHUNK:
+            self._full.set()
+        outcome = (await asyncio.shield(asking))[place]
+        if isinstance(outcome, JudgeError):
+            raise outcome
+        return outcome
+
+    async def _ask(self, chunk: list[Item], full: asyncio.Event) -> list[Done]:
+        """What a worker made of a chunk, once it is full or has waited long enough.
+
+        Raises:
+            Unavailable: the stream has ended.
+        """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(full.wait(), GATHER_SECONDS)
+        full.set()
+        asked = asyncio.ensure_future(self._feed.judged.remote(pickle.dumps(chunk)))
+        try:
+            await asyncio.wait((asked, self._ended), return_when=asyncio.FIRST_COMPLETED)
+            told = asked.result() if asked.done() else self._ended.result()
+        except Exception as error:
+            # Whatever Ray raises ends the run, with its words.
+            words = " ".join(str(getattr(error, "cause", error)).split())
+            raise Unavailable(f"the Ray stream failed: {words[:300]}") from error
+        finally:
+            asked.cancel()
+        done: list[Done]
+        done, counters, cost = pickle.loads(told)
+        self._count(counters, cost)
+        return done
+
+    @cached_property
+    def _ended(self) -> asyncio.Future[Any]:
+        ended: asyncio.Future[Any] = asyncio.ensure_future(self._running)
+        # After a second interrupt nobody waits for it, and Ray's end is its error.
+        ended.add_done_callback(lambda one: one.cancelled() or one.exception())
+        return ended
+
+    async def aclose(self) -> None:
+        """Drop what is under way, and leave the user's cluster or end judge's own."""
+        await asyncio.to_thread(self._opened.close)
+
+
+def _judge_all(
+    arguments: tuple[Settings, str, Any], workers: int, at_once: int, gpus: int, pinned: Any
+) -> None:
+    """Take chunk after chunk of the feed through a pool of workers, without end; runs in Ray."""
+    import pyarrow as pa
+    import ray
+    from ray.data import ActorPoolStrategy, DataContext, read_datasource
+    from ray.data.block import BlockMetadata
+    from ray.data.datasource import Datasource, ReadTask
+
+    feed = arguments[-1]
+
+    def read() -> Iterator[Any]:
+        for number in count():
+            yield pa.table({"number": [number], "chunk": [ray.get(feed.get.remote(number))]})
+
+    class FeedSource(Datasource):  # type: ignore[misc]
+        def estimate_inmemory_data_size(self) -> int | None:
+            return None
+
+        def get_read_tasks(self, parallelism: int, **_: Any) -> list[ReadTask]:
+            return [ReadTask(read, BlockMetadata(None, None, None, None))]
+
+    context = DataContext.get_current()
+    context.enable_progress_bars = context.print_on_execution_start = False
+    # Each chunk goes on at once.
+    context.target_max_block_size = 1
+    source = {"concurrency": 1, "override_num_blocks": 1, "ray_remote_args": pinned}
+    judged = read_datasource(FeedSource(), **source).map_batches(
+        Worker,
+        fn_constructor_args=arguments,
+        compute=ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=at_once),
+        batch_size=None,
+        batch_format="numpy",
+        num_cpus=CORES,
+        num_gpus=gpus,
+        max_concurrency=at_once,
+        max_restarts=-1,
+        max_task_retries=-1,
+        scheduling_strategy="SPREAD",
+    )
+    for _ in judged.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=0):
+        pass
+
+
+def workers_for(wanted: int | None, gpus: int, resources: dict[str, float]) -> int:
+    """How many workers a run gets: those wanted, else one for each core, or its share of GPUs.
+
+    Args:
+        resources: what the cluster has, by Ray's names (CPU, GPU).
+
+    Raises:
+        UsageError: the cluster has no room for so many.
+    """
+    needs = {"CPU": 1, **({"GPU": gpus} if gpus else {})}
+    most = int(min(resources.get(name, 0.0) // need for name, need in needs.items()))
+    if (wanted or 1) <= most:
+        return wanted or most
+    has = ", ".join(f"{resources.get(name, 0.0):g} {name}" for name in needs)
+    each = ", ".join(f"{need} {name}" for name, need in needs.items())
+    raise UsageError(
+        f"the Ray cluster has {has} and a worker takes {each}: it holds {most} workers, not "
+        f"{wanted or 1}; start more nodes, or ask for fewer with --workers"
+    )
+
+
+def _join(settings: Settings, opened: ExitStack) -> None:
+    """Join the cluster at --address, or start a Ray here; `opened` leaves or ends it.
+
+    A Ray that starts here listens on loopback alone, asks each caller for a token that is new for
+    the run, and keeps its files in a folder of this user's.
+
+    Raises:
+        UsageError: Ray is not installed, of a release that was not tried, in use in this process
+            already, or cannot be reached.
+    """
+    for name in ("USAGE_STATS_ENABLED", "ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
+        os.environ.setdefault(f"RAY_{name}", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    address, more = settings.address or "local", {}
+    if address == "local":
+        # Whoever reaches its ports with the token runs code as this user.
+        private = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
+        # Ray's own switch for an address of 127.0.0.1; it reads it when it is imported.
+        private["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        opened.enter_context(_environment(private))
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise missing_extra(f"--engine ray needs Ray Data ({error})", "ray") from error
+    if not ray.__version__.startswith(RELEASES):
+        wanted = " or ".join(f"{release}x" for release in RELEASES)
+        raise UsageError(f"--engine ray needs Ray {wanted}; Ray {ray.__version__} is installed")
+    if ray.is_initialized():
+        raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
+    if address == "local":
+        # Ray's sockets lie in there, and their paths must be short.
+        short = "/tmp" if Path("/tmp").is_dir() else None
+        home = tempfile.TemporaryDirectory("", "judge-ray-", short, ignore_cleanup_errors=True)
+        cores = max(os.cpu_count() or 1, settings.workers or 1)
+        more = {
+            "num_cpus": cores,
+            "include_dashboard": False,
+            # Ray opens its own folder to all users; the one around it stays closed.
+            "_temp_dir": str(Path(opened.enter_context(home)) / "r"),
+        }
+        more["object_store_memory"] = STORE_BYTES
+    elif address != "auto":
+        # Ray itself would try for minutes.
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), JOIN_SECONDS).close()
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"--address {address}: nothing answers there ({error}). Name the cluster as "
+                "HOST:PORT, which `ray start --head` prints, or as auto on one of its machines"
+            ) from error
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **more)
+    except Exception as error:
+        # Where a node does not come up in time, Ray raises no other class.
+        where = f"--address {address}" if settings.address else "Ray could not be started"
+        raise UsageError(f"{where}: {error}") from error
+    opened.callback(ray.shutdown)
+    if address == "local" and not ip_address(ray.util.get_node_ip_address()).is_loopback:
+        opened.close()
+        raise UsageError(
+            "Ray would listen beyond this machine, because it was imported before judge set it up: "
+            "run judge validate --engine ray as a command"
+        )
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process, which those that it starts inherit; the old ones come back."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,162 @@
+"""What a Ray worker does: it judges chunks of records as a local run would.
+
+`Feed` is the actor between the run and its workers (judge/cluster/driver.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from judge.errors import JudgeError
+from judge.judging.calls import Counters
+from judge.judging.limits import Budget
+from judge.records import Item, Problem, build
+from judge.redact import guard_process
+from judge.run import lines
+from judge.run.setup import Setup
+from judge.run.task import line_of
+from judge.run.validate import Validation
+from judge.settings import Settings
+
+ATTEMPTS = 3
+"""Workers that may die of one record before it is given up."""
+
+Work = int | tuple[int, int]
+"""A chunk, by its number, or a record, by its chunk's number and its place there."""
+
+Done = bytes | JudgeError | None
+"""A record's output line, what ends the run, or None where the record killed its workers."""
+
+
+class Feed:
+    """The actor between a run and its workers: chunks by number, and how often each was tried.
+
+    A chunk is kept until its lines are here, because Ray may read it again after a death.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, bytes] = {}
+        self._put = 0
+        self._lines: dict[int, asyncio.Future[bytes]] = {}
+        self._tries: Counter[Work] = Counter()
+        self._changed = asyncio.Condition()
+
+    async def judged(self, chunk: bytes) -> bytes:
+        """What a worker made of a chunk; waits for it."""
+        async with self._changed:
+            number, self._put = self._put, self._put + 1
+            self._chunks[number] = chunk
+            self._lines[number] = asyncio.get_running_loop().create_future()
+            self._changed.notify_all()
+        told = await self._lines[number]
+        del self._lines[number], self._chunks[number], self._tries[number]
+        return told
+
+    async def get(self, number: int) -> bytes:
+        """A chunk; empty if it has been judged meanwhile."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: number < self._put)
+            return self._chunks.get(number, b"")
+
+    async def done(self, number: int, told: bytes) -> None:
+        """A worker has judged this chunk."""
+        if (waiting := self._lines.get(number)) is not None and not waiting.done():
+            waiting.set_result(told)
+
+    async def begin(self, work: Work) -> int:
+        """Count a try of a chunk, or of a record alone; returns how many there were."""
+        self._tries[work] += 1
+        return self._tries[work]
+
+    async def survived(self, work: Work) -> None:
+        """No worker has died of it."""
+        del self._tries[work]
+
+
+class Worker:
+    """Judges chunks as a local run would, from the run's settings alone. Ray makes actors of it.
+
+    Files that the user named are relative to `folder`, the run's.
+    """
+
+    def __init__(self, settings: Settings, folder: str, feed: Any) -> None:
+        guard_process()
+        if Path(folder).is_dir():
+            os.chdir(folder)
+        self._settings, self._feed = settings, feed
+        self._task: Validation | None = None
+        self._starting, self._turn = asyncio.Lock(), asyncio.Lock()
+        self._slots = asyncio.Semaphore(1)
+
+    async def __call__(self, batch: dict[str, Any]) -> Any:
+        """Judge one chunk and give the feed its lines, with the counts since the last."""
+        number, chunk = int(batch["number"][0]), batch["chunk"][0]
+        if chunk:
+            done = await self._done(number, pickle.loads(chunk))
+            await self._feed.done.remote(number, pickle.dumps((done, *self._counted())))
+        yield {"number": batch["number"]}
+
+    async def _done(self, number: int, items: Sequence[Item]) -> list[Done]:
+        tries = await self._feed.begin.remote(number)
+        if tries > ATTEMPTS + len(items):
+            return [None for _ in items]
+        try:
+            task = await self._begun()
+        except JudgeError as error:
+            return [error for _ in items]
+        if tries < ATTEMPTS:
+            return await asyncio.gather(*(self._judged(task, item) for item in items))
+        # One after another, beside nothing else, so that no record is blamed for another's death.
+        async with self._turn:
+            for _ in range(task.setup.slots):
+                await self._slots.acquire()
+            try:
+                return [await self._alone(task, (number, n), item) for n, item in enumerate(items)]
+            finally:
+                for _ in range(task.setup.slots):
+                    self._slots.release()
+
+    async def _begun(self) -> Validation:
+        async with self._starting:
+            if self._task is None:
+                setup = Setup.of(self._settings, budget=Budget())
+                await setup.prepare()
+                self._slots = asyncio.Semaphore(setup.slots)
+                self._task = Validation(setup, iter(()))
+        return self._task
+
+    async def _judged(self, task: Validation, item: Item) -> Done:
+        async with self._slots:
+            return await self._line(task, item)
+
+    async def _alone(self, task: Validation, record: tuple[int, int], item: Item) -> Done:
+        if await self._feed.begin.remote(record) > 1:
+            return None
+        done = await self._line(task, item)
+        await self._feed.survived.remote(record)
+        return done
+
+    async def _line(self, task: Validation, item: Item) -> Done:
+        record = build(item, task.kind_of(item))
+        if isinstance(record, Problem):
+            return lines.bad_input(item, record).text
+        try:
+            return (await line_of(task, record)).text
+        except JudgeError as error:
+            return error
+
+    def _counted(self) -> tuple[dict[str, Counters], float]:
+        """Counters by model and cost (USD), since they were last told."""
+        if self._task is None:
+            return {}, 0.0
+        setup, counted = self._task.setup, {}
+        for spec, client in setup.clients.items():
+            counted[spec], client.counters = client.counters, Counters()
+        cost, setup.budget.cost = setup.budget.cost, 0.0
+        return counted, cost

@@ -1,1 +1,0 @@
-"""Measuring a model: the papers' benchmarks, from items to tables."""

@@ -1,0 +1,1 @@
+"""Models on this machine: llama.cpp, transformers, their weights and adapters."""

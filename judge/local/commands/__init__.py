@@ -1,0 +1,1 @@
+"""The commands of local models: one module each, with a `command` or an `app`."""

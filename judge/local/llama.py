@@ -1,0 +1,267 @@
+"""Models in this process: GGUF weights run by llama.cpp (package xllamacpp)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.request import ProxyHandler, Request, build_opener
+
+from judge import errors
+from judge.backends.base import (
+    LAST_LAYER,
+    Call,
+    Completion,
+    Message,
+    Method,
+    Mode,
+    refuse_half_pairs,
+    refuse_inner_layer,
+)
+from judge.backends.chat_request import openai_arguments
+from judge.local import store
+
+_CONTEXT_TOKENS = 8192
+_BATCH_TOKENS = 256
+_PROMPT_CACHE_MIB = 512
+
+# A batch of fewer tokens goes through other kernels, which round otherwise (measured: P(yes) moves
+# by up to 0.015). Kept above it, a question has one probability, whatever was asked before it.
+_LEAST_TOKENS = 8
+_REWOUND_CHARACTERS = 80
+
+_TEMPLATE_SECONDS = 30
+
+# The first token of a thinking model's thoughts says neither yes nor no.
+_NO_THINKING: Mapping[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
+
+T = TypeVar("T")
+
+
+class LocalBackend:
+    """One GGUF model, loaded at the first call; calls run one after another on one thread.
+
+    `name` is a name of the weights catalog or the path of a .gguf file; `+ADAPTER` behind it loads
+    an adapter that `judge teach` made. $JUDGE_LOCAL_CTX is the context in tokens (8192), at most
+    that of the model's training. Where other processes keep the cores busy, OMP_WAIT_POLICY=passive
+    in the environment makes calls several times faster; on idle cores it slows replies down.
+
+    Raises:
+        UsageError: the weights are not here, xllamacpp is not installed, or $JUDGE_LOCAL_CTX is not
+            a positive number.
+    """
+
+    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
+    slots: int | None = 1
+    seeded: bool = True
+    method: Method = "logprobs"
+    states_beside_replies = True
+
+    def __init__(self, name: str) -> None:
+        self.weights, self.adapter = store.with_adapter(name)
+        if find_spec("xllamacpp") is None:
+            raise errors.missing_extra("local models need xllamacpp", "local")
+        self._context = _context_tokens()
+        self._key = secrets.token_urlsafe(32)
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama.cpp")
+
+    def identity(self) -> Mapping[str, str]:
+        """File name, SHA-256 of the weights and of the adapter, and the engine's version."""
+        adapter = {"adapter": store.sha256_of(self.adapter)} if self.adapter else {}
+        return {
+            "provider": "local",
+            "model": self.weights.name,
+            "sha256": store.sha256_of(self.weights),
+            **adapter,
+            "engine": f"llama.cpp/xllamacpp {version('xllamacpp')}",
+        }
+
+    async def complete(self, call: Call, mode: Mode) -> Completion:
+        """One reply. Cancelling stops the engine within one batch of prompt or one token."""
+        if call.schema is not None and mode is not Mode.JSON_SCHEMA:
+            raise errors.BadRequest(f"local models take JSON schemas only, not {mode.value}")
+        return await self._on_thread(self._answer, call)
+
+    async def hidden(
+        self, messages: Sequence[Message], layer: int = LAST_LAYER
+    ) -> tuple[Sequence[float], int]:
+        """As `HiddenStates` says. The prompt is evaluated anew, whatever was asked before."""
+        refuse_inner_layer(layer)
+        return await self._on_thread(self._state, Call(messages))
+
+    async def _on_thread(self, work: Callable[[Call, threading.Event], T], call: Call) -> T:
+        refuse_half_pairs(call)
+        stop = threading.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._worker, work, call, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    async def aclose(self) -> None:
+        """Wait for the call that runs, if any, and free the model."""
+        await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
+        self.__dict__.pop("_engine", None)
+
+    @cached_property
+    def _engine(self) -> Any:
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(self.weights)
+        if self.adapter is not None:
+            added = xllamacpp.CommonAdapterLoraInfo()
+            added.path, added.scale = str(self.adapter), 1.0
+            params.lora_adapters = [added]
+        params.warmup = params.fit_params = params.ui = False
+        params.n_ctx = self._context
+        params.n_batch = params.n_ubatch = _BATCH_TOKENS
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _physical_cores()
+        params.cache_ram_mib = _PROMPT_CACHE_MIB
+        # Flash attention and repacked weights round differently for a prompt that is half cached.
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.no_extra_bufts = True
+        params.verbosity = 0
+        params.n_parallel = 1
+        # The engine also listens on a loopback port, open to every page and user of this machine.
+        params.api_keys = [self._key]
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_LAST
+        params.embd_normalize = -1
+        try:
+            return xllamacpp.Server(params)
+        except RuntimeError as error:
+            told = " with ".join(str(file) for file in (self.weights, self.adapter) if file)
+            raise errors.Denied(f"llama.cpp cannot load {told}: {error}") from error
+
+    def _state(self, call: Call, stop: threading.Event) -> tuple[Sequence[float], int]:
+        if stop.is_set():
+            raise errors.ServerFault("the call was cancelled")
+        told = self._engine.handle_embeddings({"input": self._templated(call.messages)})
+        if "error" in told:
+            raise _error(told["error"])
+        return told["data"][0]["embedding"], told["usage"]["prompt_tokens"]
+
+    def _templated(self, messages: Sequence[Message]) -> str:
+        """The prompt by the model's chat template, which only the engine knows."""
+        asked = Request(
+            f"{self._engine.listening_address}/apply-template",
+            json.dumps({"messages": list(messages), **_NO_THINKING}).encode(),
+            {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
+        )
+        try:
+            # No proxy: the prompt and the key are for this machine alone.
+            direct = build_opener(ProxyHandler({}))
+            with direct.open(asked, timeout=_TEMPLATE_SECONDS) as answer:
+                return str(json.load(answer)["prompt"])
+        except (OSError, ValueError, KeyError) as error:
+            raise errors.ServerFault(f"llama.cpp did not apply its template: {error}") from error
+
+    def _answer(self, call: Call, stop: threading.Event) -> Completion:
+        body = openai_arguments(call, Mode.JSON_SCHEMA) | {
+            "id_slot": 0,
+            # Without one llama.cpp draws its own, and no two runs would agree.
+            "seed": call.vote if call.seed is None else call.seed,
+            **_NO_THINKING,
+        }
+        events = self._events(body, stop, careful=True)
+        if not events and not stop.is_set():
+            self._events(_rewound(body), stop)
+            events = self._events(body, stop)
+        if stop.is_set():
+            raise errors.ServerFault("the call was cancelled")
+        return _completion(events)
+
+    def _events(
+        self, body: Mapping[str, Any], stop: threading.Event, *, careful: bool = False
+    ) -> list[dict[str, Any]]:
+        """The stream's events; if `careful`, none where a batch would be too small."""
+        events: list[dict[str, Any]] = []
+        too_small = False
+
+        def heard(event: dict[str, Any]) -> bool:
+            nonlocal too_small
+            progress = event.get("prompt_progress")
+            if careful and not events and progress:
+                left = (progress["total"] - progress["cache"]) % _BATCH_TOKENS
+                too_small = 0 < left < _LEAST_TOKENS
+            events.append(event)
+            return too_small or stop.is_set()
+
+        streamed = {"stream": True, "stream_options": {"include_usage": True}}
+        try:
+            self._engine.handle_chat_completions(
+                {**body, **streamed, "return_progress": True}, heard
+            )
+        except ValueError as error:
+            raise errors.BadRequest(str(error)) from error
+        except RuntimeError as error:
+            raise errors.ServerFault(str(error)) from error
+        return [] if too_small else events
+
+
+def _rewound(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A call that rewinds the engine's cache to before the end of `body`'s prompt."""
+    messages = [dict(message) for message in body["messages"]]
+    messages[-1]["content"] = messages[-1]["content"][:-_REWOUND_CHARACTERS]
+    return {"messages": messages, "max_tokens": 1, "temperature": 0, "id_slot": 0}
+
+
+def _completion(events: list[dict[str, Any]]) -> Completion:
+    """The completion of a whole stream of events."""
+    for event in events:
+        if "error" in event:
+            raise _error(event["error"])
+    choices = [choice for event in events for choice in event.get("choices", ())]
+    timings = next((event["timings"] for event in reversed(events) if "timings" in event), None)
+    if timings is None:
+        raise errors.ServerFault("llama.cpp ended its reply early")
+    listed = next((choice["logprobs"] for choice in choices if choice.get("logprobs")), None)
+    tokens = listed["content"][0]["top_logprobs"] if listed else None
+    ended = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
+    return Completion(
+        text="".join(choice["delta"].get("content") or "" for choice in choices),
+        finish_reason="length" if ended[-1:] == ["length"] else "stop",
+        input_tokens=timings["cache_n"] + timings["prompt_n"],
+        output_tokens=timings["predicted_n"],
+        cached_tokens=timings["cache_n"],
+        first_token=tuple((t["token"], t["logprob"]) for t in tokens) if tokens else None,
+    )
+
+
+def _error(told: Mapping[str, Any]) -> errors.BackendError:
+    if told.get("type") == "exceed_context_size_error":
+        return errors.ContextExceeded(
+            f"the prompt has {told['n_prompt_tokens']} tokens, the model's context {told['n_ctx']}"
+        )
+    bad_call = 400 <= int(told.get("code", 500)) < 500
+    kind = errors.BadRequest if bad_call else errors.ServerFault
+    return kind(str(told.get("message", told)))
+
+
+def _context_tokens() -> int:
+    text = os.environ.get("JUDGE_LOCAL_CTX", str(_CONTEXT_TOKENS))
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise errors.UsageError(f"JUDGE_LOCAL_CTX is {text!r}, not a positive number of tokens")
+    return int(text)
+
+
+def _physical_cores() -> int:
+    """Cores that this process may run on; two hardware threads of one core count once."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    cores = set()
+    for cpu in os.sched_getaffinity(0):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        cores.add(siblings.read_text("ascii").strip() if siblings.is_file() else str(cpu))
+    return len(cores)

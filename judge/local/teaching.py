@@ -1,0 +1,204 @@
+"""`judge teach`: an adapter of a local model, trained on labelled items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from judge.calibration.clusters import clustered
+from judge.calibration.labels import Job, gather, split, subject_of, texts_of
+from judge.errors import UsageError, missing_extra, unwritable
+from judge.judging.judge import Judge
+from judge.local.adapter import Example, Trainer
+from judge.local.llama import LocalBackend
+from judge.profiles import item_key
+from judge.records.base import Item
+from judge.records.labels import LabelledItem
+from judge.rubric import Rubric
+from judge.run.calibrated import NO_PROFILE
+from judge.run.setup import Setup
+from judge.settings import Settings
+
+KEPT = 0.3
+"""Share of the records that nothing is taught by, so that `judge calibrate` can report on them."""
+
+EPOCHS = 2.0
+
+_KEEP_EVERY = 25
+"""Steps after which the adapter is written beside OUT, as it is; a killed training leaves that."""
+
+_TAUGHT = "judge.taught"
+"""The key in an adapter's header of what it was taught by."""
+
+_LIBRARIES = ("accelerate", "gguf", "torch", "transformers")
+
+Told = Callable[[str, int, int, str], None]
+"""Called with the step's name, how many are done, of how many, and a detail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """An adapter that was made: the model's name with it, the fields that are shown where none are
+    named and those withheld as people's answers, items taught by and kept apart, lines that could
+    not be used, the mean loss at the end in nats, and how many answers stood for no label."""
+
+    model: str
+    check: str
+    shown: Sequence[str]
+    withheld: Sequence[str]
+    items: int
+    kept: int
+    problems: Sequence[Item]
+    loss: float
+    no_label: int
+
+
+def teach(
+    job: Job, settings: Settings, out: Path, *, epochs: float = EPOCHS, told: Told = lambda *_: None
+) -> Taught:
+    """Teach a local model a check by labels, and write the adapter.
+
+    Args:
+        job: `sources`, `records` and `group` say which labels; a share `KEPT` of them is left out.
+        epochs: how often each item is gone through.
+        out: a file whose name ends in .gguf.
+
+    Raises:
+        UsageError: a library or the folder is missing, the model is not local, the check cannot be
+            taught, or there are no labels for it; see `gather`.
+        JudgeError: the file cannot be written (exit code 4).
+    """
+    if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
+        raise missing_extra(f"judge teach needs {', '.join(missing)}", "teach")
+    if not out.parent.is_dir():
+        raise UsageError(f"-o {out}: there is no folder {out.parent}")
+    job = replace(job, checks=settings.check, seed=settings.seed)
+    setup = Setup.of(
+        settings.model_copy(update={"profile": NO_PROFILE, "check": (), "cache": False})
+    )
+    judge, items, problems = _labelled(job, setup)
+    backend = judge.client.backend
+    if not isinstance(backend, LocalBackend) or backend.adapter is not None:
+        raise UsageError(f"{judge.client.spec} cannot be taught: name a model as local:NAME")
+    places, kept = split(items, [1 - KEPT, KEPT], job.seed)
+    taught = examples(judge, [items[place] for place in places])
+    method = judge.rubric.methods.logprobs
+    assert method is not None
+    trainer = Trainer(backend.weights)
+    for done in trainer.read(taught, method.questions[0].words):
+        told("reading", done, len(taught), "")
+    notes = {
+        "judge.check": judge.rubric.name,
+        "judge.rubric": judge.rubric.digest,
+        "judge.base": backend.identity()["sha256"],
+        _TAUGHT: " ".join(sorted({one.key for one in taught})),
+    }
+    partly, loss = unfinished(out), float("nan")
+    try:
+        partly.unlink(missing_ok=True)
+        for done, steps, loss in trainer.teach(taught, epochs, job.seed):
+            told("teaching", done, steps, f"loss {loss:.3f}")
+            if done % _KEEP_EVERY == 0 or done == steps:
+                trainer.write(partly, notes)
+        partly.replace(out)
+    except OSError as error:
+        raise unwritable(f"-o {out}: cannot be written", error) from error
+    model = f"{judge.client.spec}+{out}"
+    texts = [] if judge.rubric.fields else [texts_of(item, judge.rubric) for item in items]
+    return Taught(
+        model,
+        judge.rubric.name,
+        shown=tuple(dict.fromkeys(name for one in texts for name in one)),
+        withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
+        items=len(taught),
+        kept=len(kept),
+        problems=problems,
+        loss=loss,
+        no_label=sum(item.left_out for item in items),
+    )
+
+
+def unfinished(out: Path) -> Path:
+    """Where the adapter is while it is taught."""
+    return out.with_name(f"{out.name}.part")
+
+
+def _labelled(job: Job, setup: Setup) -> tuple[Judge, list[LabelledItem], list[Item]]:
+    """The one check's judge and items, and the lines that could not be used."""
+    if len(setup.judges) > 1:
+        raise UsageError("judge teach takes one --model")
+
+    def rubric_of(check: str) -> Rubric:
+        return setup.judge(check, setup.judges[0]).rubric
+
+    if not job.checks and len(setup.checks.own) == 1:
+        job = replace(job, checks=setup.checks.own)
+    found, problems = gather(job, rubric_of, setup.settings.columns)
+    if len(found) > 1:
+        raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(found))}")
+    ((check, items),) = found.items()
+    judge = setup.judge(check, setup.judges[0])
+    ((items,), _) = clustered([items], judge.rubric)
+    return judge, items, problems
+
+
+def taught_by(adapter: Path) -> frozenset[str]:
+    """The keys (`key_of`) of the items that an adapter was taught by; none if its file has none.
+
+    Raises:
+        UsageError: the library that reads it is missing.
+    """
+    if find_spec("gguf") is None:
+        raise missing_extra(f"{adapter}: what it was taught by is read by gguf", "calibrate")
+    from gguf import GGUFReader
+
+    field = GGUFReader(adapter).get_field(_TAUGHT)
+    return frozenset(str(field.contents()).split()) if field else frozenset()
+
+
+def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
+    """The prompts and answers to learn, from items with a reference among the rubric's answers.
+
+    Raises:
+        UsageError: the rubric's first question does not settle the answer, or no item can be used.
+    """
+    word = answered_with(judge.rubric)
+    found = []
+    for item in items:
+        subject = subject_of(item, judge.rubric)
+        answer = word.get(item.reference or "")
+        if isinstance(subject, str) or answer is None:
+            continue
+        prompt = judge.prompt(subject, item.number)
+        found.append(Example(prompt, answer, key_of(item, judge.rubric)))
+    if not found:
+        raise UsageError(f"no label of {judge.rubric.name} can be taught")
+    return found
+
+
+def key_of(item: LabelledItem, rubric: Rubric) -> str:
+    """A key that identifies a labelled item; "" for one that cannot be shown to a judge."""
+    subject = subject_of(item, rubric)
+    return "" if isinstance(subject, str) else item_key(subject, subject.about(item.number))
+
+
+def answered_with(rubric: Rubric) -> Mapping[str, int]:
+    """The number of the first question's word for each answer.
+
+    Raises:
+        UsageError: it does not settle every answer, or there is no question for first tokens.
+    """
+    method = rubric.methods.logprobs
+    if method is None or rubric.comparing:
+        raise UsageError(f"{rubric.name} has no question that one first token answers")
+    if rubric.own:
+        return {answer: number for number, answer in enumerate(rubric.own)}
+    first = method.steps[0]
+    if first.passages or not (first.yes and first.no):
+        raise UsageError(
+            f"{rubric.name}: its first question does not settle the answer; teach a rubric whose "
+            "one question has all answers"
+        )
+    return {first.yes: 0, first.no: 1}

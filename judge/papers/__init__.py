@@ -1,0 +1,1 @@
+"""Five papers' benchmarks, label sets and data sets, and the suite of hostile text."""

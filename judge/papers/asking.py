@@ -1,0 +1,205 @@
+"""The measured model: from tasks to calls, and from replies to answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, create_model
+
+from judge.backends.base import Call, Method, Origin, Prompt
+from judge.evidence import ReplyContext
+from judge.judging.client import Client, Unread
+from judge.judging.judge import Sampling
+from judge.judging.logprobs import TOP_TOKENS, open_share, word_chances
+from judge.papers.benchmark import Fields, NoAnswer
+from judge.papers.task import Task, load_task
+from judge.prompts import LACKS
+from judge.replies import Reply, spelt_literal
+from judge.verdict import Usage
+
+MOST_ENTRIES = 20
+"""Entries that a list may have, so that constrained decoding comes to an end."""
+
+
+def _prompt(task: Task, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
+    """The task's messages; raises NoAnswer where none of its fields has a text."""
+    if task.fields and not any(texts.get(name, "").strip() for name in task.fields):
+        raise NoAnswer("unreadable", f"{LACKS}text in {', '.join(task.fields)}")
+    return task.prompt(texts, options)
+
+
+class Chosen(Reply):
+    """One option, by its mark."""
+
+    answer: str
+
+
+class Percentage(Reply):
+    """A number from 0 to 100."""
+
+    answer: Annotated[float, Field(ge=0, le=100)]
+
+
+class Selected(Reply):
+    """Several options, by their marks, each at most once."""
+
+    answers: list[str]
+
+    def problems(self, record: ReplyContext) -> Iterator[str]:
+        twice = sorted({one for one in self.answers if self.answers.count(one) > 1})
+        if twice:
+            yield f"{', '.join(twice)} is named twice; name different options"
+
+
+class Listed(Reply):
+    """A list of short texts."""
+
+    entries: Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=MOST_ENTRIES)]
+
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(slots=True)
+class MeasuredModel:
+    """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Task).
+
+    A task's `texts` are the fields that it shows or names in its question; missing ones are not
+    shown. With the `logprobs` method choices are read off the first token's log-probabilities;
+    everything else is a typed reply, or free text. All questions raise NoAnswer where the model
+    gives no answer, BackendError where it gives no reply.
+
+    Args:
+        tasks: the user's own, in place of those of their names.
+        setting: the benchmark's.
+        steps: what was written on the way; goes into the output line.
+        probabilities: those of the last choice, by answer; None where the model lists too little.
+        usage: what the calls took so far.
+        note: a remark on the answer (a text was cut off).
+    """
+
+    client: Client
+    method: Method
+    sampling: Sampling
+    fields: Fields
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    setting: str | None = None
+    steps: dict[str, Any] = field(default_factory=dict)
+    probabilities: dict[str, float] | None = None
+    usage: Usage = field(default_factory=Usage)
+    note: str | None = None
+
+    async def choose(
+        self,
+        task: str | Task,
+        texts: Mapping[str, str],
+        options: Sequence[str],
+        answers: Sequence[str] = (),
+    ) -> str:
+        """One of the options, or the one of `answers` in the same place."""
+        found = self._task(task)
+        marks = found.marks(options)
+        prompt = _prompt(found, texts, options)
+        if self.method == "logprobs":
+            chances, lacking = await self._chances(found, prompt, marks)
+            self.probabilities = None
+            if not lacking:
+                self.probabilities = dict(zip(answers or options, chances, strict=True))
+            place = chances.index(max(chances))
+        else:
+            place = marks.index((await self._reply(found, prompt, _chosen_of(marks))).answer)
+        return (answers or options)[place]
+
+    async def select(
+        self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
+    ) -> list[str]:
+        """Exactly `count` different options."""
+        found = self._task(task)
+        marks = found.marks(options)
+        reply = await self._reply(found, _prompt(found, texts, options), _selected_of(marks, count))
+        return [options[marks.index(one)] for one in reply.answers]
+
+    async def percent(self, task: str | Task, texts: Mapping[str, str]) -> float:
+        """A percentage that the model writes, as a share in [0, 1]."""
+        found = self._task(task)
+        return (await self._reply(found, _prompt(found, texts), Percentage)).answer / 100
+
+    async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
+        """A list of short texts."""
+        found = self._task(task)
+        return (await self._reply(found, _prompt(found, texts), Listed)).entries
+
+    async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
+        """Free text; draw `draw` of the same question is another sample, with another seed."""
+        found = self._task(task)
+        completion, usage = await self.client.write(self._call(found, _prompt(found, texts), draw))
+        self.usage += usage
+        if completion.finish_reason == "refusal":
+            raise NoAnswer("refused", completion.text[:200] or "no words were given")
+        text = completion.text.strip()
+        if not text:
+            raise NoAnswer("unreadable", "the reply is empty")
+        if completion.finish_reason == "length":
+            self.note = f"cut off at {found.max_tokens} tokens"
+        return text
+
+    def _task(self, task: str | Task) -> Task:
+        found = load_task(task)
+        return self.tasks.get(found.name, found)
+
+    async def _chances(
+        self, task: Task, prompt: Prompt, marks: Sequence[str]
+    ) -> tuple[tuple[float, ...], float]:
+        """The chance of each mark, and the share of all that is open because it is not listed."""
+        words = tuple(mark.lower() for mark in marks)
+        if not all(word.isascii() and word.isalnum() for word in words):
+            raise ValueError(f"task {task.name}: {marks} cannot be told by one word; letter them")
+        call = self._call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS)
+        try:
+            tokens, usage = await self.client.first_token(
+                call, lambda found: word_chances(found, words) is not None
+            )
+        except Unread as error:
+            self.usage += error.usage
+            outcome, _, detail = str(error).partition(": ")
+            raise NoAnswer("refused" if outcome == "refused" else "unreadable", detail) from error
+        self.usage += usage
+        chances = word_chances(tokens, words)
+        if chances is None:
+            raise NoAnswer("unreadable", "no option is among the likeliest first tokens")
+        return chances, open_share(tokens, words)
+
+    async def _reply(self, task: Task, prompt: Prompt, reply: type[R]) -> R:
+        asked = await self.client.ask(self._call(task, prompt), reply, ReplyContext({}))
+        self.usage += asked.usage or Usage()
+        if not isinstance(asked.reply, reply):
+            refused = asked.trouble == "refused"
+            raise NoAnswer("refused" if refused else "unreadable", asked.detail)
+        return asked.reply
+
+    def _call(self, task: Task, prompt: Prompt, draw: int = 0, **more: Any) -> Call:
+        return Call(
+            messages=prompt,
+            temperature=self.sampling.temperature,
+            seed=self.sampling.seed + draw if self.client.backend.seeded else None,
+            vote=draw,
+            role="measured",
+            origin=Origin(task.name, str(self.fields.get("id", "")), 1, draw, lambda: self.fields),
+            **{"max_tokens": task.max_tokens, **more},
+        )
+
+
+@lru_cache(maxsize=256)
+def _chosen_of(marks: tuple[str, ...]) -> type[Chosen]:
+    one = spelt_literal(marks)
+    return create_model("Chosen", __base__=Chosen, __module__=__name__, answer=(one, ...))
+
+
+@lru_cache(maxsize=256)
+def _selected_of(marks: tuple[str, ...], count: int) -> type[Selected]:
+    one: Any = spelt_literal(marks)
+    several: Any = Annotated[list[one], Field(min_length=count, max_length=count)]
+    return create_model("Selected", __base__=Selected, __module__=__name__, answers=(several, ...))

@@ -1,0 +1,187 @@
+"""The contract of a benchmark, which each paper's module fulfils."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from judge import plugins
+from judge.answers import spelt_as
+from judge.errors import UsageError
+from judge.papers.task import Task, replaced
+from judge.records import Item
+from judge.records.base import clip
+from judge.verdict import Usage
+
+if TYPE_CHECKING:
+    from judge.papers.asking import MeasuredModel
+    from judge.papers.tables import Table
+
+BENCHMARKS = "judge.benchmarks"
+"""The entry-point group of benchmarks."""
+
+Outcome = Literal["answered", "refused", "unreadable", "error"]
+Fields = Mapping[str, Any]
+"""The fields of an item: `id`, `condition`, `row`, `gold`, and what is asked about."""
+
+
+class NoAnswer(Exception):
+    """The measured model refused, or its reply cannot be read; `detail` says why."""
+
+    def __init__(
+        self, outcome: Literal["refused", "unreadable"], detail: str | None = None
+    ) -> None:
+        super().__init__(detail or outcome)
+        self.outcome = outcome
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One item with the answer to it.
+
+    `answer` is plain JSON. `score` (0 to 1) says how right it is, None where it was not scored.
+    `reason` says why there is no answer, or remarks on it.
+    """
+
+    fields: Fields
+    outcome: Outcome
+    answer: Any = None
+    score: Annotated[float, Field(ge=0, le=1)] | None = None
+    probabilities: Mapping[str, float] | None = None
+    steps: Mapping[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def id(self) -> str:
+        return str(self.fields["id"])
+
+    @property
+    def row(self) -> str:
+        """The row of the source, whose items are drawn together for intervals."""
+        return str(self.fields.get("row", self.fields["id"]))
+
+    @property
+    def condition(self) -> str:
+        return str(self.fields["condition"])
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the user chose of a benchmark.
+
+    Args:
+        conditions: those to run, in the benchmark's order.
+        seed: for what is shuffled or drawn.
+        tasks: the user's own, by name.
+        columns: of the sources, to be renamed (`rows.each_row`).
+        setting: one of the benchmark's; None for its usual way of asking.
+    """
+
+    conditions: tuple[str, ...]
+    seed: int = 0
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    setting: str | None = None
+
+
+def exact(fields: Fields, answer: Any) -> float | None:
+    """1 for the gold answer, 0 for another, None without gold."""
+    gold = fields.get("gold")
+    return None if gold is None else float(answer == gold)
+
+
+def label_of(answer: Any, labels: Sequence[str]) -> str:
+    """The one of `labels` that an answer spells (`judge.answers`); ValueError for none."""
+    label = spelt_as(answer, labels)
+    if label is None:
+        raise ValueError(f"{clip(answer)} is none of {', '.join(labels)}")
+    return label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A paper's protocol, found by name through the entry points `judge.benchmarks`.
+
+    Args:
+        conditions: the conditions that an item can be asked in.
+        tasks: the task files it asks by, or the tasks.
+        items: from sources (paths, as the user named them) to items, each one question
+            (`rows.asked` makes one). A row that cannot be read becomes an Item with a `problem`.
+            Raises UsageError for a source that cannot be used.
+        ask: asks the model about one item's fields; the answer is plain JSON.
+        read: an answer made elsewhere, in the benchmark's own spelling. Raises ValueError for an
+            impossible answer.
+        score: how right an answer so read is, None where no rule scores it.
+        tables: from all results, in the order of the items, to the paper's tables; by default
+            accuracy by condition.
+        credited: whether the answer to an item lists values that judges credit against `gold`.
+        temperature: the paper's sampling temperature, unless the user sets another.
+        settings: other ways of asking, such as the paper's own: by name, what each changes.
+        conditions_of: the conditions that sources have, where the sources decide on them; with the
+            user's renamed columns.
+    """
+
+    name: str
+    title: str
+    source: str
+    conditions: tuple[str, ...]
+    tasks: tuple[str | Task, ...]
+    items: Callable[[Sequence[str], Choices], Iterator[Item]]
+    ask: Callable[[Fields, MeasuredModel], Awaitable[Any]]
+    read: Callable[[Fields, Any], Any] = lambda fields, answer: answer
+    score: Callable[[Fields, Any], float | None] = exact
+    tables: Callable[[Sequence[Result]], list[Table]] | None = None
+    credited: Callable[[Fields], bool] | None = None
+    temperature: float | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    conditions_of: Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]] | None = None
+
+
+def benchmark_names() -> tuple[str, ...]:
+    """The benchmarks installed, sorted by name."""
+    return plugins.names(BENCHMARKS)
+
+
+def load_benchmark(name: str) -> Benchmark:
+    """The benchmark with this name; raises UsageError."""
+    found: Benchmark | None = plugins.load(BENCHMARKS, name)
+    if found is None:
+        told = ", ".join(benchmark_names())
+        raise UsageError(f"no benchmark is called {name!r}; there are {told}")
+    return found
+
+
+def choices_of(
+    benchmark: Benchmark,
+    sources: Sequence[str],
+    conditions: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    tasks: Sequence[Path] = (),
+    columns: Mapping[str, str] = MappingProxyType({}),
+    setting: str | None = None,
+) -> Choices:
+    """What the user chose, checked against what the benchmark and its sources have.
+
+    Raises:
+        UsageError: an unknown condition or setting, or a task file, see `task.replaced`.
+    """
+    if setting is not None and setting not in benchmark.settings:
+        told = f"has {', '.join(benchmark.settings)}" if benchmark.settings else "has none"
+        raise UsageError(f"--setting {setting}: {benchmark.name} {told}")
+    known = benchmark.conditions
+    if benchmark.conditions_of is not None and sources:
+        known = benchmark.conditions_of(sources, columns)
+    if unknown := [name for name in conditions if name not in known]:
+        told = ", ".join(known)
+        raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
+    taken = tuple(name for name in known if not conditions or name in conditions)
+    own = replaced(benchmark.tasks, tasks) if tasks else {}
+    return Choices(taken, seed, own, columns, setting)

@@ -1,0 +1,288 @@
+"""CALI: inference that differs between cultures, on pairs rated by people of two countries.
+
+Huang & Yang, "Culturally Aware Natural Language Inference", sections 3.6 and 5.1. The released
+`data.tsv` holds premise, hypothesis, us_ratings and in_ratings; any two groups are read from a file
+with two columns `GROUP_ratings`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from random import Random
+from types import MappingProxyType
+from typing import Any
+
+from judge.errors import UsageError
+from judge.papers.asking import MeasuredModel
+from judge.papers.benchmark import Benchmark, Choices, Fields, Result, label_of
+from judge.papers.normad import country_name
+from judge.papers.rows import Row as Line
+from judge.papers.rows import asked, each_row
+from judge.papers.tables import Cell, Row, Sample, Table, class_scores, results_table
+from judge.records import RESERVED, Item, read, renamed
+from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
+from judge.stats.agreement import Threshold, majority
+from judge.stats.intervals import Estimate
+
+Groups = tuple[str, str]
+"""The two groups that rated, which are countries."""
+
+GROUPS: Groups = ("us", "in")
+RATINGS = "_ratings"
+
+STRONG = Threshold(Fraction(3, 4))
+"""Section 3.6: pairs are kept where in one group at least this share gave the same label."""
+
+ENTAIL, NOT_ENTAIL = "entail", "not entail"
+"""Section 5.1: a binary classification that treats only entailment as positive."""
+
+FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
+"""Answers of the choice of plausible alternatives, numbered as the hypotheses are in the file."""
+
+CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
+PERCENT = "percent"
+_COUNTRIES = {"us": "the United States", "in": "India"}
+_RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
+_SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One line; `ratings` are labels by group."""
+
+    row: Line
+    premise: str
+    hypothesis: str
+    ratings: Mapping[str, Sequence[str]]
+
+    @cached_property
+    def labels(self) -> dict[str, str | None]:
+        """The majority label of `all` and of each group, None where the ratings diverge (3.6)."""
+        pooled = [label for labels in self.ratings.values() for label in labels]
+        own = {group: majority(labels) for group, labels in self.ratings.items()}
+        return {"all": majority(pooled), **own}
+
+    @property
+    def kept(self) -> bool:
+        """Whether the paper keeps the pair: one group at least agrees strongly (3.6)."""
+        return any(majority(labels, STRONG) is not None for labels in self.ratings.values())
+
+
+def entailment_of(rating: object, column: str) -> str:
+    """A rating as a label: E, N, C or their words, or 1 to 5; LabelError for all else.
+
+    On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). What 2 and 4 stand for depends
+    on the annotator, whom the released lists do not name: they are neutral, as for most.
+    """
+    text = str(rating).strip()
+    if not isinstance(rating, bool) and text in _SCALE:
+        return _SCALE[text]
+    return one_of(rating, ENTAILMENT, column)
+
+
+def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:
+    """The two groups whose ratings the first record has; those of the paper where it has not two,
+    or comes from standard input. Raises UsageError: ratings of more groups.
+    """
+    if sources[0] == "-":
+        return GROUPS
+    items = renamed(read(sources[0]), columns)
+    head = next((item.fields for item in items if item.fields is not None), {})
+    names = [key.strip().casefold() for key in head]
+    found = [name.removesuffix(RATINGS) for name in names if name.endswith(RATINGS)]
+    if len(found) > 2:
+        told = ", ".join(name + RATINGS for name in found)
+        raise UsageError(f"{sources[0]}: ratings of {len(found)} groups ({told}): leave two in")
+    return (found[0], found[1]) if len(found) == 2 else GROUPS
+
+
+def pair_of(row: Line, groups: Groups) -> Pair:
+    """The pair of a row. Raises LabelError for a row that holds none."""
+    folded = {key.strip().casefold(): content for key, content in row.fields.items()}
+    ratings = {}
+    for group in groups:
+        column = group + RATINGS
+        if column not in folded:
+            raise LabelError(f"field {column!r} is missing", column)
+        ratings[group] = [entailment_of(one, column) for one in listed(folded[column], column)]
+    if not any(ratings.values()):
+        first, second = (group + RATINGS for group in groups)
+        raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
+    return Pair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
+
+
+def conditions_of(groups: Groups) -> tuple[str, ...]:
+    """Each task without and with the culture indicator of either group."""
+    return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
+
+
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+    """One item a question: a pair's own in `entailment`, in `alternatives` of every two pairs.
+
+    An item's `row` is its premise, because items about one premise are drawn together; `country` is
+    whose culture is indicated, or None; `golds` are by `all` and by group, None where raters
+    diverge, and `gold` is the one that the indicator names; `kept` says whether the paper keeps the
+    pair. `labels` are a pair's majority labels.
+    """
+    groups = groups_of(sources, choices.columns)
+    earlier: dict[str, list[Pair]] = defaultdict(list)
+    for pair in each_row(sources, lambda row: [pair_of(row, groups)], columns=choices.columns):
+        if isinstance(pair, Item):
+            yield pair
+            continue
+        others = earlier[pair.premise]
+        premise = (others or [pair])[0].row.id
+        own = {key: text for key, text in pair.row.fields.items() if key != RESERVED}
+        for condition in choices.conditions:
+            task, _, country = condition.partition("+")
+            found = {pair.row.id: _entailment(pair)}
+            if task == "alternatives":
+                found = {
+                    f"{other.row.id}+{pair.row.id}": _alternatives(other, pair, choices.seed)
+                    for other in others
+                    if other.hypothesis != pair.hypothesis
+                }
+            about = {"pair": pair.row.id, "country": country or None, "premise": pair.premise}
+            for key, fields in found.items():
+                whole = {**own, **about, **fields, "gold": fields["golds"][country or "all"]}
+                yield asked(pair.row.item, condition, whole, row=premise, key=key)
+        others.append(pair)
+
+
+def _entailment(pair: Pair) -> dict[str, Any]:
+    golds = {
+        name: label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
+        for name, label in pair.labels.items()
+    }
+    told = {"golds": golds, "labels": pair.labels, "kept": pair.kept}
+    return {"hypothesis": pair.hypothesis, **told}
+
+
+def _alternatives(one: Pair, other: Pair, seed: int) -> dict[str, Any]:
+    """Two hypotheses of a premise, the order in which they are shown drawn by the seed."""
+    golds: dict[str, str | None] = {}
+    for name, label in one.labels.items():
+        beside = other.labels[name]
+        golds[name] = None
+        if label is not None and beside is not None:
+            above = _RANK[label] - _RANK[beside]
+            golds[name] = EQUAL if above == 0 else FIRST if above > 0 else SECOND
+    return {
+        "hypotheses": [one.hypothesis, other.hypothesis],
+        "swapped": Random(f"{seed}/{one.row.id}+{other.row.id}").random() < 0.5,
+        "golds": golds,
+        "kept": one.kept and other.kept,
+    }
+
+
+async def ask(fields: Fields, model: MeasuredModel) -> str:
+    """Ask the question of an item's condition; a culture indicator names the item's country."""
+    group = fields["country"]
+    country = _COUNTRIES.get(group) or country_name(group) if group else ""
+    texts = {"premise": fields["premise"], "country": country}
+    if fields["condition"].startswith("entailment"):
+        texts["hypothesis"] = fields["hypothesis"]
+        if model.setting == PERCENT:
+            share = await model.percent("cali_percent", texts)
+            model.probabilities = {ENTAIL: share, NOT_ENTAIL: 1 - share}
+            return ENTAIL if share >= 0.5 else NOT_ENTAIL
+        return await model.choose("cali_entailment", texts, ("Yes", "No"), (ENTAIL, NOT_ENTAIL))
+    shown, answers = list(fields["hypotheses"]), [FIRST, SECOND, EQUAL]
+    if fields["swapped"]:
+        shown, answers = shown[::-1], [SECOND, FIRST, EQUAL]
+    texts |= {"hypothesis_1": shown[0], "hypothesis_2": shown[1]}
+    options = ("Hypothesis 1", "Hypothesis 2", "Same")
+    return await model.choose("cali_alternatives", texts, options, answers)
+
+
+def _read(fields: Fields, answer: Any) -> str:
+    return label_of(answer, CLASSES[fields["condition"].partition("+")[0]])
+
+
+_MEASURES = {"entailment": "F1", "alternatives": "accuracy"}
+_MEASURED = (
+    "Entailment: macro F1 of entail and not entail. Alternatives: accuracy. Labels are majorities "
+    "over all ratings, and over those of each group."
+)
+_PAPERS_PAIRS = (
+    "Of pairs on which one group at least agrees by 75 %, and both have a majority (3.6). All: "
+    "those of them where both groups' ratings together have one."
+)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """Table 2, on the paper's pairs, and the matrix of the groups' labels (figure 3)."""
+    title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
+    by = {"condition": ("condition", conditions_of(_groups(results[0])))}
+    notes = (_MEASURED, _PAPERS_PAIRS)
+    return [results_table("cali-labels", title, results, by, _cells, notes), _matrix(results)]
+
+
+def _groups(result: Result) -> Groups:
+    first, second = (name for name in result.fields["golds"] if name != "all")
+    return first, second
+
+
+def _matrix(results: Sequence[Result]) -> Table:
+    """How many pairs have which label in one group and in the other (section 3.6: the figure is of
+    the annotations as they came, and leaves out what diverges)."""
+    first, second = _groups(results[0])
+    labels = {one.fields["pair"]: one.fields["labels"] for one in results if "labels" in one.fields}
+    counts = Counter((own[first], own[second]) for own in labels.values())
+    rows = [
+        Row((name,), {f"{_head(second)}: {other}": counts[name, other] for other in _RANK})
+        for name in _RANK
+    ]
+    both = sum(count for pair, count in counts.items() if None not in pair)
+    apart = both - sum(counts[name, name] for name in _RANK)
+    note = (
+        f"All pairs on which both groups have a majority, {both} of {len(labels)}, before the 75 % "
+        f"filter, as in the paper; the groups differ on {apart}"
+    )
+    note += f" ({apart / both:.1%})." if both else "."
+    title = f"Labels of {_head(first)} (rows) and {_head(second)} (columns), pairs (CALI, figure 3)"
+    return Table("cali-matrix", title, (_head(first),), rows if both else (), (note,))
+
+
+def _head(group: str) -> str:
+    """`US` for `us`, `South Korea` for `south_korea`."""
+    return group.upper() if len(group) <= 3 and group != "all" else country_name(group)
+
+
+def _cells(here: Sequence[Result]) -> dict[str, Cell]:
+    sample, measure = Sample(here), _MEASURES[here[0].condition.partition("+")[0]]
+    cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
+    for labels in ("all", *_groups(here[0])):
+        cells[_head(labels)] = _measured(here, labels, measure)
+    return cells
+
+
+def _measured(results: Sequence[Result], labels: str, measure: str) -> Cell:
+    """The task's measure over the paper's pairs (3.6) that have a majority of these labels."""
+    held = [
+        replace(result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold))
+        for result in results
+        if result.fields["kept"] and None not in map(result.fields["golds"].get, _groups(result))
+        if (gold := result.fields["golds"][labels]) is not None
+    ]
+    cell = class_scores(held)[measure]
+    return replace(cell, of=len(results)) if isinstance(cell, Estimate) else None
+
+
+benchmark = Benchmark(
+    name="cali",
+    title="Culturally aware inference: the United States and India, or any two groups",
+    source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
+    conditions=conditions_of(GROUPS),
+    tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
+    settings={PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"},
+    items=items,
+    ask=ask,
+    read=_read,
+    tables=tables,
+    conditions_of=lambda sources, columns: conditions_of(groups_of(sources, columns)),
+)

@@ -1,0 +1,1 @@
+"""The commands of the papers: one module each, with a `command`."""

@@ -1,0 +1,82 @@
+"""`judge build`: data sets made from records and verdicts, without a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.printing import counted, print_lines, print_table, tell
+from judge.errors import Exit, UsageError
+from judge.settings import Settings
+
+EPILOG = """\b
+Examples:
+  judge build --list
+  judge build attitude-detection judged.jsonl values.jsonl -o detection.jsonl
+  judge build culturalbench-hard easy.csv -o hard.jsonl
+  judge build filtered judged.jsonl -o sound.jsonl
+
+What is left out stands in FILE.discarded.jsonl, a line each: source, line, reason, record.
+
+Exit code 3: some lines could not be used as they are.
+"""
+
+_TOLD = 5
+
+
+@opt.with_settings("seed", seed="Seed of the other values in value-selection.")
+def command(
+    settings: Settings,
+    name: Annotated[str, typer.Argument(metavar="SET", help="Data set to build; see --list.")] = "",
+    inputs: opt.Inputs = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Write JSON lines to this file.", metavar="FILE"),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the data sets.")] = False,
+    overwrite: opt.Overwrite = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Build a data set by a paper's rules, without a model."""
+    from judge.papers.datasets import DATASETS
+    from judge.papers.rows import REJECTED
+    from judge.records import Problem, dump
+    from judge.report.files import writing
+
+    if list_:
+        rows = [(known, title) for known, (title, _) in DATASETS.items()]
+        print_table(("set", "what it holds, and from what"), rows)
+        return
+    if name not in DATASETS:
+        known = f"there are {', '.join(DATASETS)}"
+        raise UsageError(f"no set is called {name!r}; {known}" if name else f"name a set; {known}")
+    _, build = DATASETS[name]
+    if not inputs or out is None:
+        raise UsageError(f"judge build {name}: name the files to build from, and -o FILE")
+    beside = out.with_name(f"{out.name}.discarded.jsonl")
+    lines = discards = bad = 0
+    first: list[str] = []
+    with (
+        writing(out, inputs, overwrite=overwrite) as file,
+        writing(beside, inputs, overwrite=overwrite) as left_out,
+    ):
+        for made in build(inputs, settings.seed):
+            if isinstance(made, dict):
+                file.write(dump(made))
+                lines += 1
+                continue
+            problem = made.problem or Problem("it cannot be read")
+            told = {"source": made.source, "line": made.line, "reason": problem.message}
+            left_out.write(dump({**told, "record": made.fields or made.raw}))
+            discards, bad = discards + 1, bad + (problem.type != REJECTED)
+            if len(first) < _TOLD:
+                first.append(f"  line {made.line}: {problem.message}")
+    if not quiet:
+        more = f"; {discards} left out: {beside}" if discards else ""
+        tell(f"wrote {out}: {counted(lines, 'line')}{more}")
+        print_lines([*first, *(["  ..."] if discards > len(first) else [])], err=True)
+    if bad:
+        raise typer.Exit(int(Exit.INCOMPLETE))

@@ -1,0 +1,167 @@
+"""`judge evaluate`: parse flags, run a benchmark on a model, print the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.printing import print_lines, print_table, tell
+from judge.cli.tables import hand_over
+from judge.errors import UsageError
+from judge.settings import CACHE, LIMITS, Settings
+
+EPILOG = """\b
+Examples:
+  judge evaluate normad normad.csv -m openai:gpt-4o -o answers.jsonl
+  judge evaluate culturalbench CulturalBench-Easy.csv -m local:NAME
+  judge evaluate cqbench stories.jsonl values.jsonl -m openai:gpt-4o \\
+      --judge-model openai:o3
+  judge evaluate normad normad.csv -m openai:gpt-4o --task my_prompt.yaml
+  judge compare answers.jsonl others.jsonl      two models
+
+Benchmarks: normad, culturalbench, cqbench, cali, eecc (docs/reference.md says what they ask).
+Answers go to OUT or to standard output, tables to standard output or, beside answers, to standard
+error. Lines are kept, resumed and cached like those of judge validate.
+"""
+
+_NAME = typer.Argument(metavar="BENCHMARK", help="See `judge evaluate --list`.", show_default=False)
+Name = Annotated[str, _NAME]
+Listing = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
+Sources = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="SOURCE", help="The benchmark's files; of eecc its folder."),
+]
+Condition = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only this condition; repeatable.")
+]
+JudgeModel = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PROVIDER:MODEL", help="Model that grades what no rule can; repeatable."),
+]
+TaskFile = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--task",
+        metavar="FILE",
+        help="Ask in your own words: a task file that replaces the built-in one; repeatable.",
+    ),
+]
+Setting = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Ask in another way, such as the paper's; see --list."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print calls, tokens and cost; ask nothing.")
+]
+
+
+@opt.with_settings(
+    *("model", "method", "votes", "temperature", "vote_temperature", "max_tokens"),
+    *("reasoning_effort", "seed", "map"),
+    *(LIMITS, CACHE),
+    map="Read this column of the sources as NAME; a.b is b within a.",
+    model="Model to measure.",
+)
+def command(
+    settings: Settings,
+    name: Annotated[str, _NAME] = "",
+    sources: Sources = None,
+    list_: Listing = False,
+    out: opt.Out = None,
+    as_json: opt.Json = False,
+    every: opt.All = False,
+    condition: Condition = None,
+    judge_model: JudgeModel = None,
+    task: TaskFile = None,
+    setting: Setting = None,
+    dry_run: DryRun = False,
+    resume: opt.Resume = False,
+    overwrite: opt.Overwrite = False,
+    quiet: opt.Quiet = False,
+    limit: opt.Limit = None,
+    sample: opt.Sample = None,
+) -> None:
+    """Run a paper's benchmark on a model; print the paper's tables.
+
+    --model is the model to measure; --judge-model grades its answers where a rule cannot.
+    --limit and --sample count rows of the sources.
+    """
+    if list_:
+        _list_benchmarks()
+        return
+    if not name:
+        raise UsageError("name a benchmark; judge evaluate --list shows them")
+    opt.need_calibrate("judge evaluate")
+    from judge.cli.progress import watcher
+    from judge.cli.summary import end, print_short
+    from judge.papers.benchmark import choices_of, load_benchmark
+    from judge.papers.evaluating import evaluate, plan_evaluation
+    from judge.papers.tables import tables_of
+    from judge.run.job import Job
+
+    benchmark = load_benchmark(name)
+    if not sources:
+        raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
+    job = Job(
+        inputs=sources,
+        out=out,
+        resume=resume,
+        overwrite=overwrite,
+        limit=limit,
+        sample=sample,
+        sample_seed=settings.seed,
+    )
+    choices = choices_of(
+        benchmark,
+        sources,
+        condition or (),
+        seed=settings.seed,
+        tasks=task or (),
+        columns=settings.columns,
+        setting=setting,
+    )
+    judges = tuple(judge_model or ())
+    if dry_run:
+        from judge.cli.plan import show_plan
+
+        made = plan_evaluation(job, settings, benchmark=benchmark, choices=choices, judges=judges)
+        show_plan(made, "task", "items")
+        return
+    with watcher(job, quiet=quiet, items=True) as watching:
+        report, results = evaluate(
+            job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
+        )
+    if report.finished and results:
+        hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
+    if not quiet:
+        print_short(report, "item")
+    if report.finished:
+        served = {one.condition for one in results}
+        for unserved in (one for one in condition or () if one not in served):
+            tell(f"--condition {unserved}: no line of {', '.join(sources)} serves it")
+    elif not report.broken_pipe:
+        tell("not finished, so there are no tables yet")
+    end(report, job, settings, quiet=quiet)
+
+
+def _list_benchmarks() -> None:
+    from judge.papers.benchmark import benchmark_names, load_benchmark
+
+    known = [load_benchmark(name) for name in benchmark_names()]
+    rows = [(one.name, one.title, ", ".join(one.conditions)) for one in known]
+    notes = [
+        f"{one.name} --setting {name}: {what}."
+        for one in known
+        for name, what in one.settings.items()
+    ]
+    notes += [
+        f"{one.name}: temperature {one.temperature}, the paper's, unless --temperature is given."
+        for one in known
+        if one.temperature is not None
+    ]
+    heads = ("name", "what for", "conditions")
+    print_table(heads, rows)
+    print_lines(notes)

@@ -1,0 +1,89 @@
+"""`judge score`: score existing answers as `judge evaluate` scores a model's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.printing import counted, no_label, tell
+from judge.cli.tables import hand_over
+from judge.errors import Exit
+from judge.papers.commands.evaluate import Condition, Name
+from judge.settings import Settings
+
+EPILOG = """\b
+Examples:
+  judge score normad answers.jsonl normad.csv --condition country
+  judge score normad answers.jsonl          what judge evaluate -o wrote
+  judge score cali people.jsonl data.tsv -o people.scored.jsonl
+  judge compare model.jsonl people.scored.jsonl
+
+ANSWERS holds a line for each item: its `id` (as judge evaluate writes it, or the row's with one
+--condition) and its `answer`, null where there is no readable one. GOLD are the benchmark's files.
+Extracted values have no rule: judge validate credits them (workflow extraction).
+
+Exit code 3: some answers could not be read, and are named, or there is none.
+"""
+
+_NAMED = 5
+
+Answers = Annotated[str, typer.Argument(metavar="ANSWERS", help="Lines with id and answer.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help="Write scored lines for judge compare to this file."),
+]
+Gold = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="GOLD", help="The benchmark's files, with the right answers."),
+]
+
+
+@opt.with_settings("seed", "map", map="Read this column of ANSWERS as NAME, as in answer=label.")
+def command(
+    settings: Settings,
+    name: Name,
+    answers: Answers,
+    gold: Gold = None,
+    as_json: opt.Json = False,
+    every: opt.All = False,
+    out: Out = None,
+    condition: Condition = None,
+    overwrite: opt.Overwrite = False,
+) -> None:
+    """Score existing answers by a paper's benchmark."""
+    opt.need_calibrate("judge score")
+    opt.refuse_existing("-o", out, overwrite)
+    from judge.papers.benchmark import choices_of, load_benchmark
+    from judge.papers.results import scored, write_scored
+    from judge.papers.tables import tables_of
+
+    benchmark = load_benchmark(name)
+    choices = choices_of(benchmark, gold or (), condition or (), seed=settings.seed)
+    found = scored(benchmark, answers, gold or (), choices, settings.columns)
+    if out is not None:
+        write_scored(out, benchmark, found.results)
+    hand_over(tables_of(benchmark, found.results), as_json=as_json, every=every)
+    for ids, what, why in (
+        (found.missing, "gold item", "without an answer, counted as unreadable"),
+        (found.extra, "answer", "to no gold item, left out"),
+    ):
+        if ids:
+            more = " ..." if len(ids) > _NAMED else ""
+            tell(f"{counted(len(ids), what)} {why}: {', '.join(ids[:_NAMED])}{more}")
+    if found.no_label:
+        tell(f"{no_label(found.no_label)}, counted as unreadable")
+    for one in found.unread[:_NAMED]:
+        tell(f"{one.id}: {one.reason}")
+    if found.unread:
+        tell(f"{counted(len(found.unread), 'answer')} could not be read")
+    if found.unasked:
+        lines = counted(found.unasked, "line")
+        tell(f"{lines} of {answers} about input that was not asked about")
+    answered = any(one.outcome in ("answered", "refused") for one in found.results)
+    if not answered:
+        tell("no answer could be read: nothing was scored")
+    if found.unread or not answered:
+        raise typer.Exit(int(Exit.INCOMPLETE))

@@ -1,0 +1,320 @@
+"""Runs on the same items: which is better, by how much, and could that be chance?
+
+Runs are output lines of `judge evaluate` or `judge validate`. Answers are paired by id (which holds
+the condition), records by their id, else by the hash of their content before edits; the second
+record of the same name goes with the second of the other runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from string import ascii_uppercase
+from typing import Any
+
+from judge.answers import scalar_text
+from judge.errors import UsageError
+from judge.papers.benchmark import Result, load_benchmark
+from judge.papers.results import rated, result_of
+from judge.papers.tables import Cell, Row, Table, tables_of
+from judge.records import RESERVED, content_hash, read
+from judge.records.base import clip
+from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
+from judge.stats.intervals import Estimate
+from judge.stats.significance import holm, mcnemar
+
+Mark = float | str
+"""The score of an item in one series, in [0, 1], or why it has none."""
+
+OVERALL, RECORD, REPAIRED = "overall", "record", "record after repair"
+"""All conditions together; the verdicts on records as they came; those on records as they were
+written, where a run repaired any."""
+
+NO_SCORE, ABSENT = "no score", "not there"
+
+_EVALUATE = "judge evaluate "
+_NOTE = "Intervals draw items of one row of the source together; McNemar's test takes each alone."
+_PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as not right."
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One item of a run: its marks by series, the cluster it is drawn with, its gold and answer."""
+
+    marks: dict[str, Mark]
+    cluster: str
+    gold: Any = None
+    result: Result | None = None
+
+
+@dataclass(slots=True)
+class Run:
+    """A file of output lines; `made_by` is its command with its benchmark or workflow.
+
+    `unread` counts lines about input that could not be read.
+    """
+
+    source: str
+    made_by: str = ""
+    entries: dict[str, Entry] = field(default_factory=dict)
+    unread: int = 0
+
+    @property
+    def series(self) -> list[str]:
+        """All series, in the order in which they first appear."""
+        return list(dict.fromkeys(name for e in self.entries.values() for name in e.marks))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs compared, by the letters A, B, C: how many items all have and each, tables, notes."""
+
+    made_by: str
+    runs: Mapping[str, str]
+    items: Mapping[str, int]
+    tables: Sequence[Table]
+    notes: Sequence[str]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "made_by": self.made_by,
+            "runs": dict(self.runs),
+            "items": dict(self.items),
+            "tables": [table.as_json() for table in self.tables],
+            "notes": list(self.notes),
+        }
+
+
+def compare(sources: Sequence[str], *, paper: bool = False) -> Comparison:
+    """Compare two runs or more, each a file or `-`, on the items that all have.
+
+    Every run is a column of mean scores, and every later run has its difference from the first,
+    with a paired bootstrap over rows of the source. Where all scores are 0 and 1, McNemar's exact
+    test (McNemar 1947) is made; its p-values are adjusted (Holm 1979) over conditions or checks,
+    and runs. An answer that was refused or cannot be read is not right; an item without a reply or
+    a score in one run is left out of all. Of verdicts only pass and fail count.
+
+    Args:
+        paper: add the benchmark's own tables, with the runs beneath one another.
+
+    Raises:
+        UsageError: a file is no run, the runs are of different benchmarks or workflows, they share
+            no item, or an item's gold differs.
+    """
+    if sources.count("-") > 1:
+        raise UsageError("standard input can be one run, not both")
+    if len(sources) > len(ascii_uppercase):
+        raise UsageError(f"{len(sources)} runs: {len(ascii_uppercase)} can be compared at most")
+    runs = dict(zip(ascii_uppercase, map(read_run, sources), strict=False))
+    shared = _shared(list(runs.values()))
+    items = {"all": len(shared), **{name: len(run.entries) for name, run in runs.items()}}
+    made_by, found = runs["A"].made_by, _series(runs, shared)
+    tables = [_table(found, runs, "condition" if made_by.startswith(_EVALUATE) else "verdict of")]
+    if paper:
+        if not made_by.startswith(_EVALUATE):
+            raise UsageError(f"--paper: {sources[0]} is of no benchmark")
+        tables += _paper_tables(made_by.removeprefix(_EVALUATE), runs, shared)
+    told = {name: run.source for name, run in runs.items()}
+    return Comparison(made_by, told, items, tables, [*_notes(runs, found)])
+
+
+def _shared(runs: Sequence[Run]) -> list[str]:
+    """The items that all runs have, which must be the same items asked the same."""
+    first, *others = runs
+    for run in others:
+        if run.made_by != first.made_by:
+            told = f"{first.source} is of {first.made_by}, {run.source} of {run.made_by}"
+            raise UsageError(told)
+    shared = [key for key in first.entries if all(key in run.entries for run in others)]
+    if not shared:
+        told = " and ".join(run.source for run in runs)
+        raise UsageError(f"no item is in both {told}: nothing can be compared")
+    for key in shared:
+        for run in others:
+            one, other = first.entries[key], run.entries[key]
+            if one.gold != other.gold:
+                golds = f"{clip(one.gold)} in {first.source}, {clip(other.gold)} in {run.source}"
+                raise UsageError(f"{key}: gold is {golds}: not asked the same")
+    return shared
+
+
+def read_run(source: str) -> Run:
+    """Read a run back from a file, or `-` for standard input.
+
+    Raises:
+        UsageError: it cannot be read, a line is no output line, lines are of different benchmarks
+            or workflows, or nothing in it is an item.
+    """
+    run = Run(source)
+    seen: Counter[str] = Counter()
+    for item in read(source):
+        where, line = f"{source}, line {item.line}", item.fields
+        if line is None:
+            raise UsageError(f"{where}: {item.problem.message if item.problem else 'no record'}")
+        judgement = line.get(RESERVED)
+        if not isinstance(judgement, dict) or "verdict" not in judgement:
+            hint = "name outputs of judge evaluate or validate"
+            raise UsageError(f"{where}: field 'judge' holds no verdict: {hint}")
+        if "benchmark" in judgement:
+            made_by, key, entry = f"{_EVALUATE}{judgement['benchmark']}", *_answer(line, where)
+        elif "workflow" in judgement:
+            made_by, key, entry = f"judge validate ({judgement['workflow']})", *_record(line)
+        else:
+            run.unread += 1
+            continue
+        if run.made_by not in ("", made_by):
+            raise UsageError(f"{where}: is of {made_by}, lines before of {run.made_by}")
+        run.made_by = made_by
+        seen[key] += 1
+        if entry.result is not None and seen[key] > 1:
+            raise UsageError(f"{where}: item {key} stands there before")
+        run.entries[key if seen[key] == 1 else f"{key} ({seen[key]})"] = entry
+    if not run.entries:
+        raise UsageError(f"{source}: holds no answers and no verdicts")
+    return run
+
+
+def _answer(line: Mapping[str, Any], where: str) -> tuple[str, Entry]:
+    """What an output line of `judge evaluate` is known by, and its entry."""
+    found = result_of(line)
+    if found is None:
+        raise UsageError(f"{where}: an answer has an id, a condition, an outcome, a score")
+    mark: Mark = NO_SCORE if found.score is None else found.score
+    if found.outcome == "error":
+        mark = "error"
+    elif found.outcome != "answered" and line.get("gold") is not None:
+        mark = 0.0
+    return found.id, Entry({found.condition: mark}, found.row, line.get("gold"), found)
+
+
+def _record(line: Mapping[str, Any]) -> tuple[str, Entry]:
+    """What an output line of `judge validate` is known by, and its entry.
+
+    The marks are the verdicts on the record as it came and as it was written, and the last one of
+    each check.
+    """
+    judgement = line[RESERVED]
+    own = {name: content for name, content in line.items() if name != RESERVED}
+    own |= judgement.get("original") or {}
+    came = judgement.get("original_verdict") or judgement["verdict"]
+    marks = {RECORD: _mark({"verdict": came}), REPAIRED: _mark(judgement)}
+    for check in judgement.get("checks") or ():
+        marks[f"check {check['check']}"] = _mark(check)
+    id = scalar_text(own.get("id"))
+    key = f"content {content_hash(own)}" if id is None else f"id {id}"
+    return key, Entry(marks, scalar_text(line.get("row")) or key)
+
+
+def _mark(judged: Mapping[str, Any]) -> Mark:
+    verdict = str(judged["verdict"])
+    return {"pass": 1.0, "fail": 0.0}.get(verdict, verdict)
+
+
+Marked = Sequence[tuple[str, tuple[Mark, ...]]]
+"""The items of a series: each one's cluster, and its mark in every run."""
+
+
+def _series(runs: Mapping[str, Run], shared: Sequence[str]) -> dict[str, Marked]:
+    """The series that all runs have, and the one of all conditions together."""
+    found: dict[str, Marked] = {}
+    entries = [[run.entries[key] for run in runs.values()] for key in shared]
+    first, *others = (run.series for run in runs.values())
+    for name in (name for name in first if all(name in other for other in others)):
+        found[name] = [
+            (some[0].cluster, tuple(one.marks.get(name, ABSENT) for one in some))
+            for some in entries
+            if any(name in one.marks for one in some)
+        ]
+    if found.get(REPAIRED) == found.get(RECORD):
+        found.pop(REPAIRED, None)
+    if RECORD not in found and len(found) > 1:
+        found[OVERALL] = [marked for some in found.values() for marked in some]
+    return found
+
+
+def _table(series: Mapping[str, Marked], runs: Mapping[str, Run], head: str) -> Table:
+    """A row for each series; Holm's adjustment is over all rows but those that sum others up."""
+    rows, tests = [], []
+    for name, marked in series.items():
+        cells, p_values = _cells(marked, [*runs])
+        rows.append(Row((name,), cells))
+        if name not in (OVERALL, RECORD, REPAIRED):
+            tests += [(cells, run, p) for run, p in p_values.items()]
+    for (cells, run, _), p in zip(tests, holm([p for _, _, p in tests]), strict=True):
+        cells[f"Holm p {run}"] = f"{p:.3g}"
+    title = "Mean scores on the same items, and differences from A (95 % intervals)"
+    return Table("comparison", title, (head,), rows, (_NOTE,), tuple(runs))
+
+
+def _cells(marked: Marked, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[str, float]]:
+    """A row's cells, and by run McNemar's p of its difference from A."""
+    kept = [(cluster, marks) for cluster, marks in marked if _scored(marks)]
+    resamples, of = Resamples([cluster for cluster, _ in kept]), len(marked)
+    scores = {run: [float(marks[place]) for _, marks in kept] for place, run in enumerate(runs)}
+    cells: dict[str, Cell] = {"pairs": len(kept), "of": of}
+    cells |= {run: replace(share_estimate(some, resamples), of=of) for run, some in scores.items()}
+    p_values: dict[str, float] = {}
+    first = scores.pop(runs[0])
+    for run, some in scores.items():
+        cells[f"{run} - A"] = replace(paired_difference(first, some, resamples), of=of)
+    for run, some in scores.items():
+        if kept and {*first, *some} <= {0.0, 1.0}:
+            test = mcnemar(first, some)
+            p_values[run] = test.p
+            cells[f"McNemar p {run}"] = f"{test.p:.3g}"
+            cells |= {f"A, not {run}": test.only_first, f"{run}, not A": test.only_second}
+    return cells, p_values
+
+
+def _scored(marks: Sequence[Mark]) -> bool:
+    return all(isinstance(mark, float) for mark in marks)
+
+
+def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[str]:
+    for letter, run in runs.items():
+        if run.unread:
+            yield f"lines of {letter} about input that could not be read, no items: {run.unread}"
+    known = {letter: run.series for letter, run in runs.items()}
+    for name in dict.fromkeys(chain.from_iterable(known.values())):
+        having = [letter for letter, names in known.items() if name in names]
+        if len(having) < len(runs):
+            yield f"{name} is only in {' and '.join(having)}"
+    for name, marked in series.items():
+        left_out = Counter(
+            ", ".join(
+                f"{reason} in {' and '.join(run for n, run in enumerate(runs) if why[n] == reason)}"
+                for reason in dict.fromkeys(why)
+                if isinstance(reason, str)
+            )
+            for _, why in marked
+            if not _scored(why)
+        )
+        if left_out:
+            told = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+            yield f"{name}: {left_out.total()} of {len(marked)} pairs are left out: {told}"
+
+
+def _paper_tables(name: str, runs: Mapping[str, Run], shared: Sequence[str]) -> list[Table]:
+    """The benchmark's tables of measures, of the shared items, with a row for each run."""
+    benchmark = load_benchmark(name)
+    found: dict[str, Table] = {}
+    rows: dict[str, dict[tuple[str, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for letter, run in runs.items():
+        results = [run.entries[key].result for key in shared]
+        for table in tables_of(benchmark, [rated(benchmark, one) for one in results if one]):
+            cells = chain.from_iterable(row.cells.values() for row in table.rows)
+            if any(isinstance(cell, Estimate) for cell in cells):
+                found.setdefault(table.name, table)
+            for row in table.rows:
+                rows[table.name][row.labels].append(Row((*row.labels, letter), row.cells))
+    return [
+        replace(
+            table,
+            heads=(*table.heads, "run"),
+            rows=list(chain.from_iterable(rows[name].values())),
+            notes=(*table.notes, _PAPER_NOTE),
+        )
+        for name, table in found.items()
+    ]

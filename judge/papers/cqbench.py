@@ -1,0 +1,263 @@
+"""CQ-Bench: which values does a conversation carry without naming them?
+
+Three tasks on validated stories (section 2.2): attitude detection, one of a statement's attitudes;
+value selection, exactly X of 15 options; value extraction, at most ten values in the model's own
+words, credited by judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from judge.papers.asking import MeasuredModel
+from judge.papers.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
+from judge.papers.cqbench_stories import (
+    Pair,
+    Story,
+    ValueList,
+    built_task,
+    folded,
+    key_of,
+    questions_of,
+    selection,
+    story_of,
+    tidy_topic,
+    values_and_stories,
+)
+from judge.papers.rows import Row, asked, each_row
+from judge.papers.tables import Cell, Sample, Table, results_table
+from judge.records import Item
+from judge.records.base import clip
+from judge.records.fields import LabelError
+
+CONDITIONS = (
+    *("attitude", "attitude+steps", "selection", "selection+steps"),
+    "extraction+steps",
+)
+"""`+steps`: the model first summarises, then analyses (section 3.1)."""
+
+TOPICS = (
+    *("social", "migration", "security", "science and technology"),
+    *("religious", "ethical", "political"),
+)
+"""Topics of the random setting (CQ-Bench, appendix A.2), for extraction without a value file."""
+
+CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
+"""The category-specific settings (CQ-Bench, section 2.1)."""
+
+AT_MOST = 10
+"""The most values that an extraction may give (CQ-Bench, section 2.2)."""
+
+
+def task_of(condition: str) -> str:
+    """`attitude`, `selection` or `extraction`."""
+    return condition.split("+")[0]
+
+
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+    """The items of CQ-Bench, story by story.
+
+    Attitudes and options need the value file, but for rows of a built set (`judge build`, or as
+    released), which hold their own and are asked about by their own task alone. The multiple
+    setting has attitude detection alone (section 3.1). A line or value that no question can be made
+    of is an item with its problem.
+    """
+    needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
+    known, stories = values_and_stories(sources, needed=bool(needed), with_questions=True)
+
+    def of_row(row: Row) -> Iterator[Item]:
+        return _of_built(row, choices) if built_task(row.fields) else _of_row(row, known, choices)
+
+    return each_row(stories, of_row, columns=choices.columns)
+
+
+def _of_built(row: Row, choices: Choices) -> Iterator[Item]:
+    """The items of a row that holds its own options. Raises LabelError as `questions_of`."""
+    task, questions = questions_of(row)
+    for number, fields in enumerate(questions, 1):
+        key = f"{row.id}/{number}" if task == "attitude" else row.id
+        for condition in choices.conditions:
+            if task_of(condition) == task:
+                yield asked(row.item, condition, {"item": key, **fields}, row=row.id, key=key)
+
+
+def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Item]:
+    """The items of one story. Raises LabelError for a line that no question can be made of."""
+    story = story_of(row)
+    category = _category(story, known)
+    setting = "multiple" if story.multiple else "single"
+    shared: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
+
+    def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Item]:
+        for condition in choices.conditions:
+            if task_of(condition) == task:
+                about = {"item": key, **shared, **fields}
+                yield asked(row.item, condition, about, row=row.id, key=key)
+
+    wanted = set(map(task_of, choices.conditions))
+    if known is not None and wanted != {"extraction"}:
+        gold: list[Pair] = []
+        against = [key_of(value) for value in story.contradicted]
+        for number, value in enumerate(story.values, 1):
+            try:
+                pair = known.pair(value)
+            except LabelError as error:
+                yield replace(row.item, problem=error.problem)
+                continue
+            gold.append(pair)
+            if key_of(value) not in against:
+                statement = known.statements[folded(pair[0])]
+                about = {
+                    "topic": statement.topic,
+                    **({"character": value.character} if value.character else {}),
+                    "statement": statement.text,
+                    "options": list(statement.options),
+                    "gold": pair[1],
+                }
+                yield from put("attitude", f"{row.id}/{number}", about)
+        if "selection" in wanted and not story.multiple and len(gold) == len(story.values):
+            try:
+                options = selection(known, story, gold, f"{choices.seed}/{row.id}")
+            except LabelError as error:
+                yield replace(row.item, problem=error.problem)
+            else:
+                yield from put("selection", row.id, options)
+    if not story.multiple:
+        topics = [category] if category in CATEGORIES else (known and known.topics) or TOPICS
+        values = [value.display for value in story.values]
+        yield from put("extraction", row.id, {"topics": list(topics), "gold": values})
+
+
+def _category(story: Story, known: ValueList | None) -> str | None:
+    """The record's own setting; else that of its value list: one topic, or several at random."""
+    own = tidy_topic(story.setting)
+    if own not in (None, "single"):
+        return own
+    if story.multiple:
+        return "multiple"
+    topics = known.topics if known is not None else ()
+    return "random" if len(topics) > 1 else next(iter(topics), None)
+
+
+async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
+    """Ask the model about one item, step by step where its condition says so."""
+    steps = fields["condition"].endswith("+steps")
+    texts: dict[str, str] = {"story": fields["story"]}
+    task = task_of(fields["condition"])
+    if task == "extraction":
+        return await _extraction(fields, model, texts)
+    options: Sequence[str] = fields["options"]
+    listed = "\n".join(options)
+    if task == "attitude":
+        texts["statement"] = fields["statement"]
+        if character := fields.get("character"):
+            texts["character"] = character
+        if steps:
+            await _step(model, texts, "related_speech", "cqbench_attitude_speech")
+            await _step(model, texts, "analysis", "cqbench_attitude_analysis", attitudes=listed)
+        return await model.choose("cqbench_attitude", texts, options)
+    texts["count"] = str(len(fields["gold"]))
+    if steps:
+        shown = {"candidate_values": listed}
+        await _step(model, texts, "topics", "cqbench_selection_topics", **shown)
+        await _step(model, texts, "analysis", "cqbench_selection_analysis", **shown)
+    return await model.select("cqbench_selection", texts, options, len(fields["gold"]))
+
+
+async def _extraction(fields: Fields, model: MeasuredModel, texts: dict[str, str]) -> list[str]:
+    summaries: dict[str, str] = {}
+    model.steps["summaries"] = summaries
+    for topic in fields["topics"]:
+        summaries[topic] = await _written(model, "cqbench_summary", {**texts, "topic": topic})
+    texts["topics"] = "\n".join(fields["topics"])
+    texts["summary"] = "\n\n".join(f"{topic}: {text}" for topic, text in summaries.items())
+    entries = await model.list_texts("cqbench_extraction", texts)
+    kept = [entry for entry in entries if entry.strip()]
+    model.steps |= {"predicted": len(kept), "cut": max(0, len(kept) - AT_MOST)}
+    return kept[:AT_MOST]
+
+
+async def _step(
+    model: MeasuredModel, texts: dict[str, str], name: str, task: str, **shown: str
+) -> None:
+    """Have the model write a text that later tasks show under `name`."""
+    model.steps[name] = texts[name] = await _written(model, task, {**texts, **shown})
+
+
+async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) -> str:
+    try:
+        return await model.write(task, texts)
+    except NoAnswer as no:
+        raise NoAnswer(no.outcome, f"step {task}: {no.detail or no.outcome}") from no
+
+
+def _read(fields: Fields, answer: Any) -> str | list[str]:
+    """An attitude as its option is spelt; a list of texts. One that is no option is wrong."""
+    if task_of(fields["condition"]) == "attitude":
+        for option in fields["options"] if isinstance(answer, str) else ():
+            if folded(answer) == folded(option):
+                return str(option)
+        raise ValueError(f"{clip(answer)} is none of the options")
+    if not isinstance(answer, list) or not all(isinstance(one, str) for one in answer):
+        raise ValueError(f"{clip(answer)} is no list of texts")
+    return answer
+
+
+def score(fields: Fields, answer: Any) -> float | None:
+    """1 or 0 for an attitude, F1 of a selection; None for an extraction, which judges credit.
+
+    Case, blanks and repetition do not count.
+    """
+    task, gold = task_of(fields["condition"]), fields["gold"]
+    if task == "attitude":
+        return float(folded(answer) == folded(gold))
+    if task == "extraction":
+        return None
+    given, right = set(map(folded, answer)), set(map(folded, gold))
+    # The harmonic mean of precision and recall.
+    return 2 * len(given & right) / (len(given) + len(right)) if given or right else 0.0
+
+
+_MEANING = (
+    "score: accuracy (attitude detection), mean F1 of the items (selection), mean recall of the "
+    "stories (extraction). stories: how many the questions that got a reply are about."
+)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """Tables 1 and 6: by setting and by category of the stories."""
+    condition = ("condition", CONDITIONS)
+    whole, by_category = "CQ-Bench by setting (table 1)", "CQ-Bench by category (table 6)"
+    by = {"setting": ("setting", ()), "condition": condition}
+    by_slice = {"category": ("category", ()), "condition": condition}
+    some = [result for result in results if result.fields.get("category")]
+    return [
+        results_table("cqbench", whole, results, by, _cells, (_MEANING,)),
+        results_table("cqbench-categories", by_category, some, by_slice, _cells, (_MEANING,)),
+    ]
+
+
+def _cells(results: Sequence[Result]) -> dict[str, Cell]:
+    sample = Sample(results)
+    return {**sample.counts(), "stories": sample.rows(), "score": sample.accuracy()}
+
+
+benchmark = Benchmark(
+    name="cqbench",
+    title="Values that conversations carry without naming them (CQ-Bench)",
+    source="CQ-Bench, sections 2.2 and 3.1, appendices A.1, A.2 and A.3",
+    conditions=CONDITIONS,
+    tasks=(
+        *("cqbench_attitude", "cqbench_attitude_speech", "cqbench_attitude_analysis"),
+        *("cqbench_selection", "cqbench_selection_topics", "cqbench_selection_analysis"),
+        *("cqbench_summary", "cqbench_extraction"),
+    ),
+    items=items,
+    ask=ask,
+    read=_read,
+    score=score,
+    tables=tables,
+    credited=lambda fields: task_of(fields["condition"]) == "extraction",
+)

@@ -1,0 +1,338 @@
+"""CQ-Bench's stories and value files, and the options drawn from these (2.1, 2.2, A.1 to A.3)."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from judge.errors import UsageError
+from judge.evidence import fold
+from judge.papers.rows import REJECTED, Row, fields_of
+from judge.records import RESERVED, Problem, Value, build, read
+from judge.records.base import clip, kind_of
+from judge.records.fields import LabelError, listed, object_of, text_of
+from judge.records.kinds import normalise, normalised
+from judge.verdict import Judgement, Verdict
+
+OPTIONS = 15
+"""Options of a value selection (CQ-Bench, section 2.2)."""
+
+_NUMBER = re.compile(r"(?:^|(?<=\s))-?\d+[.):](?!\d)")
+
+Pair = tuple[str, str]
+"""A statement and an attitude to it."""
+
+
+def folded(text: str) -> str:
+    """A statement or attitude as it is compared: without case, spelling of quotes, final stop."""
+    return fold(text).casefold().rstrip(". ")
+
+
+def key_of(value: Value) -> Pair:
+    """A value as it is compared: its statement and its attitude, folded."""
+    return folded(value.statement), folded(value.attitude or "")
+
+
+def _spelt(fields: Mapping[str, Any], name: str) -> tuple[str, Any]:
+    """The record's own spelling of a key, and its content; None where it has no such key."""
+    key = next((key for key in fields if normalise(key) == normalise(name)), name)
+    return key, fields.get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of the World Values Survey and the attitudes to it, in their order and case."""
+
+    text: str
+    options: tuple[str, ...]
+    topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueList:
+    """A value file: its statements by their folded text, in the order of the file."""
+
+    name: str
+    statements: Mapping[str, Statement]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics of its statements, each once, in plain spelling."""
+        named = (known.topic for known in self.statements.values())
+        return tuple(dict.fromkeys(topic for topic in named if topic))
+
+    def pair(self, value: Value) -> Pair:
+        """The pair in the list's own spelling; LabelError: it has no such statement or attitude."""
+        if (known := self.statements.get(folded(value.statement))) is not None:
+            for option in known.options:
+                if folded(option) == folded(value.attitude or ""):
+                    return known.text, option
+        told = f"no question can be made of {value.display!r}: {self.name} has no such statement"
+        raise LabelError(f"{told} with such an attitude", "values")
+
+
+def value_list(name: str) -> ValueList:
+    """Read a value file (topic, q_id, q_content, option).
+
+    Raises:
+        UsageError: a line without a statement, or a statement that comes again with other
+            attitudes; with file and line.
+    """
+    statements: dict[str, Statement] = {}
+    for item in read(name):
+        try:
+            found = _statement(fields_of(item))
+        except LabelError as error:
+            raise UsageError(f"{name}, line {item.line}: {error}") from None
+        first = statements.setdefault(folded(found.text), found)
+        if [*map(folded, first.options)] != [*map(folded, found.options)]:
+            raise UsageError(
+                f"{name}, line {item.line}: the statement {found.text!r} stood there before with "
+                "other attitudes"
+            )
+    return ValueList(name, statements)
+
+
+def _statement(fields: Mapping[str, Any]) -> Statement:
+    key, option = _spelt(fields, "option")
+    options = parse_options(option) if isinstance(option, str) else option
+    if not isinstance(options, list) or not options or not all(isinstance(o, str) for o in options):
+        raise LabelError(f"field {key!r} must hold attitudes, not {clip(option)}", key)
+    text = text_of(fields, _spelt(fields, "q_content")[0]).strip()
+    return Statement(text, tuple(options), tidy_topic(_spelt(fields, "topic")[1]))
+
+
+def parse_options(text: str) -> list[str]:
+    """The attitudes in one text, `" 2. agree 3. Disagree "`, without their numbers."""
+    return [part.strip() for part in _NUMBER.split(text) if part.strip()]
+
+
+def tidy_topic(topic: object) -> str | None:
+    """`  RELIGIOUS_VALUES` as `religious`; None for what is no text or blank."""
+    if not isinstance(topic, str) or not topic.strip():
+        return None
+    plain = " ".join(topic.replace("_", " ").casefold().split())
+    return plain.removesuffix(" values")
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A story with its values: carried, contradicted by a speaker, and `absent` ones, which it was
+    written for and does not carry.
+
+    `multiple`: each value is one character's (the multiple attitude setting). `judged` is its
+    validation, if any.
+    """
+
+    text: str
+    setting: str | None
+    values: tuple[Value, ...]
+    contradicted: tuple[Value, ...]
+    absent: tuple[Value, ...]
+    multiple: bool
+    judged: Judgement | None
+
+
+def story_of(row: Row) -> Story:
+    """The story of an output line of `judge validate`, or in CQ-Bench's released form.
+
+    The first is read by its `judge`; of the second `contradiction` and `original_values` are read,
+    mappings or lists of values. A record with none of them is taken as it stands.
+
+    Raises:
+        LabelError: it holds no story with values, or its validation failed: for its length, without
+            any of its values, or before its end.
+    """
+    if built_task(row.fields):
+        raise LabelError("a question of a built set, no story: name the stories", "story")
+    record = build(row.item, "story")
+    if isinstance(record, Problem):
+        raise LabelError(record.message, record.field, record.type)
+    values = tuple(record.typed["values"])
+    multiple = any(value.character is not None for value in values)
+    if (judged := judgement_of(row.fields)) is None:
+        told, of = _spelt(row.fields, "contradiction"), _spelt(row.fields, "original_values")
+        own = set(map(key_of, values))
+        absent = [one for one in _values(*of, named=multiple) if key_of(one) not in own]
+    else:
+        _refuse_rejected(judged)
+        told = RESERVED, [one.value for one in judged.contradictions if one.value is not None]
+        missing = _missing(judged)
+        absent = _values(RESERVED, list(judged.dropped), named=multiple)
+        absent += [value for value in values if value.text in missing]
+        values = tuple(value for value in values if value.text not in missing)
+        if not values:
+            raise LabelError("validation found none of its values in it", RESERVED, REJECTED)
+    # Characters of the multiple setting differ on purpose: no contradiction is sought there.
+    contradicted = () if multiple else tuple(_values(*told))
+    text, setting = record.typed["story"], record.typed.get("setting")
+    return Story(text, setting, values, contradicted, tuple(absent), multiple, judged)
+
+
+def _values(field: str, found: object, *, named: bool = False) -> list[Value]:
+    """The values of a list, of the keys of an object, or on the lines of a text."""
+    texts = found.splitlines() if isinstance(found, str) else found or ()
+    if not isinstance(texts, Mapping | list | tuple):
+        message = f"field {field!r} must be an object or a list of values"
+        raise LabelError(f"{message}, not {kind_of(found)}", field)
+    try:
+        return [Value.parse(str(text), named=named) for text in texts if str(text).strip()]
+    except ValueError as error:
+        raise LabelError(f"field {field!r} {error}", field) from error
+
+
+def _missing(judged: Judgement) -> set[str | None]:
+    """The values that the last check of incorporation did not find in the story."""
+    last = {check.name: check.verdicts() for check in judged.checks}.get("incorporation", {})
+    return {v for v, verdict in last.items() if v and verdict is not Verdict.PASS}
+
+
+def judgement_of(fields: Mapping[str, Any]) -> Judgement | None:
+    """What `judge validate` wrote of a record; LabelError where it cannot be read."""
+    if RESERVED not in fields:
+        return None
+    try:
+        return Judgement.model_validate(fields[RESERVED])
+    except ValidationError:
+        raise LabelError("field 'judge' holds no judgement", RESERVED) from None
+
+
+def _refuse_rejected(judged: Judgement) -> None:
+    if judged.verdict in (Verdict.ERROR, Verdict.UNREADABLE):
+        told = f"its validation ended as {judged.verdict}: validate it again"
+        raise LabelError(told, RESERVED)
+    for check in judged.checks:
+        if check.name == "length" and check.verdict is Verdict.FAIL:
+            message = f"validation rejected it for its length ({check.reason})"
+            raise LabelError(message, RESERVED, REJECTED)
+
+
+def built_task(fields: Mapping[str, Any]) -> str | None:
+    """The task that a row of a built set holds the questions of: `attitude` (`questions`) or
+    `selection` (`options`); None for a story."""
+    names = normalised(fields)
+    if {"story", "questions"} <= names:
+        return "attitude"
+    return "selection" if {"story", "options", "values"} <= names else None
+
+
+def questions_of(row: Row) -> tuple[str, list[dict[str, Any]]]:
+    """The task of a row of a built set, and the fields of its questions, options as they stand.
+
+    Raises:
+        LabelError: a question lacks a field, or its gold answer is none of its options.
+    """
+    story = text_of(row.fields, _spelt(row.fields, "story")[0])
+    if built_task(row.fields) == "selection":
+        options = _texts(row.fields, "options")
+        gold = [_option(options, entry, "values") for entry in _texts(row.fields, "values")]
+        shared = {"setting": "single", "category": None, "story": story}
+        return "selection", [{**shared, "options": options, "gold": gold}]
+    key, questions = _spelt(row.fields, "questions")
+    fields = []
+    for entry in listed(questions, key):
+        question = object_of(entry, key)
+        character, options = _spelt(question, "name")[1], _texts(question, "options")
+        fields.append(
+            {
+                "setting": "multiple" if character else "single",
+                "category": "multiple" if character else None,
+                "story": story,
+                **({"character": character} if character else {}),
+                "statement": text_of(question, _spelt(question, "value")[0]),
+                "options": options,
+                "gold": _option(options, text_of(question, _spelt(question, "gold label")[0]), key),
+            }
+        )
+    return "attitude", fields
+
+
+def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
+    """A list of different texts, as it stands."""
+    key, content = _spelt(fields, name)
+    texts = listed(content, key)
+    if not texts or not all(isinstance(one, str) for one in texts):
+        raise LabelError(f"field {key!r} must be a list of texts", key)
+    if len({*map(folded, texts)}) < len(texts):
+        raise LabelError(f"field {key!r} holds a text twice", key)
+    return texts
+
+
+def _option(options: Sequence[str], gold: str, key: str) -> str:
+    """The option that is a gold answer."""
+    for option in options:
+        if folded(option) == folded(gold):
+            return option
+    raise LabelError(f"field {key!r}: {clip(gold)} is none of the options", key)
+
+
+def values_and_stories(
+    sources: Sequence[str], *, needed: bool = True, with_questions: bool = False
+) -> tuple[ValueList | None, list[str]]:
+    """The value file among the sources, and the others.
+
+    A source whose first record has `q_content` and `option` is the value file. With
+    `with_questions` none is needed for sources of which the first record holds its own options.
+
+    Raises:
+        UsageError: a source cannot be read, there are several value files, none although `needed`,
+            or no stories.
+    """
+    if "-" in sources:
+        raise UsageError("standard input cannot be read twice, as stories are here: name a file")
+    lists, question_files = [], []
+    for source in sources:
+        head = next((item.fields for item in read(source) if item.fields is not None), {})
+        if {"qcontent", "option"} <= normalised(head):
+            lists.append(source)
+        elif with_questions and built_task(head):
+            question_files.append(source)
+    stories = [source for source in sources if source not in lists]
+    if not stories:
+        raise UsageError("the sources are value files only: name stories, too")
+    if len(lists) > 1:
+        raise UsageError(f"{', '.join(lists)}: name one value file, and the stories made of it")
+    if not lists and needed and len(question_files) < len(stories):
+        raise UsageError(
+            "questions about stories need the attitudes that each statement has: name a value "
+            "file (topic, q_id, q_content, option) among the sources"
+        )
+    return value_list(lists[0]) if lists else None, stories
+
+
+def selection(
+    known: ValueList, story: Story, gold: Sequence[Pair], seed: str
+) -> dict[str, list[str]]:
+    """`OPTIONS` values in random order with the gold ones among them, and the gold ones.
+
+    The others are drawn from the value file without repetition: never a gold value (CQ-Bench,
+    section 2.2), nor one that the story was written for and that is absent from it, as in the
+    released script, and no attitude to a statement that a speaker contradicts (appendix A.3).
+
+    Raises:
+        LabelError: the file has too few pairs.
+    """
+    gold = list(dict.fromkeys(gold))
+    barred = {(folded(statement), folded(attitude)) for statement, attitude in gold}
+    barred |= set(map(key_of, story.absent))
+    against = {folded(value.statement) for value in story.contradicted}
+    free = [
+        (statement.text, option)
+        for key, statement in known.statements.items()
+        for option in statement.options
+        if key not in against and (key, folded(option)) not in barred
+    ]
+    needed = OPTIONS - len(gold)
+    if not 0 <= needed <= len(free):
+        others = f"{len(free)} other statement-attitude pairs"
+        message = f"it has {len(gold)} values, and {known.name} leaves {others}"
+        raise LabelError(f"no selection of {OPTIONS} options can be made: {message}", "values")
+    rng = random.Random(seed)
+    options = ["--".join(pair) for pair in (*gold, *rng.sample(free, needed))]
+    rng.shuffle(options)
+    return {"options": options, "gold": ["--".join(pair) for pair in gold]}

@@ -1,0 +1,258 @@
+"""CulturalBench: what a model knows of everyday life in 45 countries, asked in two ways.
+
+Chiu et al., "CulturalBench", sections 3.3 and 5 and appendix D. Easy: a question with four options,
+one of them right. Hard: the same question's four answers, each asked alone as true or false, right
+only if all four are. Hard is made from the released Easy file, as section 3.3 says.
+
+Deviation from the paper: Easy's options are shuffled, because A is right in 54 % of the released
+rows.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judge.papers.asking import MeasuredModel
+from judge.papers.benchmark import Benchmark, Choices, Fields, Result, label_of
+from judge.papers.rows import Row, asked, each_row
+from judge.papers.tables import Cell, Sample, Table, results_table, scores
+from judge.records import Item
+from judge.records.base import clip
+from judge.records.fields import LabelError, listed, one_of, text_of
+from judge.stats.classification import ratio
+from judge.stats.intervals import Estimate
+
+EASY, HARD = "easy", "hard"
+UNSHUFFLED = "unshuffled"
+
+_REGIONS = {
+    "North America": ("Canada", "United States"),
+    "South America": ("Argentina", "Brazil", "Chile", "Mexico", "Peru"),
+    "East Europe": ("Czech Republic", "Poland", "Romania", "Ukraine", "Russia"),
+    "South Europe": ("Spain", "Italy"),
+    "West Europe": ("France", "Germany", "Netherlands", "United Kingdom"),
+    "Africa": ("Egypt", "Morocco", "Nigeria", "South Africa", "Zimbabwe"),
+    "Middle East/West Asia": ("Iran", "Israel", "Lebanon", "Saudi Arabia", "Turkey"),
+    "South Asia": ("Bangladesh", "India", "Nepal", "Pakistan"),
+    "Southeast Asia": (
+        *("Indonesia", "Malaysia", "Philippines", "Singapore", "Thailand", "Vietnam"),
+    ),
+    "East Asia": ("China", "Hong Kong", "Japan", "South Korea", "Taiwan"),
+    "Oceania": ("Australia", "New Zealand"),
+}
+_REGION_OF = {country.casefold(): region for region, names in _REGIONS.items() for country in names}
+
+REGIONS = tuple(_REGIONS)
+"""The eleven regions of appendix B, table 2, in the order of tables 5 and 6."""
+
+LETTERS = ("A", "B", "C", "D")
+"""The options of a question, by the letters that they have in the released file."""
+
+EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
+
+_OPTIONS = tuple(f"prompt_option_{letter.lower()}" for letter in LETTERS)
+_BY_LETTER = {letter.casefold(): letter for letter in LETTERS}
+_NUMERALS = ("i", "ii", "iii", "iv")
+_NAMED = re.compile(r"[\siv,()]+\.?")
+_STATEMENTS = re.compile(
+    r"^(?P<before>.*?)\n\s*\(i\)(?P<i>.*?)\n\s*\(ii\)(?P<ii>.*?)\n\s*\(iii\)(?P<iii>.*?)"
+    r"\n\s*\(iv\)(?P<iv>.*)$",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its four options as released; `gold` is the letter of the right one."""
+
+    text: str
+    options: tuple[str, ...]
+    gold: str
+
+    @property
+    def multi(self) -> bool:
+        """Whether several answers are right: options are combinations of listed statements."""
+        return _STATEMENTS.match(self.text) is not None
+
+    def easy(self, seed: str | None) -> dict[str, Any]:
+        """The fields of its Easy item; without a seed the options stand as they were released."""
+        order = list(LETTERS)
+        if seed is not None:
+            random.Random(seed).shuffle(order)
+        options = [self.options[LETTERS.index(letter)] for letter in order]
+        return {"question": self.text, "options": options, "order": order, "gold": self.gold}
+
+    def hard(self) -> dict[str, Any]:
+        """The fields of its Hard item: four answers, each true or false (section 3.3).
+
+        Of a single-mode question they are its options, the right one true. Of a multi-mode one they
+        are the statements (i) to (iv) that it lists, those that the right option names true; raises
+        LabelError where that names none.
+        """
+        found = _STATEMENTS.match(self.text)
+        if found is None:
+            truths = [letter == self.gold for letter in LETTERS]
+            return {"question": self.text, "options": list(self.options), "gold": truths}
+        place = LETTERS.index(self.gold)
+        right = self.options[place]
+        if not _NAMED.fullmatch(right):
+            message = f"field {_OPTIONS[place]!r} must name statements (as i, iii)"
+            raise LabelError(f"{message}, not {clip(right)}", _OPTIONS[place])
+        true = re.findall(r"[iv]+", right)
+        # A line before the statements says what to do with them.
+        instruction = r"\n(?=[^\n]*statements)"
+        before = re.split(instruction, found["before"], maxsplit=1, flags=re.IGNORECASE)
+        return {
+            "question": before[0].strip(),
+            "options": [found[numeral].strip() for numeral in _NUMERALS],
+            "gold": [numeral in true for numeral in _NUMERALS],
+        }
+
+
+def question_of(fields: Fields) -> Question:
+    """The question of a row of the released Easy file. Raises LabelError for any other row."""
+    if "prompt_option" in fields:
+        message = "a row of the Hard file: name the Easy file, of which Hard is made"
+        raise LabelError(message, "prompt_option")
+    text = text_of(fields, "prompt_question")
+    options = tuple(text_of(fields, key) for key in _OPTIONS)
+    return Question(text, options, one_of(fields.get("answer"), _BY_LETTER, "answer"))
+
+
+def region_of(country: str) -> str | None:
+    """The country's region, whatever its case; None for one that is not among the 45."""
+    return _REGION_OF.get(country.strip().casefold())
+
+
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+    """An item for each question and condition, from rows of the released Easy file.
+
+    Easy items hold their options as shown, and `order`, each one's letter in the released file;
+    seed and question alone decide on it. Hard items hold the four answers as `options` and for each
+    whether it is true as `gold`.
+    """
+
+    def of_row(row: Row) -> Iterator[Item]:
+        question = question_of(row.fields)
+        seed = None if choices.setting == UNSHUFFLED else f"{choices.seed}/{row.id}"
+        forms = {EASY: question.easy(seed), HARD: question.hard()}
+        slices = {"mode": "multi" if question.multi else "single"}
+        country = row.fields.get("country")
+        if isinstance(country, str) and country.strip():
+            slices["country"] = country.strip()
+        if region := region_of(slices.get("country", "")):
+            slices["region"] = region
+        for condition in choices.conditions:
+            yield asked(row.item, condition, {**forms[condition], **slices}, row=row.id)
+
+    return each_row(sources, of_row, "question_idx", choices.columns)
+
+
+async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
+    """Ask Easy by one question, Hard by four, until one has no answer.
+
+    An Easy answer is the letter of the chosen option in the released file. A Hard answer is a list
+    of true and false; its probabilities are those of true, by number.
+    """
+    if fields["condition"] == EASY:
+        texts = {"question": fields["question"], "mode": fields["mode"]}
+        return await model.choose(EASY_TASK, texts, fields["options"], fields["order"])
+    said: list[bool] = []
+    chances: dict[str, float] = {}
+    for number, option in enumerate(fields["options"], 1):
+        texts = {"question": fields["question"], "answer": option}
+        said.append(await model.choose(HARD_TASK, texts, ("True", "False")) == "True")
+        if model.probabilities is not None:
+            chances[str(number)] = model.probabilities["True"]
+    model.probabilities = chances or None
+    return said
+
+
+def _read(fields: Fields, answer: Any) -> str | list[bool]:
+    """A letter of Easy; four truth values of Hard."""
+    if fields["condition"] == EASY:
+        return label_of(answer, LETTERS)
+    several = listed(answer, "answer")
+    if len(several) != len(LETTERS):
+        raise ValueError(f"{clip(answer)} is no list of {len(LETTERS)} of true and false")
+    return [label_of(one, ("true", "false")) == "true" for one in several]
+
+
+def score(fields: Fields, answer: Any) -> float:
+    """1 if the answer is right: the right option's letter; all four of Hard.
+
+    Two released questions repeat an option's text: either letter is right.
+    """
+    if fields["condition"] == HARD:
+        return float(answer == list(fields["gold"]))
+    options = dict(zip(fields["order"], fields["options"], strict=True))
+    return float(options[answer] == options[fields["gold"]])
+
+
+_MEAN = "mean of countries"
+_MEAN_NOTE = (
+    f"{_MEAN.capitalize()} is the unweighted mean of the countries' accuracies, as the paper's "
+    "tables 5 and 6 have it; accuracy is over questions."
+)
+_CHANCE = (
+    "A Hard question is right only if all four of its answers are judged rightly. Chance is 25 % "
+    "in Easy, 6.25 % in Hard."
+)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """All tables; set-ups that were not run have no rows."""
+
+    def in_region(here: Sequence[Result]) -> dict[str, Cell]:
+        return {**scores(here), _MEAN: mean_of_countries(here)}
+
+    setup = {"set-up": ("condition", (EASY, HARD))}
+    by_mode = {**setup, "mode": ("mode", ("single", "multi"))}
+    by_region = {**setup, "region": ("region", REGIONS)}
+    modes = "Accuracy by set-up and number of right answers"
+    regions, notes = "Accuracy by set-up and region (tables 5 and 6)", (_MEAN_NOTE,)
+    return [
+        results_table("culturalbench-setups", "Accuracy", results, setup, scores, (_CHANCE,)),
+        results_table("culturalbench-modes", modes, results, by_mode),
+        results_table("culturalbench-regions", regions, results, by_region, in_region, notes),
+    ]
+
+
+def mean_of_countries(results: Sequence[Result]) -> Estimate:
+    """The unweighted mean of the countries' accuracies, errors and unscored answers left out.
+
+    Undefined where a country that was asked about has these only.
+    """
+    import numpy as np
+
+    sample = Sample(results)
+    asked_about = list(dict.fromkeys(result.fields.get("country") for result in results))
+    right = np.zeros((len(sample.there), len(asked_about)))
+    asked = np.zeros_like(right)
+    for number, one in enumerate(sample.there):
+        if one.outcome != "answered" or one.score is not None:
+            place = number, asked_about.index(one.fields.get("country"))
+            right[place], asked[place] = one.score or 0.0, 1.0
+    sums = sample.resamples.sums
+    means = ratio(sums(right), sums(asked)).mean(axis=1)
+    return sample.resamples.estimate(means, n=len(sample.there), of=len(results))
+
+
+benchmark = Benchmark(
+    name="culturalbench",
+    title="CulturalBench: questions about everyday life, Easy and Hard",
+    source='Chiu et al., "CulturalBench: A Robust, Diverse and Challenging Benchmark on Measuring '
+    'the (Lack of) Cultural Knowledge of LLMs", sections 3.3 and 5, appendix D',
+    conditions=(EASY, HARD),
+    tasks=(EASY_TASK, HARD_TASK),
+    settings={UNSHUFFLED: "Easy's options stand as they were released (D)"},
+    items=items,
+    ask=ask,
+    read=_read,
+    score=score,
+    tables=tables,
+)

@@ -1,0 +1,154 @@
+"""Data sets made from records and what is known of them, without a model (`judge build`).
+
+Each is one line a story, answer or record, in the form in which the papers' sets are released. What
+is left out comes with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from judge.papers.cali import groups_of, pair_of
+from judge.papers.cqbench_stories import (
+    Story,
+    ValueList,
+    folded,
+    judgement_of,
+    key_of,
+    selection,
+    story_of,
+    values_and_stories,
+)
+from judge.papers.culturalbench import question_of
+from judge.papers.rows import REJECTED, Row, each_row
+from judge.records import RESERVED, Item, Problem, Value
+from judge.records.fields import LabelError
+from judge.verdict import Verdict
+
+BY_VALUE = ("incorporation", "consistency")
+"""Checks of a story that speak about single values: what fails them leaves the values out."""
+
+_SOUND = (Verdict.PASS, Verdict.SKIPPED)
+
+
+Made = Iterator[dict[str, Any] | Item]
+"""Lines of a set, and items with the problem that leaves them out, in the order of the rows. The
+problem's type is `REJECTED` where a rule of the set leaves them out."""
+
+
+def _left_out(row: Row, value: Value, reason: str) -> Item:
+    """One value of a row's story."""
+    return replace(row.item, problem=Problem(f"{value.display}: {reason}", "values", REJECTED))
+
+
+OfStory = Callable[[Row, Story, ValueList, int], Made]
+
+
+def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
+    known, stories = values_and_stories(sources)
+    assert known is not None, "a value file is needed"
+    values = known
+
+    def of_row(row: Row) -> Made:
+        story = story_of(row)
+        for check in story.judged.checks if story.judged is not None else ():
+            if check.name not in BY_VALUE and check.verdict not in _SOUND:
+                raise LabelError(f"{check.name}: {check.verdict}", RESERVED, REJECTED)
+        for value in story.absent:
+            yield _left_out(row, value, "the story does not carry it")
+        yield from of_story(row, story, values, seed)
+
+    return each_row(stories, of_row)
+
+
+def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
+    """A story with a question for each value that nobody in it contradicts (2.2, A.3)."""
+    against = set(map(key_of, story.contradicted))
+    questions: list[dict[str, Any]] = []
+    for value in story.values:
+        if key_of(value) in against:
+            yield _left_out(row, value, "a character contradicts it")
+            continue
+        try:
+            statement, attitude = known.pair(value)
+        except LabelError as error:
+            yield replace(row.item, problem=error.problem)
+            continue
+        options = list(known.statements[folded(statement)].options)
+        asked = {"value": statement, "options": options, "gold label": attitude}
+        questions.append({"name": value.character, **asked})
+    if not questions:
+        raise LabelError("no value is left to ask about", "values", REJECTED)
+    yield {"id": row.id, "story": story.text, "questions": questions}
+
+
+def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
+    """A story with 15 values to choose from, drawn by the seed and the row's name (2.2)."""
+    if story.multiple:
+        message = "in the multiple setting there is attitude detection alone"
+        raise LabelError(message, "values", REJECTED)
+    gold = [known.pair(value) for value in story.values]
+    drawn = selection(known, story, gold, f"{seed}/{row.id}")
+    yield {"id": row.id, "story": story.text, "options": drawn["options"], "values": drawn["gold"]}
+
+
+def _hard(row: Row) -> Made:
+    """Each answer of an Easy question as a question of its own, true or false (3.3)."""
+    hard = question_of(row.fields).hard()
+    country = row.fields.get("country")
+    for number, (option, true) in enumerate(zip(hard["options"], hard["gold"], strict=True), 1):
+        yield {
+            "id": f"{row.id}/{number}",
+            "question_idx": row.id,
+            "prompt_question": hard["question"],
+            "prompt_option": option,
+            "answer": true,
+            **({"country": country} if country is not None else {}),
+        }
+
+
+def _filtered(sources: Sequence[str], seed: int) -> Made:
+    """Records that passed, and whose raters, where they have some, agree strongly (CALI, 3.6)."""
+    groups = groups_of(sources)
+    column = f"{groups[0]}_ratings"
+
+    def of_row(row: Row) -> Made:
+        judged = judgement_of(row.fields)
+        rated = any(key.strip().casefold() == column for key in row.fields)
+        if judged is None and not rated:
+            raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
+        if judged is not None and judged.verdict is not Verdict.PASS:
+            why = f": {judged.reason}" if judged.reason else ""
+            raise LabelError(f"{judged.verdict}{why}", RESERVED, REJECTED)
+        if rated and not pair_of(row, groups).kept:
+            raise LabelError("in neither group do 75 % of the raters agree", column, REJECTED)
+        yield {name: content for name, content in row.fields.items() if name != RESERVED}
+
+    return each_row(sources, of_row)
+
+
+Build = Callable[[Sequence[str], int], Made]
+"""Makes a set from sources and a seed; raises UsageError for sources that cannot be used."""
+
+DATASETS: Mapping[str, tuple[str, Build]] = {
+    "attitude-detection": (
+        "CQ-Bench: a story's questions, each value's attitudes; from stories and a value file",
+        partial(_of_stories, _attitude_detection),
+    ),
+    "value-selection": (
+        "CQ-Bench: a story and 15 values to choose from; from stories and a value file",
+        partial(_of_stories, _value_selection),
+    ),
+    "culturalbench-hard": (
+        "CulturalBench: each answer alone, true or false; from rows of the Easy file",
+        lambda sources, seed: each_row(sources, _hard, "question_idx"),
+    ),
+    "filtered": (
+        "Records that passed; of rated pairs those on which one group agrees by 75 %, as in CALI",
+        _filtered,
+    ),
+}
+"""What can be built, by name: a title, and how."""

@@ -1,0 +1,321 @@
+"""EECC's tables: variance (figure 1, table 3), words (tables 1 and 2), tau-c (figure 2).
+
+As in the authors' scripts, the distance of two nationalities is the mean over all pairs of an
+output of one and an output of the other; BLEU becomes the distance 1 - BLEU. The distance of two
+countries in culture is that of the vectors of their values (section 4.3.2), the sum of squares over
+the dimensions that both have scaled up to all dimensions. docs/papers.md has the reasons.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise, product
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from judge.errors import UsageError
+from judge.evidence import UNSPACED
+from judge.papers.benchmark import Result
+from judge.papers.tables import Cell, Row, Sample, Table
+from judge.records import read
+from judge.stats.bootstrap import Resamples, mean_estimate
+from judge.stats.intervals import Estimate
+from judge.stats.significance import kendall_tau_c, one_way_anova
+from judge.stats.text import lexical_variance, symmetric_bleu, top_words, word_edit_distances
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+METRICS = ("WED", "BLEU")
+SIDES = ("across", "within")
+
+FILES = {
+    "Hofstede": "distances_hofstede_raw_with_demonymns.csv",
+    "WVS": "wvs_250_dims_with_demonyms.csv",
+}
+"""The measures of culture, and the file of the released folder that each is read from."""
+
+NOMINAL = frozenset(("Q91", "Q92", "Q93", "Q152", "Q153", "Q154", "Q155", "Q156", "Q157", "Q223"))
+"""Questions of the WVS (wave 7) whose answers are neither ordered nor two. The paper leaves them
+out, and does not name them. Q223, the party, is the mean of codes that begin with the country's own
+number."""
+
+_MISSING = "#NULL!"
+_DEMONYM = "Demonym"
+_BESIDE_VALUES = ("ctr", "country", _DEMONYM)
+_LETTER = rf"[^\W{UNSPACED}]"
+_WORD = re.compile(
+    rf"""
+    (?!\W)[{UNSPACED}](?:(?!\w)[{UNSPACED}])*     # a letter of a script without spaces, its marks
+    | n't\b | '(?:s|re|ve|ll|d|m)\b              # a clitic, after what it is split from
+    | (?:(?!n't\b){_LETTER})+                     # a word, up to n't
+      (?:(?!'(?:s|re|ve|ll|d|m)\b)(?:[-.,'/]|(?<=\d):(?=\d))
+         (?!n't\b){_LETTER}(?:(?!n't\b){_LETTER})*)*
+    | \.{{2,}} | -{{2,}} | [^\w\s]
+    """,
+    re.VERBOSE,
+)
+_TELLING = re.compile(rf"(?=.*[^\W\d_])(?:..|[{UNSPACED}])")
+_QUOTES = str.maketrans({"’": "'", "‘": "'"})
+
+Words = list[str]
+
+
+def words_of(text: str) -> Words:
+    """The lower-cased text's words and punctuation marks, in order.
+
+    One pattern follows the rules of NLTK's `word_tokenize`: punctuation marks are words of their
+    own, clitics ('s, n't, 'll) are split off, hyphens and marks inside a word are kept. Scripts
+    without spaces, of which that program takes a whole run for a word, are cut into letters.
+    """
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
+
+
+def read_vectors(path: Path) -> dict[str, list[float]]:
+    """Each country's values by its demonym, nan for what is missing; `NOMINAL` ones left out.
+
+    Raises:
+        UsageError: a demonym that is missing or was there before, or a value that is neither a
+            number nor `#NULL!`; with file and line.
+    """
+    vectors: dict[str, list[float]] = {}
+    for item in read(str(path)):
+        row = item.fields or {}
+        demonym = str(row.get(_DEMONYM) or "").strip()
+        try:
+            if not demonym or demonym in vectors:
+                raise ValueError(f"{_DEMONYM} {demonym!r} is missing, or was there before")
+            vectors[demonym] = [
+                float("nan") if text.strip() == _MISSING else float(text)
+                for name, text in row.items()
+                if name not in _BESIDE_VALUES and name not in NOMINAL
+            ]
+        except ValueError as error:
+            message = f"no line of numbers and {_MISSING}: {error}"
+            raise UsageError(f"{path}, line {item.line}: {message}") from error
+    return vectors
+
+
+def culture_distances(
+    vectors: Mapping[str, Sequence[float]], identities: Sequence[str]
+) -> NDArray[np.float64]:
+    """Between identities, (identities, identities); nan where no dimension is known of both."""
+    import numpy as np
+    from sklearn.metrics.pairwise import nan_euclidean_distances
+
+    unknown = [float("nan")] * max(map(len, vectors.values()), default=1)
+    values = np.array([vectors.get(name, unknown) for name in identities], dtype=np.float64)
+    size = (len(identities), len(identities))
+    found: NDArray[np.float64] = nan_euclidean_distances(values) if identities else np.empty(size)
+    return found
+
+
+def taus(by_text: NDArray[np.float64], by_values: NDArray[np.float64]) -> list[float | None]:
+    """tau-c of each identity as the anchor (section 3.1, appendix C.2), from two matrices of
+    distances; None for one whose values are unknown.
+
+    The other identities are ordered by how far their outputs are from the anchor's, and by how far
+    their values are; tau-c is above 0 where the nearer in values write more alike.
+    """
+    import numpy as np
+
+    found = []
+    for place, values in enumerate(by_values):
+        others = ~np.isnan(values)
+        others[place] = False
+        found.append(kendall_tau_c(by_text[place][others], values[others]))
+    return found
+
+
+class Study:
+    """All outputs of one condition for one kind of identity.
+
+    `values` are, by metric and measure, one for each concept, None where it has too few outputs:
+    `across` is the variance across nationalities, `within` the mean over nationalities of the
+    variance of one's outputs, and each measure of culture has the mean of tau-c over its countries.
+    `words` are the most telling ones by topic and identity; stories are one topic.
+
+    Raises:
+        UsageError: a file of cultural values cannot be read; one that is not there is done without.
+    """
+
+    def __init__(self, condition: str, kind: str, data: str, results: Sequence[Result]) -> None:
+        self.labels, self.folder, self.results = (condition, kind), Path(data), results
+        self.identities = list(dict.fromkeys(one.fields["identity"] for one in results))
+        self.cultures = {
+            name: read_vectors(self.folder / file)
+            for name, file in FILES.items()
+            if (self.folder / file).is_file()
+        }
+        self.values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+        by_concept: dict[str, list[Result]] = defaultdict(list)
+        for result in results:
+            by_concept[result.fields["concept"]].append(result)
+        documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        for asked in by_concept.values():
+            texts = _texts(asked)
+            self._measure(texts)
+            # The paper takes stories together, QA by topic (section 5.2).
+            topic = "all" if condition == "stories" else asked[0].fields["topic"]
+            for identity, outputs in texts.items():
+                documents[topic][identity].update(filter(_TELLING.match, chain(*outputs)))
+        self.words = {
+            (topic, identity): [word for word, _ in words]
+            for topic, by_identity in documents.items()
+            for identity, words in top_words(by_identity).items()
+        }
+
+    def _measure(self, texts: Mapping[str, list[Words]]) -> None:
+        """Add one concept's values."""
+        owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
+        outputs = list(chain.from_iterable(texts.values()))
+        by_culture = {
+            name: culture_distances(vectors, [*texts]) for name, vectors in self.cultures.items()
+        }
+        for metric in METRICS:
+            across, blocks = distances(outputs, owners, metric)
+            self.values[metric, "across"].append(lexical_variance(across))
+            self.values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
+            for name, by_values in by_culture.items():
+                self.values[metric, name].append(_plain_mean(taus(across, by_values)))
+
+    def culture_notes(self) -> Iterator[str]:
+        for name, file in FILES.items():
+            if (vectors := self.cultures.get(name)) is None:
+                yield f"{self.labels[0]}: no {name} values, {self.folder / file} is not there."
+                continue
+            count, of = sum(one in vectors for one in self.identities), len(self.identities)
+            yield (
+                f"{self.labels[0]}: {name} values for {count} of {of} nationalities, matched by "
+                f"demonym; the other {of - count} are left out."
+            )
+
+
+def _texts(results: Iterable[Result]) -> dict[str, list[Words]]:
+    """Each identity's outputs as words, those without a word left out."""
+    found: dict[str, list[Words]] = {}
+    for result in results:
+        words = words_of(result.answer) if result.outcome == "answered" else []
+        if words:
+            found.setdefault(result.fields["identity"], []).append(words)
+    return found
+
+
+def distances(
+    texts: Sequence[Words], owners: Sequence[int], metric: str
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Between identities, (identities, identities); and between each identity's own texts.
+
+    Args:
+        texts: as words, none empty.
+        owners: each text's identity, from 0, in ascending order.
+    """
+    import numpy as np
+
+    count = max(owners, default=-1) + 1
+    owner = np.array(owners, dtype=np.intp)
+    pairs = word_edit_distances(texts) if metric == "WED" else 1 - symmetric_bleu(texts)
+    share = (owner == np.arange(count)[:, None]) / np.bincount(owner, minlength=count)[:, None]
+    across: NDArray[np.float64] = share @ pairs @ share.T
+    np.fill_diagonal(across, 0.0)
+    starts = np.searchsorted(owner, np.arange(count + 1))
+    return across, [pairs[a:b, a:b] for a, b in pairwise(starts)]
+
+
+_HEADS = ("condition", "identities")
+_VARIANCE = "EECC: lexical variance across and within nationalities (figure 1)"
+_ANOVA = "EECC: variance within against across nationalities, one-way ANOVA (table 3)"
+_TOP_WORDS = "EECC: the 15 words of highest TF-IDF (tables 1 and 2)"
+_TAU = "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)"
+_LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
+_RULE = (
+    "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
+    "orders, countries' distances over the values that both have, scaled up. Of scripts without "
+    "spaces each letter is a word."
+)
+_OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
+_ABOVE = (
+    "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
+    "mean over countries, each in turn the anchor."
+)
+_FEWER = (
+    "Each concept gives one value to either group. The variance within k outputs is (k - 1) / k of "
+    "what it would be among many, and that alone makes F larger."
+)
+_WORDS = (
+    "All outputs for a nationality are one document. A word scores its count times ln(N / m) where "
+    "m of N nationalities have it; one that all have is not listed."
+)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """All tables of the results. Raises UsageError as `Study`."""
+    groups: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
+    for result in results:
+        fields = result.fields
+        groups[fields["condition"], fields["kind"], fields["data"]].append(result)
+    studies = [Study(*key, some) for key, some in groups.items()]
+    by_metric = list(product(studies, METRICS))
+    variance = [
+        Row((*study.labels, metric, side), _mean(study.values[metric, side]))
+        for study, metric in by_metric
+        for side in SIDES
+    ]
+    replies = [Row(study.labels, _counts(study)) for study in studies]
+    anova = [Row((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric]
+    words = [
+        Row((*study.labels, *key), {"words": ", ".join(best)})
+        for study in studies
+        for key, best in study.words.items()
+    ]
+    tau = [
+        Row((*study.labels, culture, metric), _mean(study.values[metric, culture]))
+        for study, metric in by_metric
+        for culture in study.cultures
+    ]
+    about_culture = [note for study in studies for note in study.culture_notes()]
+    tau_notes = (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture)
+    of_variance = (*_HEADS, "metric", "variance")
+    of_words, of_tau = (*_HEADS, "topic", "nationality"), (*_HEADS, "values", "metric")
+    return [
+        Table("eecc-variance", _VARIANCE, of_variance, variance, (_RULE, _OVER_CONCEPTS)),
+        Table("eecc-replies", "EECC: outputs that were asked for", _HEADS, replies, (_LEFT_OUT,)),
+        Table("eecc-anova", _ANOVA, (*_HEADS, "metric"), anova, (_RULE, _FEWER)),
+        Table("eecc-words", _TOP_WORDS, of_words, words, (_WORDS,)),
+        Table("eecc-tau", _TAU, of_tau, tau, tau_notes),
+    ]
+
+
+def _counts(study: Study) -> dict[str, Cell]:
+    """What came of the items, and of how many nationalities and concepts they are."""
+    concepts = {one.fields["concept"] for one in study.results}
+    size = {"nationalities": len(study.identities), "concepts": len(concepts)}
+    return {**Sample(study.results).counts(), **size}
+
+
+def _anova(study: Study, metric: str) -> dict[str, Cell]:
+    values = [study.values[metric, side] for side in SIDES]
+    groups = [[value for value in group if value is not None] for group in values]
+    found = one_way_anova(groups)
+    n, of = sum(map(len, groups)), sum(map(len, values))
+    rejected = None if found.p is None else "yes" if found.p < 0.05 else "no"
+    return {
+        "F": Estimate(found.f, n=n, of=of),
+        "p": None if found.p is None else f"{found.p:.3g}",
+        "degrees of freedom": f"{found.between}, {found.within}",
+        "equal means rejected": rejected,
+    }
+
+
+def _plain_mean(values: Iterable[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return fmean(there) if there else None
+
+
+def _mean(values: Sequence[float | None]) -> dict[str, Cell]:
+    return {"mean": mean_estimate(values, Resamples(range(len(values))))}

@@ -1,0 +1,225 @@
+"""`judge evaluate` without its command line: a model put through a benchmark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from judge import __version__
+from judge.backends.base import Method
+from judge.errors import BackendError, UsageError
+from judge.judging.client import Client
+from judge.judging.judge import Sampling
+from judge.papers.asking import MeasuredModel
+from judge.papers.benchmark import Benchmark, Choices, Result
+from judge.papers.results import asked_of, line_of, result_of
+from judge.papers.rows import taken
+from judge.papers.task import load_task
+from judge.records import Item, Problem, build
+from judge.run.clients import ClientBuilder, build_client
+from judge.run.job import Job, among, refuse_outputs
+from judge.run.lines import Line, Mark, fingerprint
+from judge.run.plan import Plan, Rehearsal, planned
+from judge.run.run import run
+from judge.run.setup import Setup
+from judge.run.summary import Report
+from judge.run.task import Task, Watcher
+from judge.settings import Settings
+from judge.subject import Subject
+from judge.verdict import Unfinished, Verdict
+
+
+def evaluate(
+    job: Job,
+    settings: Settings,
+    watcher: Watcher,
+    *,
+    benchmark: Benchmark,
+    choices: Choices,
+    judges: Sequence[str] = (),
+) -> tuple[Report, list[Result]]:
+    """Put the model that `settings.model` names through a benchmark.
+
+    `judges` are models that credit extracted values, which no rule can score.
+
+    Returns:
+        How the run ended, and the results in its output.
+
+    Raises:
+        UsageError: nothing was asked: a source, output, model or setting cannot be used.
+    """
+    refuse_outputs(job)
+    setup = _setup(settings, benchmark, judges)
+    task = Evaluation(job, setup, settings, benchmark, choices, tuple(judges))
+    return run(job, task, watcher), task.results
+
+
+def plan_evaluation(
+    job: Job, settings: Settings, *, benchmark: Benchmark, choices: Choices, judges: Sequence[str]
+) -> Plan:
+    """What an evaluation will ask: the same run with stand-ins for its models.
+
+    Raises:
+        UsageError: a source, model or setting cannot be used.
+    """
+    rehearsal = Rehearsal()
+    settings = planned(settings)
+    setup = _setup(settings, benchmark, judges, build=rehearsal.client)
+    task = Evaluation(job, setup, settings, benchmark, choices, tuple(judges))
+
+    async def ask(item: Item) -> None:
+        if judges:
+            task.setup = rehearsal.setup(setup, "extraction")
+        await task.step(item)
+
+    return rehearsal.plan(map(task.read, task.items()), ask)
+
+
+def _setup(
+    settings: Settings,
+    benchmark: Benchmark,
+    judges: Sequence[str],
+    *,
+    build: ClientBuilder = build_client,
+) -> Setup:
+    """The clients of the measured model and of the judges, who alone are the setup's judges."""
+    if judges and benchmark.credited is None:
+        raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
+    if len(settings.model) != 1:
+        raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
+    if settings.method == "probe":
+        raise UsageError("--method probe is a judge's; measured models answer by the other two")
+    grading = settings.without_steps().model_copy(
+        update={"model": tuple(judges), "check": (), "workflow": None}
+    )
+    return Setup.of(grading, (*settings.model, *judges), build=build)
+
+
+@dataclass
+class Evaluation(Task):
+    """An evaluation as a task of the runner."""
+
+    job: Job
+    setup: Setup
+    settings: Settings
+    benchmark: Benchmark
+    choices: Choices
+    judges: tuple[str, ...]
+    results: list[Result] = field(default_factory=list)
+
+    def items(self) -> Iterator[Item]:
+        job = self.job
+        found = among(job, self.benchmark.items(job.inputs, self.choices))
+        return taken(found, job.limit, job.sample, job.sample_seed)
+
+    async def prepare(self) -> None:
+        if self._method == "logprobs":
+            await self._client.prove_logprobs(f"--model {self._client.spec}")
+        else:
+            await self._client.prepare()
+        if self.judges:
+            await self.setup.prepare()
+
+    def mark(self, name: str) -> Mark:
+        if name != self.benchmark.name:
+            raise UsageError(
+                f"{self.job.out} holds answers of {name}, not of {self.benchmark.name}: "
+                "name another file with -o"
+            )
+        return self._mark
+
+    async def step(self, item: Item) -> Line:
+        fields, choices = item.fields or {}, self.choices
+        model = MeasuredModel(
+            self._client, self._method, self._sampling, fields, choices.tasks, choices.setting
+        )
+        result = await asked_of(self.benchmark, fields, model)
+        credited = self.benchmark.credited
+        if self.judges and credited and result.outcome == "answered" and credited(fields):
+            result = await credit(self.setup, result)
+        return line_of(result, self._mark)
+
+    def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
+        told = {"type": kind, **item.found_at, "message": message}
+        return line_of(Result(item.fields or {}, "error", reason=message), self._mark, told)
+
+    def count(self, line: Line, report: Report) -> None:
+        found = result_of(json.loads(line.text))
+        if found is not None:
+            self.results.append(found)
+
+    @cached_property
+    def _client(self) -> Client:
+        """The measured model."""
+        return self.setup.client(self.settings.model[0])
+
+    @property
+    def _method(self) -> Method:
+        return self.settings.method or self._client.backend.method
+
+    @cached_property
+    def _sampling(self) -> Sampling:
+        """Seed and temperature: the paper's, unless the user set one."""
+        settings, temperature = self.settings, self.benchmark.temperature
+        if temperature is None or "temperature" in settings.model_fields_set:
+            temperature = settings.temperature
+        return Sampling(temperature, settings.seed)
+
+    @cached_property
+    def _mark(self) -> Mark:
+        client = self._client
+        known: dict[str, Any] = {
+            "model": client.spec,
+            "judge": list(self.judges),
+            "settings": {
+                "version": __version__,
+                "method": self._method,
+                "temperature": self._sampling.temperature,
+                "seed": self.settings.seed,
+                "reasks": self.settings.reasks,
+                "max_tokens": self.settings.max_tokens,
+                **({"map": list(self.settings.map)} if self.settings.map else {}),
+                **({"setting": self.choices.setting} if self.choices.setting else {}),
+            },
+            "tasks": {
+                task.name: self.choices.tasks.get(task.name, task).digest
+                for task in map(load_task, self.benchmark.tasks)
+            },
+        }
+        if self.judges:
+            known["grading"] = self.setup.bound("extraction").fingerprint
+        described = {"benchmark": self.benchmark.name, **known}
+        identities = {client.spec: dict(client.backend.identity())}
+        return Mark(self.benchmark.name, known, fingerprint(described, identities))
+
+
+async def credit(setup: Setup, result: Result) -> Result:
+    """Have judges credit each gold value that an answer lists (graphs/extraction.py).
+
+    The score is the mean credit over the settled gold values; `steps` then holds `credits`, one for
+    each, and the `checks` with the judges' votes.
+
+    Raises:
+        BackendError: a gold value got no reply at all, or the model is out of reach.
+        UsageError: a blank gold value.
+    """
+    fields = {"id": result.id, "values": result.fields["gold"], "predicted": result.answer}
+    record = build(Item("<answers>", 1, fields), "extraction")
+    if isinstance(record, Problem):
+        raise UsageError(f"{result.id}: {record.message}")
+    bound = setup.bound("extraction")
+    judgement = (await bound.workflow.run(Subject.of(record), bound.context)).judgement
+    check, extraction = judgement.checks[0], judgement.extraction
+    if any(verdict is Verdict.ERROR for verdict, _ in check.outcomes().values()):
+        raise BackendError(check.reason or "a judge gave no reply")
+    assert extraction is not None, "the workflow extraction credits values"
+    credits = {"credits": [*extraction.credits], "checks": judgement.as_json()["checks"]}
+    return replace(
+        result,
+        score=extraction.recall,
+        steps={**result.steps, **credits},
+        usage=result.usage + judgement.usage,
+    )

@@ -1,0 +1,162 @@
+"""NormAd: is a deed acceptable, judged with more and more of its culture told?
+
+Rao et al., "NormAd". A story is asked about in four contexts (section 5.2; `none` is the baseline
+of appendix C): nothing, the country, the country and a value, the rule of thumb. The answer is yes,
+no or neutral, right if it is the story's gold label (section 4.1).
+
+Deviation from the paper: its prompt (appendix A.3) offers "Neither" where this one offers neutral.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+
+from judge.papers.asking import MeasuredModel
+from judge.papers.benchmark import Benchmark, Choices, Fields, Result, label_of
+from judge.papers.rows import Row, asked, each_row
+from judge.papers.tables import Cell, Table, class_scores, results_table
+from judge.records import RESERVED, Item, Problem, build
+from judge.records.fields import LabelError
+
+LABELS = ("yes", "no", "neutral")
+"""The answers there are (section 4.1), in the order in which they are asked for."""
+
+CONDITIONS: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "country": ("country",),
+    "country+value": ("country", "value"),
+    "rule-of-thumb": ("rule_of_thumb",),
+}
+"""The contexts (section 5.2; `none` is the baseline of appendix C), and what each shows."""
+
+_TASK, _NEITHER_TASK = "normad_acceptability", "normad_neither"
+NEITHER = "neither"
+# Fields of a norm that are neither asked about nor sliced by.
+_LEFT_OUT = {"id", "label", "background", "explanation"}
+
+
+# The clusters of the Inglehart-Welzel cultural map, as the authors bin the countries (section 4.1,
+# note 5, after Inglehart and Welzel 2012); with their full set these bins give table 2.
+_BINS = {
+    "African-Islamic": (
+        "afghanistan bangladesh egypt ethiopia iran iraq kenya lebanon mauritius pakistan "
+        "palestinian_territories saudi_arabia somalia south_africa south_sudan sudan syria "
+        "türkiye zimbabwe"
+    ),
+    "Catholic Europe": "austria croatia hungary italy poland portugal spain",
+    "Confucian": "china hong_kong japan south_korea taiwan",
+    "English Speaking": (
+        "australia canada ireland new_zealand united_kingdom united_states_of_america"
+    ),
+    "Latin America": "argentina brazil chile colombia mexico peru venezuela",
+    "Orthodox Europe": (
+        "bosnia_and_herzegovina greece north_macedonia romania russia serbia ukraine"
+    ),
+    "Protestant Europe": "france germany malta netherlands sweden",
+    "West and South Asia": (
+        "cambodia cyprus fiji india indonesia israel laos malaysia myanmar nepal "
+        "papua_new_guinea philippines samoa singapore sri_lanka thailand timor_leste tonga vietnam"
+    ),
+}
+_CLUSTER_OF = {country: name for name, countries in _BINS.items() for country in countries.split()}
+_BETWEEN = re.compile(r"[\s_-]+")
+_SMALL_WORDS = re.compile(r"\b(And|Of)\b")
+
+CLUSTERS = tuple(_BINS)
+"""The eight clusters, in the order of NormAd's table 2."""
+
+COUNTRIES = tuple(sorted(_CLUSTER_OF))
+"""The 75 countries, in lower case with underscores."""
+
+
+def cluster_of(country: str) -> str | None:
+    """The country's cluster, however it is spelt; None for one that is not among the 75."""
+    folded = _BETWEEN.sub("_", unicodedata.normalize("NFKC", country).strip().casefold())
+    return _CLUSTER_OF.get(folded)
+
+
+def country_name(country: str) -> str:
+    """`South Korea` for `south_korea`, the released form; a name with a capital stays."""
+    if country != country.lower():
+        return country
+    return _SMALL_WORDS.sub(lambda word: word[0].lower(), country.replace("_", " ").title())
+
+
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+    """An item for each row and condition.
+
+    Rows are norm records in any form that `judge validate` reads; lines that it wrote are left out
+    where the verdict is not `pass`. A row that lacks what a condition shows (a country, a value) is
+    not asked in it; the tables count such rows.
+    """
+
+    def of_row(row: Row) -> Iterator[Item]:
+        judged = row.fields.get(RESERVED)
+        if isinstance(judged, dict) and judged.get("verdict", "pass") != "pass":
+            return
+        found = build(row.item, "norm")
+        if isinstance(found, Problem):
+            raise LabelError(found.message, found.field, found.type)
+        norm = found.typed
+        if "label" not in norm:
+            raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
+        fields = {
+            **{name: content for name, content in norm.items() if name not in _LEFT_OUT},
+            "cluster": norm.get("cluster") or cluster_of(norm.get("country", "")),
+            "gold": norm["label"],
+        }
+        for condition in choices.conditions:
+            shown = CONDITIONS[condition]
+            if all(name in norm for name in shown):
+                yield asked(row.item, condition, fields, row=row.id)
+
+    return each_row(sources, of_row, columns=choices.columns)
+
+
+async def ask(fields: Fields, model: MeasuredModel) -> str:
+    """Ask for yes, no or neutral with what the item's condition shows."""
+    texts = {"story": fields["story"]}
+    for name in CONDITIONS[fields["condition"]]:
+        texts[name] = country_name(fields[name]) if name == "country" else fields[name]
+    if model.setting == NEITHER:
+        return await model.choose(_NEITHER_TASK, texts, ("yes", "no", "neither"), LABELS)
+    return await model.choose(_TASK, texts, LABELS)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """By context, label and cluster."""
+    rows = len({one.row for one in results})
+
+    def in_context(here: Sequence[Result]) -> dict[str, Cell]:
+        asked_about = len({result.row for result in here})
+        return {**class_scores(here), "rows not asked": rows - asked_about}
+
+    context = {"context": ("condition", tuple(CONDITIONS))}
+    contexts = "Accuracy and macro F1 by context"
+    note = "A row is not asked in a context that shows what the row does not have."
+    labels = "Accuracy over the stories of each label, by context (as figure 6 of the paper)"
+    by_label = {**context, "label": ("gold", LABELS)}
+    clusters = "Accuracy and macro F1 by context and Inglehart-Welzel cluster"
+    by_cluster = {**context, "cluster": ("cluster", CLUSTERS)}
+    return [
+        results_table("normad-contexts", contexts, results, context, in_context, (note,)),
+        results_table("normad-labels", labels, results, by_label),
+        results_table("normad-clusters", clusters, results, by_cluster, class_scores),
+    ]
+
+
+benchmark = Benchmark(
+    name="normad",
+    title="NormAd: social acceptability in four contexts",
+    source='Rao et al., "NormAd: A Framework for Measuring the Cultural Adaptability of Large '
+    'Language Models", sections 4.1 and 5.2, appendix C',
+    conditions=tuple(CONDITIONS),
+    tasks=(_TASK, _NEITHER_TASK),
+    settings={NEITHER: "the third option is neither, listed and unexplained (figure 7)"},
+    items=items,
+    ask=ask,
+    read=lambda fields, answer: label_of(answer, LABELS),
+    tables=tables,
+)

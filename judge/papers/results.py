@@ -1,0 +1,228 @@
+"""Output lines of an evaluation, written and read back; answers made elsewhere, scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from judge import __version__
+from judge.answers import NO_LABEL, spelling
+from judge.errors import UsageError, why_unread
+from judge.papers.asking import MeasuredModel
+from judge.papers.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
+from judge.papers.rows import fields_of
+from judge.records import RESERVED, read, renamed
+from judge.records.base import clip
+from judge.records.fields import LabelError, id_text
+from judge.run.lines import Line, Mark, fingerprint, written
+from judge.run.output import write_whole
+from judge.verdict import Verdict
+
+_RESULT = TypeAdapter(Result)
+_NO_ANSWER = "no answer"
+
+
+def verdict_of(result: Result) -> Verdict:
+    """An answer passes if it is all right, or could not be right or wrong; a refusal abstains."""
+    right = Verdict.PASS if result.score in (None, 1) else Verdict.FAIL
+    lost = {
+        "refused": Verdict.ABSTAIN,
+        "unreadable": Verdict.UNREADABLE,
+        "error": Verdict.ERROR,
+    }
+    return lost.get(result.outcome, right)
+
+
+def line_of(result: Result, mark: Mark, error: Mapping[str, Any] | None = None) -> Line:
+    """The output line: the item's own fields, then under `"judge"` what came of it."""
+    judgement: dict[str, Any] = {
+        "verdict": str(verdict_of(result)),
+        "benchmark": mark.name,
+        "condition": result.fields.get("condition"),
+        "outcome": result.outcome,
+        "answer": result.answer,
+        "score": None if result.score is None else round(result.score, 6),
+        "reason": result.reason,
+    }
+    if chances := result.probabilities:
+        judgement["probabilities"] = {name: round(p, 6) for name, p in chances.items()}
+    if result.steps:
+        judgement["steps"] = dict(result.steps)
+    judgement |= {
+        "usage": result.usage.as_json(),
+        "fingerprint": mark.fingerprint,
+        "error": error and dict(error),
+    }
+    return written(result.fields, judgement)
+
+
+def result_of(line: Mapping[str, Any]) -> Result | None:
+    """An output line's result; None where it is no line of `judge evaluate`."""
+    own = {name: content for name, content in line.items() if name != RESERVED}
+    judgement = line.get(RESERVED)
+    if not isinstance(judgement, dict) or not {"id", "condition"} <= own.keys():
+        return None
+    try:
+        result = _RESULT.validate_python({**judgement, "fields": own})
+    except ValidationError:
+        return None
+    return result if result.outcome == "answered" else replace(result, score=None)
+
+
+async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> Result:
+    """The model's answer to one item, with its score; BackendError where it gives no reply."""
+    told: dict[str, Any]
+    try:
+        answer = await benchmark.ask(fields, model)
+        told = {"outcome": "answered", "answer": answer, "probabilities": model.probabilities}
+    except NoAnswer as no:
+        told = {"outcome": no.outcome, "reason": no.detail}
+    told = {"reason": model.note, "steps": model.steps, "usage": model.usage, **told}
+    return rated(benchmark, Result(fields, **told))
+
+
+def rated(benchmark: Benchmark, result: Result) -> Result:
+    """The answer read and scored by the benchmark's rules; unreadable where they refuse it, without
+    an answer where it stands for none.
+
+    Where no rule scores (values that judges credit), the score stays.
+    """
+    if result.outcome != "answered":
+        return replace(result, score=None)
+    try:
+        answer = benchmark.read(result.fields, result.answer)
+        score = benchmark.score(result.fields, answer)
+    except ValueError as error:
+        empty = isinstance(result.answer, str) and spelling(result.answer) in NO_LABEL
+        reason = _NO_ANSWER if empty else str(error)
+        return Result(result.fields, "unreadable", reason=reason, usage=result.usage)
+    return replace(result, answer=answer, score=result.score if score is None else score)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Results of answers made elsewhere.
+
+    `missing` are gold items without an answer, which count as unreadable; `extra` are answers to no
+    gold item; `unasked` counts lines about input that could not be asked about.
+    """
+
+    results: Sequence[Result]
+    missing: Sequence[str] = ()
+    extra: Sequence[str] = ()
+    unasked: int = 0
+
+    @property
+    def unread(self) -> list[Result]:
+        """Answers that are there and cannot be read, and items that got no reply."""
+        lost = [one for one in self.results if one.outcome in ("unreadable", "error")]
+        return [one for one in lost if one.reason not in (None, _NO_ANSWER)]
+
+    @property
+    def no_label(self) -> int:
+        """How many answers stand for none (`NULL`, an empty cell)."""
+        return sum(one.reason == _NO_ANSWER for one in self.results) - len(self.missing)
+
+
+def scored(
+    benchmark: Benchmark,
+    answers: str,
+    gold: Sequence[str],
+    choices: Choices,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Scored:
+    """Answers from a file, scored by the benchmark's rule.
+
+    ANSWERS, a line each, is what `judge evaluate` wrote, which holds its own gold, or `{"id",
+    "answer"}`; `answer` is null where there is no readable one. An id is the item's (`7/country`),
+    or the row's where one condition is chosen. An answer that the rule does not know is unreadable.
+
+    Args:
+        gold: the benchmark's own sources.
+        columns: of ANSWERS, to be renamed.
+
+    Raises:
+        UsageError: a file cannot be read, a line is at fault, or the two have no id in common.
+    """
+    told, unasked = _read(benchmark, answers, columns)
+    if not gold:
+        if not told or any("condition" not in one.fields for one in told.values()):
+            hint = "name the benchmark's files as well"
+            raise UsageError(f"{answers}: holds no answers of `judge evaluate`: {hint}")
+        return Scored([rated(benchmark, one) for one in told.values()], unasked=unasked)
+    items: dict[str, Fields] = {}
+    for item in benchmark.items(gold, choices):
+        try:
+            fields = fields_of(item)
+        except LabelError as error:
+            raise UsageError(f"{item.source}, line {item.line}: {error}") from None
+        items[str(fields["id"])] = fields
+    only = choices.conditions[0] if len(choices.conditions) == 1 else None
+    by_item = {id if id in items else f"{id}/{only}": one for id, one in told.items()}
+    asked = {items[id]["condition"] for id in by_item if id in items}
+    if not asked:
+        hint = "" if only else ": ids are those of judge evaluate, or rows' with one --condition"
+        raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{hint}")
+    wanted = {id: fields for id, fields in items.items() if fields["condition"] in asked}
+    lost = Result({}, "unreadable", reason=_NO_ANSWER)
+    results = [replace(by_item.get(id, lost), fields=fields) for id, fields in wanted.items()]
+    return Scored(
+        [rated(benchmark, one) for one in results],
+        missing=[id for id in wanted if id not in by_item],
+        extra=[one.id for id, one in by_item.items() if id not in items],
+        unasked=unasked,
+    )
+
+
+def write_scored(out: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
+    """Write the results as `judge evaluate` does; UsageError where the file cannot be written."""
+    described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
+    mark = Mark(benchmark.name, described, fingerprint(described, {}))
+    try:
+        write_whole(out, b"".join(line_of(one, mark).text for one in results))
+    except OSError as error:
+        raise UsageError(f"-o {out}: cannot be written: {why_unread(error)}") from error
+
+
+def _read(
+    benchmark: Benchmark, path: str, columns: Mapping[str, str]
+) -> tuple[dict[str, Result], int]:
+    """The answers of a file by id, and how many lines are about input that was not asked about."""
+    told: dict[str, Result] = {}
+    unasked = 0
+    for item in renamed(read(path), columns):
+        try:
+            one = _answer(benchmark, fields_of(item))
+            if one is not None and one.id in told:
+                raise LabelError(f"id {clip(one.id)} stood there before", "id")
+        except LabelError as error:
+            raise UsageError(f"{path}, line {item.line}: {error}") from None
+        if one is None:
+            unasked += 1
+        else:
+            told[one.id] = one
+    return told, unasked
+
+
+def _answer(benchmark: Benchmark, fields: Fields) -> Result | None:
+    """A line's answer; None where `judge evaluate` could not ask about it."""
+    judgement = fields.get(RESERVED)
+    if isinstance(judgement, dict):
+        if judgement.keys() <= {"verdict", "error"}:
+            return None
+        result = result_of(fields)
+        if result is None or judgement.get("benchmark") != benchmark.name:
+            raise LabelError(f"no answer of judge evaluate {benchmark.name}", RESERVED)
+        return result
+    id = id_text(fields.get("id"), "id")
+    if id is None:
+        raise LabelError("field 'id' is missing", "id")
+    if "answer" not in fields:
+        raise LabelError("field 'answer' is missing: write null for an unreadable one", "answer")
+    answer = fields["answer"]
+    return Result({"id": id}, "unreadable" if answer is None else "answered", answer)

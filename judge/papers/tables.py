@@ -1,0 +1,175 @@
+"""Tables of results, and the measures that every benchmark's tables share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from judge.papers.benchmark import Benchmark, Result
+from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.classification import macro_f1s
+from judge.stats.intervals import Estimate, plain
+
+Cell = Estimate | int | str | None
+"""A number with its interval and its n; a count; a word; None where nothing can be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its labels, one for each label column of the table, and its cells by column."""
+
+    labels: tuple[str, ...]
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under heads.
+
+    Args:
+        name: of lower-case letters, digits and hyphens.
+        title: a line for people.
+        heads: names of the label columns.
+        rows: in the order in which they are shown.
+        notes: what a reader must know to read it.
+        brief: columns whose intervals a headline leaves out, so that it fits.
+    """
+
+    name: str
+    title: str
+    heads: tuple[str, ...]
+    rows: Sequence[Row] = ()
+    notes: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the cell columns, in the order in which rows first have them."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.cells))
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON; estimates with their interval, `n` and `of`."""
+        cells = [{name: plain(row.cells.get(name)) for name in self.columns} for row in self.rows]
+        labels = [dict(zip(self.heads, row.labels, strict=True)) for row in self.rows]
+        return {
+            "name": self.name,
+            "title": self.title,
+            "heads": list(self.heads),
+            "columns": self.columns,
+            "rows": [{**a, **b} for a, b in zip(labels, cells, strict=True)],
+            "notes": list(self.notes),
+        }
+
+
+FEWEST = 10
+"""Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
+
+With two stories there are three different draws: the interval ends at the stories' own means.
+"""
+
+NOTE = (
+    "A refusal or an unreadable answer counts as not right; an error (no reply), and an answer "
+    "that was not scored, count not at all. Intervals are 95 %, bootstrapped over rows of the "
+    "source (stories, premises), a row's items together; a share of nothing or of all has the "
+    f"exact one. There is no bootstrapped one over fewer than {FEWEST} rows, nor where no draw "
+    "changes the number."
+)
+
+_NONE = ""
+"""Stands where there is no answer, or no right one."""
+
+
+class Sample:
+    """The results behind one row of a table, and the measures of them.
+
+    Results without a reply (`error`) count in no measure, but in every `of`. Results of one row of
+    the source are drawn together in the bootstrap.
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self.results = results
+        self.there = [result for result in results if result.outcome != "error"]
+
+    @cached_property
+    def resamples(self) -> Resamples:
+        """The draws of the results with a reply."""
+        return Resamples([result.row for result in self.there], fewest=FEWEST)
+
+    def counts(self) -> dict[str, Cell]:
+        """How many items were asked, and what came of them."""
+        found = Counter(result.outcome for result in self.results)
+        named = {name: found[name] for name in ("answered", "refused", "unreadable", "error")}
+        return {"asked": len(self.results), **named}
+
+    def rows(self) -> int:
+        """How many rows of the source got a reply about one of their items at least."""
+        return len({result.row for result in self.there})
+
+    def accuracy(self) -> Estimate:
+        """The mean score, a refused or unreadable answer 0, an answer without a score left out."""
+        scores = [one.score if one.outcome == "answered" else 0.0 for one in self.there]
+        return replace(share_estimate(scores, self.resamples), of=len(self.results))
+
+    def macro_f1(self) -> Estimate:
+        """Mean F1 over the classes that items are of or that are answered.
+
+        An item without an answer is missed, and is a false alarm of no class.
+        """
+        gold = [one.fields["gold"] or _NONE for one in self.there]
+        given = [one.answer if one.outcome == "answered" else _NONE for one in self.there]
+        classes = sorted({*gold, *given} - {_NONE})
+        counts = self.resamples.confusions(gold, given, [*classes, _NONE])
+        values = macro_f1s(counts, len(classes))
+        return self.resamples.estimate(values, n=len(self.there), of=len(self.results))
+
+
+def scores(results: Sequence[Result]) -> dict[str, Cell]:
+    """Counts and accuracy."""
+    sample = Sample(results)
+    return {**sample.counts(), "accuracy": sample.accuracy()}
+
+
+def class_scores(results: Sequence[Result]) -> dict[str, Cell]:
+    """Counts, accuracy, and macro F1."""
+    return {**scores(results), "F1": Sample(results).macro_f1()}
+
+
+def tables_of(benchmark: Benchmark, results: Sequence[Result]) -> list[Table]:
+    """The benchmark's tables, those without a row left out."""
+    if benchmark.tables is not None:
+        return [table for table in benchmark.tables(results) if table.rows]
+    by = {"condition": ("condition", benchmark.conditions)}
+    return [results_table(benchmark.name, "Accuracy by condition", results, by)]
+
+
+def results_table(
+    name: str,
+    title: str,
+    results: Iterable[Result],
+    by: Mapping[str, tuple[str, Sequence[str]]],
+    cells: Callable[[Sequence[Result]], Mapping[str, Cell]] = scores,
+    notes: tuple[str, ...] = (),
+) -> Table:
+    """A table with a row for all results that have the same fields.
+
+    Args:
+        by: by the head of each label column the field that is its label, and the labels in the
+            order in which they come first; others follow by name.
+        cells: the cells of a row, from its results.
+        notes: what a reader must know besides `NOTE`.
+    """
+    found: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        labels = tuple(str(result.fields.get(field) or "(not said)") for field, _ in by.values())
+        found.setdefault(labels, []).append(result)
+    places = [{label: place for place, label in enumerate(order)} for _, order in by.values()]
+
+    def place(labels: tuple[str, ...]) -> list[tuple[int, str]]:
+        pairs = zip(labels, places, strict=True)
+        return [(known.get(label, len(known)), label) for label, known in pairs]
+
+    rows = [Row(labels, cells(found[labels])) for labels in sorted(found, key=place)]
+    return Table(name, title, tuple(by), rows, notes=(*notes, NOTE))

@@ -1,0 +1,99 @@
+"""The two sides of `--engine ray`, put together without Ray: what ends a run, and what is counted.
+
+On a real Ray, with nodes that die: tests/cluster/test_command.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from judge.cluster import worker
+from judge.cluster.driver import RayValidation, Stream, workers_for
+from judge.cluster.worker import Feed, Worker
+from judge.configuration import resolve
+from judge.errors import BackendError, UsageError
+from judge.judging.calls import Counters
+from judge.judging.limits import BudgetReached
+from judge.records import Item, Record
+from judge.run.lines import Line
+
+NORM = {"rule_of_thumb": "Greet.", "story": "Ann greets Bo."}
+
+
+class Remote:
+    """An actor as Ray gives it, in this process."""
+
+    def __init__(self, actor: object) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Any:
+        return SimpleNamespace(remote=getattr(self._actor, name))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(worker, "guard_process", lambda: None)
+    Path("yes.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.9}]")
+    Path("denied.yaml").write_text("method: logprobs\nreplies: [{error: denied}]")
+
+
+def settings(**more: Any) -> Any:
+    given = {"model": ("scripted:yes.yaml",), "check": ("relevance",), "cache": False}
+    return resolve({**given, **more})
+
+
+async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
+    """What a run makes of one chunk of records by its one worker: their lines; and the task."""
+    feed, stream = Feed(), object.__new__(Stream)
+    stream._feed, stream._running = Remote(feed), asyncio.Future()
+    stream._chunk, stream._full = [], asyncio.Event()
+    stream._full.set()
+    task = RayValidation.of(settings(**more), iter(()))
+    task.stream, stream._count = stream, task._count
+    records = [task.read(Item("", n, {**NORM, "story": f"Ann greets {n}."})) for n in range(count)]
+    asked = asyncio.gather(*map(task.step, records))
+    batch = {"number": [0], "chunk": [await feed.get(0)]}
+    async for told in Worker(settings(**more), ".", Remote(feed))(batch):
+        assert told == {"number": [0]}
+    return await asked, task
+
+
+async def test_a_chunk_is_judged_and_counted() -> None:
+    lines, task = await worked(3)
+    assert [line.verdict for line in lines] == ["pass"] * 3
+    assert task.setup.client("scripted:yes.yaml").counters.calls == 3
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"model": ("scripted:denied.yaml",)}, {"cheap_model": "scripted:denied.yaml"}],
+    ids=["with a record", "before the first"],
+)
+async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str, Any]) -> None:
+    with pytest.raises(BackendError, match="scripted denied") as raised:
+        await worked(2, **more)
+    assert raised.value.ends_run
+
+
+async def test_the_calls_of_workers_are_the_runs() -> None:
+    task = RayValidation.of(settings(max_calls=11), iter(()))
+    task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
+    task._count({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
+    task._count({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
+    assert task.setup.client("scripted:yes.yaml").counters.calls == 11
+    record = task.read(Item("", 1, NORM))
+    assert isinstance(record, Record)
+    with pytest.raises(BudgetReached, match="--max-calls 11 is reached"):
+        await task.step(record)
+
+
+def test_workers_for_which_there_is_no_room_are_refused() -> None:
+    assert workers_for(None, 2, {"CPU": 16.0, "GPU": 5.0}) == 2
+    with pytest.raises(UsageError, match="it holds 2 workers, not 3"):
+        workers_for(3, 2, {"CPU": 16.0, "GPU": 5.0})

@@ -1,0 +1,260 @@
+"""From a hundred labels to a judge, as a user types it: fitted, controlled, carried by one file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.configuration import resolve
+from judge.errors import UsageError
+from judge.local.commands.teach import asked_by
+from judge.local.teaching import answered_with
+from judge.rubric import builtin
+from tests.cli.conftest import lines
+from tests.cli.typed import Typed
+from tests.loopback import Answer, Asked, Loopback, embeds
+
+WIDE = 256
+
+
+def words(text: str) -> tuple[float, ...]:
+    """A bag of words, each added to one number by its hash."""
+    state = [0.0] * WIDE
+    for word in re.findall(r"[a-z]+", text.lower()):
+        drawn = hashlib.blake2b(word.encode(), digest_size=2).digest()
+        state[drawn[0]] += 1.0 if drawn[1] % 2 else -1.0
+    return tuple(state)
+
+
+def server_of(state: Callable[[str], Sequence[float]]) -> Iterator[Loopback]:
+    def script(asked: Asked) -> Answer:
+        return embeds(state(asked.prompt))
+
+    with Loopback(script) as server:
+        yield server
+
+
+@pytest.fixture
+def bag(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    """An embeddings server that gives every prompt its bag of words."""
+    for server in server_of(words):
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def mails(count: int = 120, seed: int = 1) -> list[dict[str, Any]]:
+    rng = random.Random(seed)
+    kind = ("thank you so much", "would you please look", "grateful for a word", "sorry to ask")
+    curt = ("do it now", "wrong again fix it", "useless start over", "stop wasting time")
+    rows: list[dict[str, Any]] = []
+    for number in range(count):
+        polite = rng.random() < 0.5
+        text = f"{rng.choice(kind if polite else curt)}, number {number}"
+        answer = "yes" if polite else "no"
+        rows.append({"id": f"m{number}", "mail": text, "labels": {"question": answer}})
+    return rows
+
+
+ASK = ("--ask", "Is this mail polite?", "--on", "mail")
+PROBE = ("-m", "openai:bag", "--method", "probe", "-q")
+
+
+def report(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / "out" / "report.json").read_text())
+    found: dict[str, Any] = told["checks"][0]["judges"][0]
+    return found
+
+
+def test_labels_make_a_profile_and_the_profile_alone_judges(bag: Loopback, typed: Typed) -> None:
+    typed.write("labels.jsonl", mails())
+    code, out, err = typed.text("calibrate", "labels.jsonl", *ASK, *PROBE, "-o", "out")
+    assert code == 0, err
+    assert "0 of 10 points of this agreement are had without mail" in " ".join(out.split())
+    new = [{"id": row["id"], "mail": row["mail"]} for row in mails(40, seed=7)]
+    new.append({"id": "odd", "mail": " ".join(["zymurgy", "quark", "ostrich"] * 90)})
+    typed.write("new.jsonl", new)
+    by = ("--profile", "out/profile.json", *PROBE[:2])
+    code, out, err = typed.text("validate", "new.jsonl", *by)
+    assert code == 0, err
+    found = {line["id"]: line["judge"] for line in lines(out.encode())}
+    truth = {row["id"]: row["labels"]["question"] for row in mails(40, seed=7)}
+    right = [found[id]["verdict"] == ("pass" if truth[id] == "yes" else "fail") for id in truth]
+    assert sum(right) >= 36
+    assert found["m0"]["checks"][0]["votes"][0]["method"] == "probe"
+    assert found["odd"]["verdict"] == "abstain"
+    assert "of 41 abstain, far from the labelled records" in " ".join(err.split())
+
+
+def pairs(answer: Callable[[str, str], str], count: int = 120) -> list[dict[str, Any]]:
+    rng, rows = random.Random(3), []
+    for number in range(count):
+        rule, deed = rng.choice(("greet", "hush")), rng.choice(("greeted", "hushed"))
+        rows.append(
+            {
+                "id": f"p{number}",
+                "rule": f"always {rule} at door {number}",
+                "deed": f"Ann {deed} at door {number}",
+                "labels": {"kept": answer(rule, deed)},
+            }
+        )
+    return rows
+
+
+KEPT = """
+name: kept
+question: Is the rule kept?
+fields: [rule, deed]
+control: rule
+"""
+
+
+def test_a_judge_that_ignores_the_rule_is_exposed(bag: Loopback, typed: Typed) -> None:
+    """Its labels can be read off the deed alone, and so they are."""
+    (typed.folder / "kept.yaml").write_text(KEPT)
+    typed.write("labels.jsonl", pairs(lambda rule, deed: "yes" if deed == "greeted" else "no"))
+    _, out, _ = typed.text(
+        "calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"
+    )
+    told, controls = report(typed.folder), report(typed.folder)["controls"]
+    assert told["calibrated"]["kappa"]["value"] > 0.9, out
+    assert controls["blind"]["value"] > 0.9
+    assert controls["stays"]["value"] > 0.9
+    assert not controls["looks"] and "10 of 10 points" in controls["told"]
+    by = ("--profile", "out/profile.json", *PROBE[:2])
+    _, _, err = typed.text("validate", "labels.jsonl", *by, "-o", "judged.jsonl")
+    assert "not shown to look at rule" in " ".join(err.split())
+
+
+def test_a_judge_that_reads_the_rule_is_not(monkeypatch: pytest.MonkeyPatch, typed: Typed) -> None:
+    def read(prompt: str) -> list[float]:
+        rule = 1.0 if "always greet" in prompt else -1.0 if "always hush" in prompt else 0.0
+        deed = 1.0 if "Ann greeted" in prompt else -1.0
+        door = random.Random(max(re.findall(r"door (\d+)", prompt), default=""))
+        return [rule * deed, rule, deed, *(door.gauss() for _ in range(8))]
+
+    (typed.folder / "kept.yaml").write_text(KEPT)
+    kept = pairs(lambda rule, deed: "yes" if rule[0] == deed[0] else "no")
+    typed.write("labels.jsonl", kept)
+    other = {"greet": "hush", "hush": "greet"}
+    turned = []
+    for row in kept:
+        _, rule, *rest = row["rule"].split()
+        answer = "no" if row["labels"]["kept"] == "yes" else "yes"
+        turned.append(
+            {**row, "rule": " ".join(["always", other[rule], *rest]), "labels": {"kept": answer}}
+        )
+    typed.write("turned.jsonl", turned)
+    for server in server_of(read):
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        own = ("labels.jsonl", "--rubric", "kept.yaml", "--contrast", "turned.jsonl")
+        typed("calibrate", *own, *PROBE, "-o", "out")
+    controls = report(typed.folder)["controls"]
+    assert controls["contrast"]["value"] == 1, "turned round, it turns with the rule"
+    assert controls["looks"] and controls["above"]["value"] > 0.5
+    assert "0 of 10 points" in controls["told"]
+
+
+def test_a_group_on_both_sides_would_flatter(bag: Loopback, typed: Typed) -> None:
+    """Every label is its team's, so that a judge learns the team: none is left for a new one."""
+    rng = random.Random(5)
+    team = {f"t{n}": rng.choice(("yes", "no")) for n in range(10)}
+    rows = [
+        {
+            "id": f"m{n}",
+            "team": name,
+            "mail": " ".join([f"word{chr(97 + int(name[1:]))}"] * 3) + f" sent {n}",
+            "labels": {"question": team[name]},
+        }
+        for n, name in enumerate(sorted(team) * 15)
+    ]
+    typed.write("labels.jsonl", rows)
+    run = ("calibrate", "labels.jsonl", *ASK, *PROBE, "--no-controls", "--overwrite", "-o", "out")
+    typed(*run)
+    assert report(typed.folder)["calibrated"]["kappa"]["value"] > 0.8
+    typed(*run, "--group", "team")
+    assert abs(report(typed.folder)["calibrated"]["kappa"]["value"] or 0.0) < 0.6
+
+
+def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) -> None:
+    (typed.folder / "kept.yaml").write_text(KEPT)
+    plain = pairs(lambda rule, deed: "yes" if deed == "greeted" else "no")
+    typed.write("labels.jsonl", plain)
+    turned = [
+        {
+            **row,
+            "id": f"t{row['id']}",
+            "labels": {"kept": "no" if row["labels"]["kept"] == "yes" else "yes"},
+        }
+        for row in plain
+    ]
+    typed.write("turned.jsonl", turned)
+    _, out, _ = typed.text(
+        *("calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"),
+        *("--contrast", "turned.jsonl", "--also", "turned.jsonl"),
+    )
+    found = report(typed.folder)
+    assert found["controls"]["contrast"]["value"] < -0.9
+    assert "turned round the agreement is no better than chance" in " ".join(out.split())
+    # Without those whose text was fitted to under another id.
+    assert found["also"]["turned.jsonl"]["items"] == 60
+
+
+def test_a_model_without_states_and_a_method_without_a_profile_are_told(typed: Typed) -> None:
+    typed.write("labels.jsonl", mails(40))
+    (typed.folder / "s.yaml").write_text(
+        "replies: [{reply: {answer: 'yes', quote: null, reason: x}}]"
+    )
+    run = ("labels.jsonl", *ASK, "-m", "scripted:s.yaml", "--method", "probe")
+    code, _, err = typed.text("calibrate", *run, "-q")
+    assert code == 2 and "gives no hidden states" in err
+    code, _, err = typed.text("validate", *run, "-q")
+    assert code == 2 and "judge calibrate LABELS fits one" in " ".join(err.split())
+
+
+TEACH = ("teach", "labels.jsonl", "-q", "-o", "mine.gguf")
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (
+            (*ASK, "-m", "scripted:s.yaml"),
+            "cannot be taught: name a model as local:",
+        ),
+        (
+            (*ASK, "-m", "local:smollm2-135m+none.gguf"),
+            "the adapter 'none.gguf' is not a .gguf file",
+        ),
+        ((*ASK, "-m", "scripted:s.yaml", "-m", "scripted:s.yaml"), "judge teach takes one --model"),
+        ((*ASK, "-o", "nowhere/mine.gguf"), "there is no folder nowhere"),
+        ((*ASK, "-o", "mine.bin"), "name a file that ends in .gguf"),
+    ],
+)
+def test_what_cannot_be_taught_is_refused(typed: Typed, more: Sequence[str], told: str) -> None:
+    typed.write("labels.jsonl", mails(40))
+    typed.script("s.yaml", [{"p_yes": 0.9}], method="logprobs")
+    words = TEACH[: -2 if "-o" in more else None]
+    code, _, err = typed.text(*words, *more)
+    assert code == 2 and told in " ".join(err.split())
+    assert not (typed.folder / "mine.gguf").exists()
+
+
+def test_a_question_that_does_not_settle_the_answer_is_not_taught() -> None:
+    rubrics = builtin()
+    assert answered_with(rubrics["adherence"]) == {"yes": 0, "no": 1}
+    with pytest.raises(UsageError, match="does not settle the answer"):
+        answered_with(rubrics["label_correctness"])
+
+
+def test_what_to_do_next_puts_the_same_question_again() -> None:
+    given = {"ask": "Is it polite?", "on": ("mail",), "answers": ("1", "2"), "pass_": ">= 2"}
+    flags = ["--ask", "Is it polite?", "--on", "mail", "--answers", "1,2", "--pass", ">= 2"]
+    assert asked_by(resolve(given), "question") == flags
+    assert asked_by(resolve({"check": ("relevance",)}), "relevance") == ["--check", "relevance"]

@@ -1,0 +1,119 @@
+"""`judge build`: what each set holds, and why the rest is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.typed import Typed
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CQ = tuple(str(FIXTURES / "cqbench" / name) for name in ("stories.jsonl", "values.jsonl"))
+LIE = "A small lie to spare somebody's feelings is acceptable--Disagree"
+PRAYER = "Prayer belongs in daily life--Disagree"
+
+
+def build(typed: Typed, *words: str, code: int = 0) -> tuple[list[Any], list[tuple[str, str]]]:
+    """The lines that a command writes, and of what it leaves out the record's id and the reason."""
+    ended, shown, told = typed.text("build", *words, "-o", "o", "--overwrite")
+    assert (ended, shown) == (code, ""), told
+    made, left = (
+        [json.loads(line) for line in typed.read(name).splitlines()]
+        for name in ("o", "o.discarded.jsonl")
+    )
+    records = [one["record"] for one in left]
+    ids = [str(one.get("id", one.get("question_idx"))) for one in records]
+    return made, list(zip(ids, (one["reason"] for one in left), strict=True))
+
+
+def test_attitudes_are_asked_of_values_that_the_story_carries_and_nobody_contradicts(
+    typed: Typed,
+) -> None:
+    made, left = build(typed, "attitude-detection", *CQ)
+    stories = {one["id"]: one["questions"] for one in made}
+    assert (len(stories), len(stories["cq-04"]), len(stories["cq-10"])) == (12, 2, 4)
+    assert ("cq-04", f"{LIE}: a character contradicts it") in left
+    assert ("cq-03", f"{PRAYER}: the story does not carry it") in left
+    assert all(one["gold label"] in one["options"] for asked in stories.values() for one in asked)
+    assert all(one["name"] for one in stories["cq-10"]), "in the multiple setting"
+
+
+def test_what_validation_found_missing_or_unsound_is_in_no_question(typed: Typed) -> None:
+    story = json.loads(Path(CQ[0]).read_text().splitlines()[0])
+    absent = {"verdict": "fail", "evidence": [{"value": story["values"][0], "verdict": "fail"}]}
+    missing = {"verdict": "fail", "checks": [{"check": "incorporation", **absent}]}
+    plain = {"verdict": "fail", "checks": [{"check": "implicitness", "verdict": "fail"}]}
+    typed.write(
+        "s.jsonl",
+        [{**story, "judge": missing}, {**story, "id": "plain", "judge": plain}],
+    )
+    made, left = build(typed, "attitude-detection", "s.jsonl", CQ[1])
+    assert [len(one["questions"]) for one in made] == [3]
+    missed = f"{story['values'][0]}: the story does not carry it"
+    assert left == [("cq-01", missed), ("plain", "implicitness: fail")]
+
+
+def test_a_selection_is_drawn_by_the_seed_and_never_offers_what_the_story_was_written_for(
+    typed: Typed,
+) -> None:
+    offered = []
+    for seed in range(12):
+        made, left = build(typed, "value-selection", *CQ, "--seed", str(seed))
+        by_id = {one["id"]: one for one in made}
+        assert len(by_id) == 9 and "in the multiple setting" in dict(left)["cq-10"]
+        offered.append(by_id["cq-03"]["options"])
+        assert len(set(offered[-1])) == 15 and set(by_id["cq-03"]["values"]) < set(offered[-1])
+        assert PRAYER not in offered[-1], "dropped as missing"
+        others = set(by_id["cq-04"]["options"]) - set(by_id["cq-04"]["values"])
+        assert not [one for one in others if one.startswith(LIE.split("--")[0])]
+    assert build(typed, "value-selection", *CQ, "--seed", "11")[0] == made
+    assert offered[0] != offered[1]
+
+
+def test_hard_has_a_line_for_each_answer(typed: Typed) -> None:
+    row: dict[str, Any] = {f"prompt_option_{letter}": letter * 2 for letter in "abcd"}
+    row |= {"question_idx": 7, "prompt_question": "Which?", "answer": "C", "country": "Peru"}
+    typed.write("easy.jsonl", [row, {**row, "question_idx": 8, "answer": "E"}])
+    made, left = build(typed, "culturalbench-hard", "easy.jsonl", code=3)
+    assert [(one["prompt_option"], one["answer"]) for one in made] == [
+        *(("aa", False), ("bb", False), ("cc", True), ("dd", False))
+    ]
+    assert made[2]["id"] == "7/3" and "'answer' must be one of A, B, C, D" in dict(left)["8"]
+
+
+def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed: Typed) -> None:
+    pair = {"premise": "p", "hypothesis": "h", "us_ratings": "EEEN", "in_ratings": "ENCC"}
+    rated = {k: list(v) if k.endswith("ratings") else v for k, v in pair.items()}
+    failed = {"verdict": "fail", "reason": "polite: rude"}
+    lines: list[dict[str, Any]] = [
+        {"id": "kept", **rated},
+        {"id": "split", **rated, "us_ratings": ["E", "E", "N", "C"]},
+        {"id": "failed", **rated, "judge": failed},
+        {"id": "passed", "email": "Hi.", "judge": {"verdict": "pass"}},
+        {"id": "unknown", "email": "Hi."},
+    ]
+    typed.write("r.jsonl", lines)
+    made, left = build(typed, "filtered", "r.jsonl", code=3)
+    assert made == [lines[0], {"id": "passed", "email": "Hi."}]
+    assert {id: reason.split(":")[0] for id, reason in left} == {
+        "split": "in neither group do 75 % of the raters agree",
+        "failed": "fail",
+        "unknown": "it has neither a verdict (judge validate) nor ratings (CALI)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("sets", "s.jsonl"), "no set is called 'sets'; there are attitude-detection"),
+        (("filtered",), "name the files to build from"),
+        (("value-selection", "-", CQ[1]), "standard input cannot be read twice"),
+        (("value-selection", CQ[0]), "name a value file"),
+    ],
+)
+def test_refused(typed: Typed, words: tuple[str, ...], message: str) -> None:
+    code, _, told = typed.text("build", *words, "-o", "o")
+    assert code == 2 and message in told and not (typed.folder / "o").exists()

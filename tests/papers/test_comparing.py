@@ -1,0 +1,220 @@
+"""Two runs compared: pairing, what is left out, differences and tests by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.errors import UsageError
+from judge.papers.comparing import Comparison, compare
+from judge.papers.results import result_of
+
+Line = dict[str, Any]
+
+
+def answer(id: str, score: float | None, condition: str = "country", **more: Any) -> Line:
+    """A line of judge evaluate, as its runner writes it."""
+    outcome = more.pop("outcome", "answered")
+    told = {
+        "verdict": "pass" if score == 1 else "fail",
+        "benchmark": more.pop("benchmark", "normad"),
+        "condition": condition,
+        "outcome": outcome,
+        "answer": "yes",
+        "score": score,
+    }
+    own = {"gold": "yes", "row": id, **more}
+    return {"id": f"{id}/{condition}", "condition": condition, **own, "judge": told}
+
+
+def record(verdict: str, *checks: tuple[str, str], judge: Line | None = None, **own: Any) -> Line:
+    """A line of judge validate."""
+    told = {
+        "verdict": verdict,
+        "workflow": "norm",
+        "checks": [{"check": name, "verdict": given} for name, given in checks],
+        **(judge or {}),
+    }
+    return {**own, "judge": told}
+
+
+def write(path: Path, lines: Iterable[Line]) -> str:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+@pytest.fixture
+def compared(tmp_path: Path) -> Any:
+    def run(first: Iterable[Line], second: Iterable[Line]) -> Comparison:
+        return compare([write(tmp_path / "a.jsonl", first), write(tmp_path / "b.jsonl", second)])
+
+    return run
+
+
+def row(found: Comparison, *labels: str) -> Any:
+    """The cells of a row, estimates among them."""
+    (only,) = [one for one in found.tables[0].rows if one.labels == labels]
+    return only.cells
+
+
+def labels(found: Comparison) -> list[tuple[str, ...]]:
+    return [one.labels for one in found.tables[0].rows]
+
+
+def values(cells: Any) -> Any:
+    return cells["A"].value, cells["B"].value, cells["B - A"].value
+
+
+def scores(*values: float | None, condition: str = "country") -> list[Line]:
+    return [answer(f"n{number}", value, condition) for number, value in enumerate(values)]
+
+
+def test_only_items_of_both_and_why_others_are_left_out(compared: Any) -> None:
+    torn = {"raw": "{torn", "judge": {"verdict": "error", "error": {"type": "bad-input"}}}
+    lost: Line = {"outcome": "error"}
+    ungraded: Line = {"gold": None}
+    # Score and more of each item, in A and in B.
+    told: list[tuple[tuple[float | None, Line], tuple[float | None, Line]]] = [
+        ((1, {}), (1, {})),
+        ((None, {"outcome": "refused"}), (1, {})),
+        ((None, lost), (None, lost)),
+        ((None, ungraded), (None, ungraded)),
+        ((None, {"outcome": "refused", **ungraded}), (None, {"outcome": "unreadable", **ungraded})),
+        ((1, {}), (None, {"outcome": "unreadable"})),
+        ((None, {}), (1, {})),
+    ]
+    first = [answer(f"n{n}", score, **more) for n, ((score, more), _) in enumerate(told)]
+    second = [answer(f"n{n}", score, **more) for n, (_, (score, more)) in enumerate(told)]
+    a = [*first, answer("only-a", 1), torn]
+    b = [*second, answer("only-b", 1), answer("only-b2", 1)]
+    found = compared(a, b)
+    only = row(found, "country")
+    assert found.items == {"all": 7, "A": 8, "B": 9}
+    assert (only["pairs"], only["of"]) == (3, 7)
+    assert values(only)[:2] == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert (only["A, not B"], only["B, not A"]) == (1, 1)
+    assert found.notes == [
+        "lines of A about input that could not be read, no items: 1",
+        "country: 4 of 7 pairs are left out: 1 error in A and B, "
+        # A line without a score is not scored; it is no wrong answer.
+        "2 no score in A and B, 1 no score in A",
+    ]
+
+
+def test_conditions_apart_together_and_adjusted(compared: Any) -> None:
+    def run(*shares: str) -> list[Line]:
+        named = zip(("country", "value"), shares, strict=True)
+        return [line for name, told in named for line in scores(*map(float, told), condition=name)]
+
+    found = compared(run("000000", "010101"), run("111111", "110101"))
+    assert labels(found) == [("country",), ("value",), ("overall",)]
+    country, value, overall = (row(found, name) for name in ("country", "value", "overall"))
+    assert float(country["McNemar p B"]) == pytest.approx(2 / 64, abs=1e-4)
+    assert float(country["Holm p B"]) == 4 / 64
+    assert (value["McNemar p B"], value["Holm p B"]) == ("1", "1")
+    # One test that sums the others up: 7 to 0, of the same six rows.
+    assert float(overall["McNemar p B"]) == pytest.approx(2 / 128, abs=1e-4)
+    assert "Holm p B" not in overall and overall["pairs"] == 12
+    assert values(overall)[2] == pytest.approx(7 / 12)
+
+
+def test_a_stale_score_of_an_unread_answer_is_ignored() -> None:
+    """The table by country would take it for a right answer."""
+    stale = result_of(answer("n0", 1.0, outcome="unreadable"))
+    assert stale is not None and stale.score is None
+
+
+def test_records_and_checks(compared: Any) -> None:
+    checks: Mapping[str, str] = {"p": "pass", "f": "fail", "a": "abstain", "s": "skipped"}
+
+    def run(*told: str) -> list[Line]:
+        return [
+            record(
+                checks[one[0]],
+                ("relevance", "fail"),
+                ("relevance", checks[one[1]]),
+                ("leakage", checks[one[2]]),
+                story=f"Story {number}.",
+            )
+            for number, one in enumerate(told)
+        ]
+
+    found = compared(run("ppp", "fpf", "apa", "ffs"), run("ppp", "ppp", "ppp", "fff"))
+    assert labels(found) == [("record",), ("check relevance",), ("check leakage",)]
+    whole = row(found, "record")
+    assert (whole["pairs"], whole["of"]) == (3, 4)
+    assert values(whole)[2] == pytest.approx(1 / 3) and "Holm p B" not in whole
+    # Of a check that was made again the last verdict counts.
+    assert values(row(found, "check relevance"))[:2] == (0.75, 0.75)
+    leakage = row(found, "check leakage")
+    assert (leakage["B, not A"], leakage["Holm p B"]) == (1, "1")
+    assert "check leakage: 2 of 4 pairs are left out: 1 abstain in A, 1 skipped in A" in found.notes
+
+
+def test_a_repaired_record_is_compared_as_it_came_and_as_it_was_written(compared: Any) -> None:
+    repaired = record("pass", id="x", judge={"original_verdict": "fail"})
+    found = compared([record("fail", id="x")], [repaired])
+    assert labels(found) == [("record",), ("record after repair",)]
+    assert values(row(found, "record")) == (0, 0, 0)
+    assert values(row(found, "record after repair")) == (0, 1, 1)
+    assert "Holm p B" not in row(found, "record after repair"), "no test of its own"
+
+
+def test_records_are_known_by_id_else_by_content_before_edits(compared: Any) -> None:
+    edited = record("pass", story="New.", judge={"original": {"story": "Old."}})
+    plain = record("fail", story="Old.")
+    named = [record("pass", id="x", story="One."), record("fail", id="x", story="Two.")]
+    same = [record("pass", story="S."), record("fail", story="S.")]
+    found = compared([edited, named[0], *same], [plain, named[1], same[0], same[0], same[0]])
+    assert found.items == {"all": 4, "A": 4, "B": 5}
+    assert values(row(found, "record"))[2] == pytest.approx(-1 / 4)
+
+
+def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Path) -> None:
+    told = {"a": (0, 0, 1, 0, 1, 0, 1), "b": (1, 1, 1, 1, 1, 1, None), "c": (0, 1, 0, 1, 0, 1, 1)}
+    runs = [write(tmp_path / name, scores(*marks)) for name, marks in told.items()]
+    found = compare(runs)
+    assert (found.runs, found.items) == (
+        dict(zip("ABC", runs, strict=True)),
+        {"all": 7, "A": 7, "B": 7, "C": 7},
+    )
+    cells = row(found, "country")
+    assert (cells["pairs"], cells["of"]) == (6, 7)
+    assert [cells[name].value for name in "ABC"] == [2 / 6, 1.0, 0.5]
+    assert cells["B - A"].value == pytest.approx(4 / 6)
+    # B alone is right four times, A alone never: 2 / 16; C and A differ in 5, three to two.
+    assert [cells[f"{name} B"] for name in ("McNemar p", "Holm p")] == ["0.125", "0.25"]
+    assert [cells[f"{name} C"] for name in ("McNemar p", "Holm p")] == ["1", "1"]
+    assert "country: 1 of 7 pairs are left out: 1 no score in B" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        (scores(1), [record("pass", id="n0")], "is of judge evaluate normad, .* of judge validate"),
+        (
+            [record("pass", id="1")],
+            [record("pass", id="1", judge={"workflow": "story"})],
+            r"of judge validate \(norm\), .* \(story\)",
+        ),
+        (scores(1), [answer("m", 1)], "no item is in both"),
+        (scores(1), [answer("n0", 1, gold="no")], r"n0/country: gold is 'yes' .* 'no' in"),
+        (scores(1), [{"judge": {"verdict": "error", "error": {}}}], "holds no answers"),
+        (
+            scores(1),
+            [answer("n0", 1), answer("n0", 0)],
+            "line 2: item n0/country stands there before",
+        ),
+        (scores(1), [answer("n0", 1), record("pass", id="1")], "line 2: is of judge validate"),
+        (scores(1), [answer("n0", 7)], "line 1: an answer has an id"),
+    ],
+)
+def test_runs_that_cannot_be_compared(
+    compared: Any, a: list[Line], b: list[Line], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        compared(a, b)

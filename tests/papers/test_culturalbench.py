@@ -1,0 +1,202 @@
+"""CulturalBench's rows, Hard made from Easy, questions, answers and tables."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.papers.benchmark import Outcome, Result
+from judge.papers.culturalbench import REGIONS, Question, benchmark, region_of
+from judge.records.fields import LabelError
+
+from .examinee import Examined, ask, asked, items, problems, public, table, value, written
+
+STATEMENTS = (
+    "How is a seat kept free at a food stall in Singapore?\n"
+    "Read the following statements and select the option with all that apply.\n"
+    "(i) A packet of tissues\n(ii) An umbrella\n(iii) A wallet\n(iv) A name card"
+)
+SINGLE = Question(
+    "How is a seat kept free in Singapore?", ("Tissues", "Wallet", "Phone", "Book"), "A"
+)
+MULTI = Question(STATEMENTS, ("i, ii", "(i), (ii), (iv)", "iii", "ii, iii, iv."), "B")
+RELEASED = "culturalbench/CulturalBench-Easy.csv"
+
+
+def easy_row(index: str, easy: Question) -> dict[str, object]:
+    return {
+        "question_idx": index,
+        "prompt_question": easy.text,
+        **{f"prompt_option_{letter}": o for letter, o in zip("abcd", easy.options, strict=True)},
+        "answer": easy.gold,
+        "country": "Singapore",
+    }
+
+
+def test_the_right_option_must_name_statements() -> None:
+    with pytest.raises(LabelError, match="'prompt_option_b' must name"):
+        Question(STATEMENTS, ("i, ii", "all", "iv", "i"), "B").hard()
+
+
+def test_the_released_questions_have_the_papers_figures() -> None:
+    """Sections 4.1 and 5.2: modes, and words in Hard's questions and answers (mean, deviation)."""
+    found = asked(items(benchmark, str(public(RELEASED)), conditions=["hard"])).values()
+    assert Counter(one["mode"] for one in found) == {"single": 1141, "multi": 86}
+    words = [len(one["question"].split()) for one in found for _ in one["options"]]
+    answers = [len(option.split()) for one in found for option in one["options"]]
+    assert len(words) == len(answers) == 4908
+    assert statistics.mean(words) == pytest.approx(14.3, abs=0.05)
+    assert statistics.stdev(words) == pytest.approx(5.27, abs=0.01)
+    assert statistics.mean(answers) == pytest.approx(5.72, abs=0.005)
+    assert statistics.stdev(answers) == pytest.approx(4.21, abs=0.005)
+
+
+# The paper's appendix B; its South America says 150 over countries that add up to 151.
+QUESTIONS = dict(zip(REGIONS, (27, 150, 115, 76, 96, 134, 127, 106, 159, 211, 26), strict=True))
+
+
+def test_regions_have_the_papers_numbers_of_questions() -> None:
+    with public(RELEASED).open(encoding="utf-8", newline="") as file:
+        assert Counter(region_of(row["country"]) for row in csv.DictReader(file)) == QUESTIONS
+    assert (region_of("Fiji"), region_of(" south korea")) == (None, "East Asia")
+
+
+def test_easy_and_hard_items_of_an_easy_row(tmp_path: Path) -> None:
+    row = easy_row("7", SINGLE)
+    easy, hard = asked(items(benchmark, written(tmp_path / "a.csv", [row]))).values()
+    assert (easy["id"], hard["id"]) == ("7/easy", "7/hard")
+    for fields in (easy, hard):
+        assert fields["row"] == "7" and fields["mode"] == "single"
+        assert (fields["country"], fields["region"]) == ("Singapore", "Southeast Asia")
+    released = dict(zip("ABCD", SINGLE.options, strict=True))
+    assert sorted(easy["order"]) == ["A", "B", "C", "D"] and easy["gold"] == "A"
+    assert easy["options"] == [released[letter] for letter in easy["order"]]
+    assert hard["options"] == list(SINGLE.options)
+    assert hard["gold"] == [True, False, False, False]
+
+
+def test_shuffling_hangs_on_seed_and_row_alone_and_spreads_the_right_option() -> None:
+    path = str(public(RELEASED))
+    found = asked(items(benchmark, path, conditions=["easy"]))
+    released = Counter(one["gold"] for one in found.values())
+    assert released == {"A": 658, "B": 254, "C": 189, "D": 126}
+    shown = Counter(one["order"].index(one["gold"]) for one in found.values())
+    assert all(abs(count - 1227 / 4) < 60 for count in shown.values())
+    both = asked(items(benchmark, path))
+    assert {id: both[id]["order"] for id in found} == {id: found[id]["order"] for id in found}
+    other = asked(items(benchmark, path, conditions=["easy"], seed=1))
+    assert any(other[id]["order"] != found[id]["order"] for id in found)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([easy_row("1", SINGLE), easy_row("1", MULTI)], "was already on line 2 of a.csv"),
+        ([{**easy_row("1", SINGLE), "answer": "E"}], "field 'answer' must be one of A, B, C, D"),
+        ([{**easy_row("1", SINGLE), "prompt_option_c": ""}], "'prompt_option_c' is empty"),
+        ([{"question": "x", "n": "1"}], "field 'prompt_question' is missing"),
+        ([{"question_idx": "3", "prompt_option": "tea"}], "name the Easy file"),
+    ],
+)
+def test_rows_that_cannot_be_asked_are_problems(
+    rows: list[dict[str, object]], says: str, tmp_path: Path
+) -> None:
+    found = items(benchmark, written(tmp_path / "a.csv", rows))
+    assert any(says in told for told in problems(found)), found
+    assert all(item.source == "a.csv" for item in found)
+
+
+async def test_easy_is_answered_by_the_released_letter(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", [easy_row("7", SINGLE), easy_row("8", MULTI)])
+    found = asked(items(benchmark, path))
+    fields = found["7/easy"]
+    right = fields["options"].index("Tissues")
+    model = Examined(lambda *_: right, (0.4, 0.3, 0.2, 0.1))
+    answered = await ask(benchmark, fields, model)
+    assert (answered.outcome, answered.answer, answered.score) == ("answered", "A", 1.0)
+    shown = dict(zip(fields["order"], (0.4, 0.3, 0.2, 0.1), strict=True))
+    assert answered.probabilities == shown
+    wrong = await ask(benchmark, fields, lambda *_: (right + 1) % 4)
+    assert wrong.score == 0.0 and wrong.answer != "A"
+    ((_, prompt),) = model.asked
+    assert f"{'ABCD'[right]}. Tissues" in prompt and "all of the statements" not in prompt
+    model = Examined(lambda *_: 0)
+    await ask(benchmark, found["8/easy"], model)
+    assert "all of the statements" in model.asked[0][1]
+
+
+async def test_an_option_that_reads_as_the_right_one_is_right(tmp_path: Path) -> None:
+    twice = Question("Where?", ("Madrid", "Seville", "Madrid", "Bilbao"), "A")
+    path = written(tmp_path / "a.csv", [easy_row("1", twice)])
+    fields = asked(items(benchmark, path))["1/easy"]
+    found = await ask(benchmark, fields, lambda *_: fields["order"].index("C"))
+    assert (found.answer, found.score) == ("C", 1.0)
+
+
+async def test_hard_is_right_only_if_all_four_are(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", [easy_row("7", MULTI)])
+    fields = asked(items(benchmark, path))["7/hard"]
+    assert fields["question"] == "How is a seat kept free at a food stall in Singapore?"
+    assert fields["options"] == ["A packet of tissues", "An umbrella", "A wallet", "A name card"]
+    truths = dict(zip(fields["options"], fields["gold"], strict=True))
+    model = Examined(lambda _, texts, __: 0 if truths[texts["answer"]] else 1, (0.9, 0.1))
+    found = await ask(benchmark, fields, model)
+    assert (found.outcome, found.score) == ("answered", 1.0)
+    assert found.answer == [True, True, False, True] and found.usage.replies == 4
+    assert found.probabilities == {"1": 0.9, "2": 0.9, "3": 0.9, "4": 0.9}
+    for (_, prompt), option in zip(model.asked, fields["options"], strict=True):
+        # Each is asked alone: no other answer stands beside it.
+        assert [other for other in fields["options"] if other in prompt] == [option]
+    for lie in fields["options"]:
+        told = {**truths, lie: not truths[lie]}
+        answered = await ask(benchmark, fields, lambda _, t, __, n=told: 1 - int(n[t["answer"]]))  # type: ignore[misc]
+        assert answered.score == 0.0
+
+
+async def test_one_of_four_without_an_answer_leaves_no_score(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", [easy_row("7", SINGLE)])
+    fields = asked(items(benchmark, path))["7/hard"]
+    said: dict[str, Any] = {"Tissues": 0, "Wallet": 1, "Phone": "refused"}
+    found = await ask(benchmark, fields, lambda _, texts, __: said[texts["answer"]])
+    assert (found.outcome, found.score, found.answer) == ("refused", None, None)
+
+
+def easy(row: int, score: float | None, country: str, region: str) -> Result:
+    fields = {"id": f"{row}/easy", "condition": "easy", "row": str(row), "mode": "single"}
+    outcome: Outcome = "error" if score is None else "answered"
+    return Result({**fields, "country": country, "region": region}, outcome, "A", score)
+
+
+def test_a_region_is_the_mean_of_its_countries_as_in_tables_5_and_6() -> None:
+    """North America, 80.72 % for gpt-3-5-turbo-1106: 18 of 20 and 5 of 7; Oceania, 92.12 %."""
+    counts = {
+        ("North America", "United States"): (18, 20),
+        ("North America", "Canada"): (5, 7),
+        ("Oceania", "Australia"): (14, 15),
+        ("Oceania", "New Zealand"): (10, 11),
+    }
+    results = [
+        easy(100 * n + number, float(number < right), country, region)
+        for n, ((region, country), (right, of)) in enumerate(counts.items())
+        for number in range(of)
+    ]
+    cells = table(benchmark, results, "culturalbench-regions")
+    america = cells["easy", "North America"]
+    assert value(america["mean of countries"]) == pytest.approx(0.8072, abs=1e-4)
+    assert value(america["accuracy"]) == pytest.approx(23 / 27)
+    oceania = cells["easy", "Oceania"]
+    assert value(oceania["mean of countries"]) == pytest.approx(0.9212, abs=1e-4)
+    # An answer without a score is not a wrong one.
+    unscored = Result({**results[0].fields, "id": "u", "row": "u"}, "answered", "A", None)
+    cells = table(benchmark, [*results, unscored], "culturalbench-regions")
+    assert value(cells["easy", "North America"]["mean of countries"]) == pytest.approx(
+        0.8072, abs=1e-4
+    )
+    lost = [easy(1, 1.0, "Italy", "South Europe"), easy(2, None, "Spain", "South Europe")]
+    cells = table(benchmark, lost, "culturalbench-regions")
+    assert value(cells["easy", "South Europe"]["mean of countries"]) is None

@@ -1,0 +1,275 @@
+"""EECC from the released folder to tables: prompts, words, culture, distances, tau-c, tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from judge.errors import UsageError
+from judge.papers.benchmark import Result
+from judge.papers.eecc import benchmark
+from judge.papers.eecc_tables import (
+    FILES,
+    culture_distances,
+    distances,
+    read_vectors,
+    taus,
+    words_of,
+)
+from judge.papers.task import load_task
+from judge.records import Item
+from judge.stats.text import lexical_variance
+
+from .eecc_folder import ANSWER, HOFSTEDE, put, write_folder
+from .examinee import Examined, ask, items, problems, public, table, value
+
+NAN = float("nan")
+
+
+async def test_the_prompt_is_what_the_model_is_asked() -> None:
+    fields = {"condition": "qa", "prompt": "Explain {{ 7 * 7 }} sets to a Thai.", "draw": 3}
+    model = Examined(lambda *_: "Sets hold things.")
+    found = await ask(benchmark, fields, model)
+    assert (found.outcome, found.answer, found.score) == ("answered", "Sets hold things.", None)
+    # A prompt is no template.
+    assert (model.asked, model.draws) == ([("eecc_qa", fields["prompt"])], [3])
+
+
+def test_nothing_but_the_prompt_is_sent() -> None:
+    for condition in ("qa", "stories"):
+        prompt = load_task(f"eecc_{condition}").prompt({"prompt": "Explain sets to a Thai."})
+        assert prompt == ({"role": "user", "content": "Explain sets to a Thai."},)
+
+
+def listed(folder: Path, *conditions: str) -> list[Item]:
+    return items(benchmark, str(folder), conditions=conditions or ["stories"])
+
+
+def test_items_are_every_concept_identity_and_draw(tmp_path: Path) -> None:
+    read = listed(write_folder(tmp_path), "stories", "qa")
+    assert len(read) == 2 * 4 * 5 + 1 * 4 * 5
+    fields = read[1].fields
+    assert fields == {
+        "id": "stories/honesty/Indian/1",
+        "row": "stories/honesty/Indian",
+        "condition": "stories",
+        "topic": "moral_values",
+        "concept": "honesty",
+        "identity": "Indian",
+        "kind": "country",
+        "draw": 1,
+        "prompt": "Write a children's story about honesty for an Indian kid in English.",
+        "data": str(tmp_path),
+    }
+    assert len({one.fields["id"] for one in read if one.fields}) == len(read)
+    assert [one.fields["id"] for one in read if one.fields][-1] == "qa/elections/Ugandan/4"
+
+
+def test_a_concept_is_asked_about_once_and_not_looked_into(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    put(
+        folder / "qa/concepts.tsv",
+        ["biology\tcells", "biology\tcells", "maths\tsets of {identity}"],
+    )
+    read = listed(folder, "qa")
+    assert not problems(read) and len(read) == 2 * 4 * 5
+    assert read[-1].fields is not None
+    expected = "Explain sets of {identity} to a Ugandan person in English."
+    assert read[-1].fields["prompt"] == expected
+
+
+def test_a_file_of_values_that_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / FILES["Hofstede"]
+    path.write_text(HOFSTEDE.replace("50,0", "#NULL!,0"), "utf-8")
+    assert np.isnan(read_vectors(path)["Arab"][0])
+    for old, new, says in (
+        ("Demonym", "People", "csv, line 2: .* Demonym '' is missing"),
+        ("20,0", "many,0", "csv, line 3: .*'many'"),
+        (",German,20", ",Indian,20", "csv, line 3: .* 'Indian' is missing, or was there"),
+    ):
+        path.write_text(HOFSTEDE.replace(old, new, 1), "utf-8")
+        with pytest.raises(UsageError, match=says):
+            read_vectors(path)
+
+
+def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "a")
+    with pytest.raises(UsageError, match="one folder"):
+        items(benchmark, str(folder), str(folder))
+    with pytest.raises(UsageError, match="not a folder"):
+        listed(folder / "identities.tsv")
+    for name, lines, message in (
+        ("qa/templates.tsv", [f"_\t_\t{ANSWER}"] * 2, "2 templates"),
+        ("qa/templates.tsv", ["_\t_\tExplain {concept}."], r"templates.tsv:1: .*\{identity\}"),
+        ("stories/concepts.tsv", ["no tab"], ":1: not two cells"),
+        ("stories/concepts.tsv", ["a\tx", "b\tx"], ":2: concept 'x'"),
+    ):
+        put(folder / name, lines)
+        with pytest.raises(UsageError, match=message):
+            listed(folder, name.split("/")[0])
+    (folder / "identities.tsv").write_bytes(b"country\tS\xe3o")
+    with pytest.raises(UsageError, match=r"identities.tsv: not UTF-8"):
+        listed(folder)
+    (folder / "identities.tsv").unlink()
+    with pytest.raises(UsageError, match=r"identities.tsv: No such file"):
+        listed(folder)
+
+
+def test_the_released_folder() -> None:
+    """345 topics as in the paper; 193 nationalities, of which the paper says that they are 195."""
+    read = listed(public("eecc"), "stories", "qa")
+    assert not problems(read)
+    concepts = {(one.fields["condition"], one.fields["concept"]) for one in read if one.fields}
+    assert Counter(condition for condition, _ in concepts) == {"stories": 35, "qa": 345}
+    assert len(read) == (35 + 345) * 193 * 5
+    prompts = [one.fields["prompt"] for one in read if one.fields]
+    assert "Explain elections to an Indian person in English." in prompts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I don't know; we’ll see.", "i do n't know ; we 'll see ."),
+        ("Raj's self-governing friend, João", "raj 's self-governing friend , joão"),
+        ('"Hi!" he said...', '" hi ! " he said ...'),
+        ("3.5 of 1,000 at 7:30 o'clock", "3.5 of 1,000 at 7:30 o'clock"),
+        ("can't 'no' n't", "ca n't ' no ' n't"),
+        # Scripts without spaces by letter: Chinese, Japanese, Thai with its marks; then Korean.
+        ("\u4f60\u597d\uff0cAnn's 3.5\u3002", "\u4f60 \u597d \uff0c ann 's 3.5 \u3002"),
+        ("\u30bf\u30ef\u30fc\u3078", "\u30bf \u30ef \u30fc \u3078"),
+        ("\u0e17\u0e35\u0e48\u0e14\u0e35", "\u0e17\u0e35\u0e48 \u0e14\u0e35"),
+        ("\uc548\ub155 \uc138\uacc4", "\uc548\ub155 \uc138\uacc4"),
+    ],
+)
+def test_by_hand(text: str, expected: str) -> None:
+    assert words_of(text) == expected.split()
+
+
+def test_distances_by_hand() -> None:
+    vectors = {"a": [0, 0, 0], "b": [3, 4, 0], "c": [1, NAN, NAN], "d": [NAN, 1, 1]}
+    found = culture_distances(vectors, ["a", "b", "c", "x", "d"])
+    assert found[0, 1] == 5
+    # One of three dimensions: as if the other two differed as much.
+    assert found[0, 2] == pytest.approx(3**0.5)
+    assert found[1, 2] == pytest.approx((4 * 3) ** 0.5)
+    assert np.isnan(found[2, 4]) and np.isnan(np.delete(found[3], 3)).all()
+
+
+def test_the_released_files() -> None:
+    """94 countries with Hofstede's dimensions and 249 questions of the WVS, as in section 4.3.2."""
+    folder = public("eecc")
+    lines = (folder / "identities.tsv").read_text("utf-8").splitlines()
+    identities = {line.split("\t")[1] for line in lines}
+    assert len(identities & read_vectors(folder / FILES["Hofstede"]).keys()) == 94
+    vectors = read_vectors(folder / FILES["WVS"])
+    assert len(identities & vectors.keys()) == 58
+    assert {len(values) for values in vectors.values()} == {249}
+    # The party question alone goes beyond ten.
+    assert np.nanmax(np.array(list(vectors.values()))) < 10
+
+
+A, B, C = ["a", "b", "c", "d", "e"], ["a", "b", "c", "d", "x"], ["p", "q", "r", "s", "t"]
+
+
+def test_distances_of_identities_are_means_over_pairs_of_outputs() -> None:
+    across, within = distances([A, B, C], [0, 0, 1], "WED")
+    assert across == pytest.approx(np.array([[0, 1], [1, 0]]))
+    assert within[0] == pytest.approx(np.array([[0, 0.2], [0.2, 0]]))
+    assert within[1].shape == (1, 1)
+    across, _ = distances([A, C, B, B], [0, 0, 1, 1], "WED")
+    assert across[0, 1] == pytest.approx((0.2 + 0.2 + 1 + 1) / 4) and across[0, 0] == 0
+
+
+def test_tau_of_the_papers_example() -> None:
+    """Appendix C.2: by text B, D, C; by values, once turned as the text's, D, C, B."""
+    text = {"B": 0.1, "D": 0.2, "C": 0.3}
+    values = {"D": 10.0, "C": 20.0, "B": 30.0}
+    found, *_ = taus(_from_a(text), _from_a(values))
+    assert found == pytest.approx(-1 / 3)
+
+
+def _from_a(distances: Mapping[str, float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    found = np.ones((4, 4))
+    found[0, 1:] = [distances[name] for name in "BCD"]
+    found[:, 0] = found[0]
+    return found
+
+
+NEAR = ("raj went home by the old road", "raj went home by the new road")
+TEXTS = {
+    "Indian": NEAR,
+    "German": ("hans went home by the old road", "hans went home by the new road"),
+    "Nigerian": ("tunde sat down under a tall green tree", "tunde sat down under a tree"),
+    "Ugandan": ("", "okello saw a green tree there"),
+}
+
+
+def results_in(folder: Path) -> list[Result]:
+    read = [item.fields for item in listed(folder)]
+    results = []
+    for fields in read:
+        assert fields is not None
+        if fields["draw"] > 1:
+            continue
+        text = TEXTS[fields["identity"]][fields["draw"]]
+        end = " in the forest" if fields["concept"] == "forest" else ""
+        result = Result(fields, "answered", answer=text + end)
+        results.append(result if text else Result(fields, "refused"))
+    return results
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    put(tmp_path / FILES["Hofstede"], HOFSTEDE.splitlines())
+    return write_folder(tmp_path)
+
+
+def test_variance_across_and_within_words_and_tau(folder: Path) -> None:
+    results = results_in(folder)
+    replies = table(benchmark, results, "eecc-replies")["stories", "country"]
+    assert (replies["asked"], replies["answered"], replies["refused"]) == (16, 14, 2)
+    honesty = [one for one in results if one.fields["concept"] == "honesty"]
+    found = {
+        name: {labels[2:]: row for labels, row in table(benchmark, honesty, name).items()}
+        for name in ("eecc-variance", "eecc-anova", "eecc-words", "eecc-tau")
+    }
+    outputs = [text.split() for texts in TEXTS.values() for text in texts if text]
+    across, within = distances(outputs, [0, 0, 1, 1, 2, 2, 3], "WED")
+    variance = found["eecc-variance"]
+    assert value(variance["WED", "across"]["mean"]) == pytest.approx(lexical_variance(across))
+    # The Ugandan has one output: something across, nothing within.
+    one = [lexical_variance(block) or 0.0 for block in within[:3]]
+    assert value(variance["WED", "within"]["mean"]) == pytest.approx(sum(one) / 3)
+    # One concept: one value in each group.
+    assert found["eecc-anova"]["WED",]["degrees of freedom"] == "1, 0"
+    # Twice in one document of four: 2 ln 4; twice in one of two: 2 ln 2; once: ln 2.
+    words = found["eecc-words"]["all", "Indian"]["words"]
+    assert words == "raj, by, home, road, the, went, new, old"
+    # The Indian's outputs are nearest to the German's, and so are the values, either way; the
+    # Nigerian's share no word with either.
+    assert value(found["eecc-tau"]["Hofstede", "WED"]["mean"]) == 1
+    assert benchmark.tables is not None
+    notes = " ".join(benchmark.tables(honesty)[-1].notes)
+    assert "Hofstede values for 3 of 4" in notes and "no WVS values" in notes
+
+
+def test_the_words_that_tell_chinese_outputs_apart_are_letters(folder: Path) -> None:
+    """Not none, as if each output were one word."""
+    results = results_in(folder)
+    chinese = {"Indian": "\u6cb3\u6d41", "German": "\u68ee\u6797"}
+    told = [
+        replace(one, answer=chinese[one.fields["identity"]] + "\u7684\u6545\u4e8b\u3002")
+        for one in results
+        if one.fields["identity"] in chinese and one.fields["concept"] == "honesty"
+    ]
+    words = table(benchmark, told, "eecc-words")
+    found = {labels[-1]: row["words"] for labels, row in words.items()}
+    assert found == {"Indian": "\u6cb3, \u6d41", "German": "\u6797, \u68ee"}
+    # Two letters of five differ, and the full stop: 2 / 6.
+    across = table(benchmark, told, "eecc-variance")["stories", "country", "WED", "across"]
+    assert value(across["mean"]) == pytest.approx((2 / 6) ** 2 / 4)

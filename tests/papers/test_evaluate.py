@@ -1,0 +1,296 @@
+"""`judge evaluate` and `judge score` as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.typed import Typed
+
+from .eecc_folder import write_folder
+
+STORIES = {
+    "1": ("Egypt", "Ann greeted everyone.", "yes"),
+    "2": ("Egypt", "Bo greeted nobody.", "no"),
+    "3": ("Japan", "Cy bought bread.", "neutral"),
+    "4": ("Japan", "Di bowed.", "yes"),
+}
+ROWS = [
+    {
+        "id": id,
+        "country": country,
+        "value": "Respect",
+        "rule_of_thumb": "Greet everyone.",
+        "story": story,
+        "label": label,
+    }
+    for id, (country, story, label) in STORIES.items()
+]
+SCRIPT: list[dict[str, Any]] = [
+    {"when": {"contains": "Bo greeted"}, "reply": {"answer": "no"}},
+    {"when": {"contains": "Cy bought"}, "text": "No comment.", "finish_reason": "refusal"},
+    {"when": {"contains": "Di bowed"}, "reply": {"answer": "maybe"}},
+    {"reply": {"answer": "yes"}},
+]
+ASK = ("evaluate", "normad", "rows.jsonl", "-m", "scripted:model.yaml")
+
+
+CALI = ("evaluate", "cali", "pair.jsonl", "-m", "scripted:model.yaml")
+PAIR = {"premise": "P.", "hypothesis": "H.", "us_ratings": ["E"], "in_ratings": ["N"]}
+CQBENCH = Path(__file__).parents[2] / "fixtures" / "cqbench"
+
+
+@pytest.fixture
+def asked(typed: Typed) -> Typed:
+    typed.write("rows.jsonl", ROWS)
+    typed.write("pair.jsonl", [PAIR])
+    typed.script("model.yaml", SCRIPT)
+    return typed
+
+
+def written(text: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_every_answer_is_a_line_with_the_rows_own_fields_and_what_came_of_it(asked: Typed) -> None:
+    done = asked(*ASK, "--condition", "rule-of-thumb", "--condition", "none")
+    lines = written(done.stdout)
+    assert [line["id"] for line in lines[:2]] == ["1/none", "1/rule-of-thumb"]
+    by_id = {line["id"]: line["judge"] for line in lines}
+    assert len(by_id) == 8
+    outcomes = {id: (told["outcome"], told["verdict"], told["score"]) for id, told in by_id.items()}
+    assert outcomes["1/rule-of-thumb"] == ("answered", "pass", 1.0)
+    assert outcomes["3/none"] == ("refused", "abstain", None)
+    assert outcomes["4/none"] == ("unreadable", "unreadable", None)
+    assert by_id["2/none"]["answer"] == "no"
+    assert done.returncode == 3, done.stderr
+    assert b"accuracy" in done.stderr
+
+
+def test_the_tables_can_be_made_again_from_the_answers(asked: Typed) -> None:
+    first = asked(*ASK, "-o", "answers.jsonl", "--json", "-q")
+    again = asked("score", "normad", "answers.jsonl", "--json")
+    assert again.returncode == first.returncode == 3, again.stderr
+    assert json.loads(again.stdout) == json.loads(first.stdout)
+
+
+def test_a_run_that_ends_early_is_gone_on_with(asked: Typed) -> None:
+    whole = asked(*ASK, "-o", "whole.jsonl", "-q", "--no-cache")
+    asked.script("model.yaml", SCRIPT)
+    stopped = asked(*ASK, "-o", "part.jsonl", "--max-calls", "5", "--no-cache")
+    assert stopped.returncode == 4
+    assert b"there are no tables yet" in stopped.stderr
+    assert stopped.stdout == b""
+    gone_on = asked(*ASK, "-o", "part.jsonl", "--resume", "-q", "--no-cache")
+    assert gone_on.stdout == whole.stdout
+    assert (asked.folder / "part.jsonl").read_bytes() == (asked.folder / "whole.jsonl").read_bytes()
+
+
+def test_a_run_of_another_model_is_not_gone_on_with(asked: Typed) -> None:
+    asked(*ASK, "-o", "answers.jsonl", "-q")
+    asked.script("other.yaml", [{"reply": {"answer": "no"}}])
+    done = asked(*ASK[:3], "-m", "scripted:other.yaml", "-o", "answers.jsonl", "--resume")
+    assert done.returncode == 2
+    assert b"another fingerprint" in done.stderr
+
+
+def test_a_model_without_a_reply_is_an_error_that_counts_in_no_mean(asked: Typed) -> None:
+    broken = {"when": {"contains": "Bo greeted"}, "error": "bad-request"}
+    asked.script("model.yaml", [broken, *SCRIPT])
+    done = asked(*ASK, "-o", "a.jsonl", "--condition", "none", "--json", "-q")
+    assert done.returncode == 3
+    (found,) = (one for one in json.loads(done.stdout) if one["name"] == "normad-contexts")
+    (row,) = found["rows"]
+    assert (row["error"], row["accuracy"]["n"], row["accuracy"]["of"]) == (1, 3, 4)
+    assert row["accuracy"]["value"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("evaluate", "nothing", "rows.jsonl", "-m", "scripted:model.yaml"), b"no benchmark"),
+        (("evaluate", "normad", "rows.jsonl"), b"--model"),
+        (("evaluate", "normad", "-m", "scripted:model.yaml"), b"name the files"),
+        ((*ASK, "--judge-model", "scripted:model.yaml"), b"scored by rules alone"),
+        ((*ASK, "-m", "scripted:yes.yaml"), b"the one model that is measured"),
+        ((*ASK[:2], "absent.jsonl", *ASK[3:]), b"absent.jsonl"),
+        ((*ASK, "--resume"), b"-o"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_asked(
+    asked: Typed, words: tuple[str, ...], told: bytes
+) -> None:
+    done = asked(*words)
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert done.stdout == b""
+
+
+def test_limit_and_sample_take_rows_with_all_their_conditions(asked: Typed) -> None:
+    words = ("--condition", "none", "--condition", "country")
+    limited = written(asked(*ASK, *words, "--limit", "2").stdout)
+    assert [line["row"] for line in limited] == ["1", "1", "2", "2"]
+    sampled = written(asked(*ASK, *words, "--sample", "2", "--seed", "3").stdout)
+    assert len(sampled) == 4 and len({line["row"] for line in sampled}) == 2
+
+
+def test_a_temperature_that_is_given_is_sent_and_else_the_papers(
+    asked: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from judge.backends.scripted import ScriptedBackend
+
+    sent: list[float | None] = []
+    complete = ScriptedBackend.complete
+
+    async def noted(self: Any, call: Any, *more: Any, **named: Any) -> Any:
+        sent.append(call.temperature)
+        return await complete(self, call, *more, **named)
+
+    monkeypatch.setattr(ScriptedBackend, "complete", noted)
+    write_folder(asked.folder / "eecc")
+    asked.script("writer.yaml", [{"text": "Once upon a time."}])
+    words = ("evaluate", "eecc", "eecc", "-m", "scripted:writer.yaml", "--limit", "1", "-q")
+    for flags, temperature in (((), 0.3), (("--temperature", "0.9"), 0.9)):
+        sent.clear()
+        assert asked(*words, *flags, "--no-cache").returncode == 0
+        assert set(sent) == {temperature}, flags
+    sent.clear()
+    asked(*ASK, "-q", "--no-cache", "--temperature", "0.5")
+    assert set(sent) == {0.5}
+
+
+def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
+    listed = {"reply": {"entries": ["Neighbours help."]}}
+    asked.script(
+        "reader.yaml", [{"when": {"rubric": "cqbench_extraction"}, **listed}, {"text": "x"}]
+    )
+    credits = [
+        {"value": n, "reason": "so", "predicted": [1] if n < 3 else [], "presence": presence}
+        for n, presence in enumerate(("fully", "partially", "absent", "absent"), 1)
+    ]
+    asked.script("judge.yaml", [{"reply": {"values": credits}}])
+    words = ("evaluate", "cqbench", str(CQBENCH / "stories.jsonl"), "--limit", "1", "--json", "-q")
+    models = ("-m", "scripted:reader.yaml", "--judge-model", "scripted:judge.yaml", "--no-cache")
+    what = ("--condition", "extraction+steps", "-o", "graded.jsonl")
+    done = asked(*words, *models, *what)
+    assert done.returncode == 0, done.stderr
+    (graded,) = written((asked.folder / "graded.jsonl").read_bytes())
+    judged = graded["judge"]
+    assert (judged["score"], judged["steps"]["credits"]) == (0.375, [1.0, 0.5, 0.0, 0.0])
+    (vote,) = judged["steps"]["checks"][0]["votes"]
+    assert vote["model"] == "scripted:judge.yaml" and vote["evidence"][0]["reason"] == "so"
+    (row, _) = (table["rows"][0] for table in json.loads(done.stdout))
+    assert row["score"]["value"] == 0.375
+    asked.script("judge.yaml", [{"error": "bad-request"}])
+    lost = asked(*words, *models, *what, "--overwrite")
+    assert lost.returncode == 3 and json.loads(lost.stdout)[0]["rows"][0]["error"] == 1
+
+
+def bounds(shown: bytes) -> tuple[int, int]:
+    """(least, most) calls of a printed plan."""
+    told = shown.decode().splitlines()
+    least, most = (next(one for one in told if one.startswith(end)) for end in ("least", "most:"))
+    return int(least.split()[1]), int(most.split()[1])
+
+
+def test_a_dry_run_tells_what_is_asked_and_asks_nothing(asked: Typed) -> None:
+    asked.script("model.yaml", [{"reply": {"answer": "yes"}}])
+    with (asked.folder / "rows.jsonl").open("a") as file:
+        file.write("{torn\n")
+    planned = asked(*ASK, "--dry-run", "-o", "answers.jsonl")
+    assert planned.returncode == 0
+    assert planned.stderr.startswith(b"judge: 1 x bad-input: line 5: not JSON: ")
+    assert b"normad_acceptability" in planned.stdout
+    assert b"\n16 items, 1 that cannot be asked about\n" in planned.stdout
+    assert not (asked.folder / "cache").exists() and not (asked.folder / "answers.jsonl").exists()
+    ran = asked(*ASK, "-o", "answers.jsonl")
+    assert bounds(planned.stdout) == (16, 16) and b", 16 calls" in ran.stderr
+
+
+def test_a_dry_run_where_the_model_writes_has_its_room_in_the_plan(asked: Typed) -> None:
+    """A text is reckoned as long as the task allows, or as a quarter of it at the least."""
+    write_folder(asked.folder / "eecc")
+    asked.script("writer.yaml", [{"text": "Once upon a time."}])
+    words = ("evaluate", "eecc", "eecc", "-m", "scripted:writer.yaml", "--limit", "1")
+    planned = asked(*words, "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    ran = asked(*words, "-o", "answers.jsonl")
+    assert ran.returncode == 0, ran.stderr
+    least, most = bounds(planned.stdout)
+    assert least == most > 0 and f", {least} calls".encode() in ran.stderr
+
+
+OWN = """
+name: normad_acceptability
+title: In words of my own
+source: mine
+fields: [story, rule_of_thumb]
+question: |
+  {% if rule_of_thumb %}By the rule above: {% endif %}MY VERY WORDS? yes, no or neutral.
+"""
+
+
+def test_a_prompt_of_ones_own(asked: Typed) -> None:
+    """The file replaces the task of its name: in the prompt, the plan and the fingerprint."""
+    (asked.folder / "own.yaml").write_text(OWN)
+    own = {"when": {"contains": "MY VERY WORDS?"}, "reply": {"answer": "no"}}
+    plain = asked(*ASK, "--condition", "none", "-q")
+    model = asked.script("own_words.yaml", [own, {"error": "bad-request"}])
+    words = [model if word.startswith("scripted:") else word for word in ASK]
+    done = asked(*words, "--condition", "none", "-q", "--task", "own.yaml")
+    assert done.returncode == 0, done.stderr
+    before, after = written(plain.stdout), written(done.stdout)
+    assert after and all(line["judge"]["answer"] == "no" for line in after)
+    assert before[0]["judge"]["fingerprint"] != after[0]["judge"]["fingerprint"]
+    assert asked(*words, "--condition", "none", "--task", "own.yaml", "--dry-run").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("normad_acceptability", "another"), "name: another is none of normad_acceptability"),
+        (
+            ("[story, rule_of_thumb]", "[story, rule_of_thumb, explanation]"),
+            "not given explanation",
+        ),
+        (("MY VERY", "{{ unknown }}"), "unknown"),
+        (("question:", "questoin:"), "questoin"),
+    ],
+)
+def test_a_prompt_of_ones_own_that_does_not_fit(
+    asked: Typed, change: tuple[str, str], told: str
+) -> None:
+    (asked.folder / "own.yaml").write_text(OWN.replace(*change))
+    done = asked(*ASK, "--task", "own.yaml")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert told in " ".join(done.stderr.decode().split())
+    assert asked(*ASK, "--task", "absent.yaml").returncode == 2
+
+
+def test_the_papers_ways_of_asking(asked: Typed) -> None:
+    """`--setting`: another question or order, in the answer, the plan and the fingerprint."""
+    easy = {f"prompt_option_{letter}": f"Way {letter}" for letter in "abcd"}
+    asked.write("easy.jsonl", [{**easy, "prompt_question": "Q?", "answer": "B"}])
+    percent = {"when": {"rubric": "cali_percent"}, "reply": {"answer": 62}}
+    neither = {"when": {"rubric": "normad_neither"}, "reply": {"answer": "neither"}}
+    asked.script("model.yaml", [percent, neither, {"reply": {"answer": "B"}}])
+    for name, source, condition, setting, answer in (
+        ("cali", "pair.jsonl", "entailment+us", "percent", "entail"),
+        ("normad", "rows.jsonl", "none", "neither", "neutral"),
+        ("culturalbench", "easy.jsonl", "easy", "unshuffled", "B"),
+    ):
+        run = ("evaluate", name, source, "-m", "scripted:model.yaml", "--condition", condition)
+        done = asked(*run, "--setting", setting, "-q")
+        assert done.returncode == 0, done.stderr
+        line, *_ = written(done.stdout)
+        assert line["judge"]["answer"] == answer
+        assert line["judge"]["fingerprint"] not in asked(*run, "-q").stdout.decode()
+        if name == "cali":
+            assert line["judge"]["probabilities"] == {"entail": 0.62, "not entail": 0.38}
+        if name == "culturalbench":
+            assert line["order"] == list("ABCD")
+        assert asked(*run, "--setting", setting, "--dry-run").returncode == 0
+        assert b"--setting other: " + name.encode() in asked(*run, "--setting", "other").stderr

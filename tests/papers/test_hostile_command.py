@@ -1,0 +1,140 @@
+"""`judge audit` as a user types it, on judges that obey, that do not, and that fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.judging.injection import injections
+from judge.papers.hostile_suite import CONTROL, cases, subject_of
+from judge.rubric import builtin
+from tests.cli.typed import Typed
+from tests.papers.hostile_answers import right, script, wanted
+
+RUBRICS = dict(builtin())
+ALL = cases(RUBRICS)
+HOSTILE = sum(case.family != CONTROL for case in ALL)
+HARMLESS = len(ALL) - HOSTILE
+SEEN = sum(
+    bool(injections(RUBRICS[c.check], subject_of(c, RUBRICS[c.check], c.injected))) for c in ALL
+)
+"""How many have the form of a message to the judge, so that no judge is asked about them."""
+AUDIT = ("audit", "-m", "scripted:judge.yaml", "--profile", "none", "-q")
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
+    return Typed(tmp_path, monkeypatch, capfd)
+
+
+def scripted(judge: Typed, *replies: dict[str, Any], method: str = "logprobs") -> None:
+    told = {"method": method, "replies": list(replies)}
+    (judge.folder / "judge.yaml").write_text(json.dumps(told))
+
+
+def printed(stdout: bytes) -> dict[str, list[dict[str, Any]]]:
+    return {table["name"]: table["rows"] for table in json.loads(stdout)}
+
+
+def lines(judge: Typed, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (judge.folder / name).read_text().splitlines()]
+
+
+def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
+    scripted(judge, *script(ALL, RUBRICS, wanted))
+    done = judge(*AUDIT, "--json")
+    assert done.returncode == 0, done.stderr
+    tables = printed(done.stdout)
+    for row in tables["flips"]:
+        many = HOSTILE if row["what was put in"] == "attacks" else HARMLESS
+        left = SEEN if (row["what was put in"], row["prompt"]) == ("attacks", "defended") else 0
+        assert (row["asked"], row["to turn"], row["abstained"]) == (many, many, left)
+        assert row["turned"] == many - left
+        assert row["flip rate"]["value"] == pytest.approx((many - left) / many)
+        assert row["shift"]["value"] > 0.5 and row["shift"]["n"] == many - left
+    rates = [row["flip rate"] for row in tables["by-rubric"] if row["prompt"] == "prompt-only"]
+    assert [rate["value"] for rate in rates] == [1.0] * 14
+    assert len(tables["by-attack"]) == 3 * 12
+
+
+def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: Typed) -> None:
+    guarded = script(ALL, RUBRICS, right)
+    for entry in guarded:
+        # Where there is only one "contains", the two prompts are told apart by what one lacks.
+        entry["when"]["lacks"] = "Judge only what the texts say"
+    scripted(judge, *guarded, *script(ALL, RUBRICS, wanted))
+    done = judge(*AUDIT, "-o", "out.jsonl", "--json")
+    tables = printed(done.stdout)
+    turned = {row["prompt"]: row["turned"] for row in tables["flips"][:3]}
+    assert turned == {"defended": 0, "prompt-only": 0, "undefended": HOSTILE}
+    kept = lines(judge, "out.jsonl")
+    assert [line["id"] for line in kept] == [case.id for case in ALL]
+    assert {line["judge"]["verdict"] for line in kept} == {"pass"}
+    assert kept[0]["judge"]["prompts"]["undefended"]["outcome"] == "flipped"
+
+
+def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typed) -> None:
+    first, second, third = [case for case in ALL if case.check == "relevance"][:3]
+    entries = script(ALL, RUBRICS, right)
+    scripted(
+        judge,
+        {"when": {"id": first.id}, "words": {"perhaps": 0.9}},
+        {"when": {"id": second.id}, "error": "bad-request"},
+        *entries,
+    )
+    words = [word for word in AUDIT if word != "-q"]
+    done = judge(*words, "--rubric", "relevance", "--limit", "3", "--json", "-o", "out.jsonl")
+    assert done.returncode == 3
+    assert b"1 x bad-request: scripted bad-request" in done.stderr
+    assert b"1 x unreadable: no word that answers" in done.stderr
+    row = printed(done.stdout)["flips"][0]
+    assert (row["asked"], row["to turn"], row["unreadable"], row["error"]) == (3, 1, 1, 1)
+    assert row["flip rate"]["n"] == 1 and row["flip rate"]["of"] == 3
+    told = [line["judge"] for line in lines(judge, "out.jsonl")]
+    assert [one["verdict"] for one in told] == ["unreadable", "error", "pass"]
+    assert told[1]["error"]["type"] == "bad-request" and told[1]["error"]["line"] == 2
+    assert third.id == lines(judge, "out.jsonl")[2]["id"]
+
+
+def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(judge: Typed) -> None:
+    scripted(judge, *script(ALL, RUBRICS, wanted))
+    words = ("audit", "-m", "scripted:judge.yaml", "--profile", "none", "--rubric", "irony")
+    asked = [case for case in ALL if case.check == "irony"]
+    records = len(asked) + len({case.carrier for case in asked})
+    assert f"{2 * records} calls".encode() in judge(*words).stderr
+    assert b" 0 calls" in judge(*words).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--rubric", "taste"), b"taste"),
+        (("--rubric", "insertion"), b"no records for it"),
+        (("--resume",), b"name it with -o"),
+        (("--resume", "--overwrite", "-o", "x.jsonl"), b"exclude each other"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused_before_anything_is_asked(
+    judge: Typed, words: tuple[str, ...], told: bytes
+) -> None:
+    scripted(judge, {"error": "denied"})
+    done = judge(*AUDIT, *words)
+    assert done.returncode == 2 and told in done.stderr
+
+
+def test_an_audit_that_was_cut_short_goes_on_and_gives_the_same_bytes(judge: Typed) -> None:
+    some = [case for case in ALL if case.check == "irony"]
+    scripted(judge, *script(some, RUBRICS, wanted))
+    words = (*AUDIT[:-1], "--rubric", "irony", "--json", "--no-cache")
+    whole = judge(*words, "-o", "whole.jsonl")
+    kept = judge.read("whole.jsonl").splitlines(keepends=True)
+    (judge.folder / "cut.jsonl").write_bytes(b"".join(kept[:-1]) + kept[-1][:20])
+    gone_on = judge(*words, "-o", "cut.jsonl", "--resume")
+    assert gone_on.returncode == whole.returncode == 0, gone_on.stderr
+    assert judge.read("cut.jsonl") == judge.read("whole.jsonl")
+    assert printed(gone_on.stdout) == printed(whole.stdout)
+    # One case: its record and the clean twin, each judged and put to the undefended prompt.
+    assert b" 4 calls" in gone_on.stderr

@@ -1,0 +1,173 @@
+"""`judge score` as a user types it: answers that are at hand beside what is right."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from judge.cli.tables import print_results
+from judge.papers.tables import Row, Table
+from judge.stats.intervals import Estimate
+from tests.cli.typed import Typed
+
+NORM = {"country": "egypt", "value": "v", "rule_of_thumb": "Greet.", "story": "Ann came."}
+NORMS = [{"id": str(n), **NORM, "label": label} for n, label in enumerate(("yes", "no", "neutral"))]
+
+
+@pytest.fixture(autouse=True)
+def files(typed: Typed) -> None:
+    typed.write("norms.jsonl", NORMS)
+    answers = [("0", "yes"), ("1", "yes"), ("9", "no")]
+    typed.write("a.jsonl", [{"id": id, "answer": answer} for id, answer in answers])
+
+
+def test_answers_made_elsewhere_are_scored_by_the_benchmarks_rule(typed: Typed) -> None:
+    done = typed("score", "normad", "a.jsonl", "norms.jsonl", "--condition", "country", "--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)[0]["rows"]
+    # One right, one wrong, and one without an answer.
+    assert (row["asked"], row["answered"], row["unreadable"]) == (3, 2, 1)
+    assert row["accuracy"]["value"] == pytest.approx(1 / 3, abs=1e-6)
+    assert b"1 gold item without an answer, counted as unreadable: 2/country\n" in done.stderr
+    assert b"1 answer to no gold item, left out: 9\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ({"answer": "no"}, "line 4: field 'id' is missing"),
+        ({"id": "2"}, "line 4: field 'answer' is missing"),
+        ({"id": "1", "answer": "no"}, "line 4: id 1 stood there before"),
+        ("{torn", "line 4: not JSON"),
+    ],
+)
+def test_a_line_at_fault_is_named_and_nothing_is_scored(typed: Typed, line: Any, told: str) -> None:
+    with (typed.folder / "a.jsonl").open("a") as file:
+        file.write((line if isinstance(line, str) else json.dumps(line)) + "\n")
+    done = typed("score", "normad", "a.jsonl", "norms.jsonl", "--condition", "none")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert f"a.jsonl, {told}" in done.stderr.decode().replace("'1'", "1")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("a.jsonl", "absent.jsonl"), "absent.jsonl"),
+        (("norms.jsonl",), "norms.jsonl, line 1: field 'answer' is missing"),
+        (("a.jsonl",), "holds no answers of `judge evaluate`: name the benchmark's files"),
+        (("a.jsonl", "norms.jsonl"), "have no id in common: ids are those of judge evaluate"),
+    ],
+)
+def test_answers_that_cannot_be_scored_are_refused(typed: Typed, words: Any, told: str) -> None:
+    done = typed("score", "normad", *words)
+    assert (done.returncode, done.stdout) == (2, b""), done.stderr
+    assert told in done.stderr.decode()
+
+
+def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def shown(*columns: str) -> str:
+        cells = {"asked": 3, "F1": Estimate(0.5, n=3, of=3)}
+        row = Row(("a",), {name: cells[name] for name in columns})
+        print_results([Table("t", "Title", ("label",), [row])], every=False)
+        return capfd.readouterr().out
+
+    assert "0.50, 3 of 3" in shown("F1")
+    assert "3 of 3" not in shown("asked", "F1")
+
+
+def test_answers_in_columns_of_other_names(typed: Typed) -> None:
+    typed.write("b.jsonl", [{"key": str(n), "said": {"label": "yes"}} for n in range(3)])
+    words = ("score", "normad", "b.jsonl", "norms.jsonl", "--condition", "country", "--json")
+    done = typed(*words, "--map", "id=key,answer=said.label")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0]["rows"][0]["answered"] == 3
+    done = typed(*words, "--map", "id=key,answer=says")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"line 1: --map answer=says: the record has no field 'says'" in done.stderr
+
+
+def test_people_and_two_models_in_one_table(typed: Typed) -> None:
+    """Answers made elsewhere become runs."""
+    told = {"people": ("yes", "no", "neutral"), "model": ("yes",) * 3, "other": ("yes", "yes")}
+    runs = [f"{name}.scored" for name in told]
+    for (name, answers), run in zip(told.items(), runs, strict=True):
+        typed.write(name, [{"id": str(n), "answer": one} for n, one in enumerate(answers)])
+        words = ("score", "normad", name, "norms.jsonl", "--condition", "country", "-o", run)
+        assert typed(*words).returncode == 0
+    code, _, message = typed.text(*words)
+    assert code == 2 and "other.scored exists" in message
+    code, out, message = typed.text("compare", *runs, "--json")
+    assert code == 0, message
+    found = json.loads(out)
+    ((row,),) = (table["rows"] for table in found["tables"])
+    assert [round(row[name]["value"], 3) for name in "ABC"] == [1.0, 0.333, 0.333]
+    assert found["runs"] == dict(zip("ABC", runs, strict=True))
+    code, out, _ = typed.text("compare", *runs)
+    assert "A: people.scored" in out and "3 items in all runs; 3 in A, 3 in B, 3 in C" in out
+    # What was written is an evaluation of its own, and scores as it did.
+    done = typed("score", "normad", "people.scored", "--json")
+    assert json.loads(done.stdout)[0]["rows"][0]["accuracy"]["value"] == 1.0
+
+
+def test_a_line_of_judge_evaluate_that_lost_its_score_is_scored_anew(typed: Typed) -> None:
+    words = ("score", "normad", "a.jsonl", "norms.jsonl", "--condition", "none", "-o", "o")
+    assert typed(*words).returncode == 0
+    kept = [json.loads(line) for line in typed.read("o").splitlines()]
+    for line in kept:
+        del line["judge"]["score"]
+    typed.write("o", kept)
+    (row,) = json.loads(typed("score", "normad", "o", "--json").stdout)[0]["rows"]
+    assert row["accuracy"]["value"] == pytest.approx(1 / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("given", [("Yes.", " NO ", "Neutral"), (True, "false", "neutral\u3002")])
+def test_an_answer_has_one_spelling(typed: Typed, given: tuple[Any, ...]) -> None:
+    typed.write("b.jsonl", [{"id": str(n), "answer": one} for n, one in enumerate(given)])
+    words = ("score", "normad", "b.jsonl", "norms.jsonl", "--condition", "country")
+    code, out, told = typed.text(*words, "--json", "-o", "o")
+    (row,) = json.loads(out)[0]["rows"]
+    assert (code, told) == (0, "")
+    assert (row["answered"], row["accuracy"]["value"], row["F1"]["value"]) == (3, 1.0, 1.0)
+    # The line has the benchmark's own spelling.
+    lines = map(json.loads, typed.read("o").splitlines())
+    assert [line["judge"]["answer"] for line in lines] == ["yes", "no", "neutral"]
+
+
+def test_answers_that_cannot_be_read_are_named_and_end_with_3(typed: Typed) -> None:
+    given = ("yes, because", "no", None)
+    typed.write("b.jsonl", [{"id": str(n), "answer": one} for n, one in enumerate(given)])
+    words = ("score", "normad", "b.jsonl", "norms.jsonl", "--condition", "country")
+    code, _, told = typed.text(*words)
+    assert code == 3
+    assert "judge: 0/country: 'yes, because' is none of yes, no, neutral\n" in told
+    assert told.endswith("judge: 1 answer could not be read\n")
+    # An answer that is null is none; where all are, nothing was scored.
+    typed.write("b.jsonl", [{"id": "0", "answer": None}])
+    code, _, told = typed.text(*words)
+    assert code == 3 and "no answer could be read: nothing was scored" in told
+
+
+def test_what_stands_for_no_answer_is_none(typed: Typed) -> None:
+    """In a table as in JSON, where it is null."""
+    (typed.folder / "b.csv").write_text("id,answer\n0,yes\n1,N/A\n2,\n")
+    words = ("score", "normad", "b.csv", "norms.jsonl", "--condition", "country")
+    code, _, told = typed.text(*words)
+    assert code == 0
+    assert told == (
+        "judge: no label (NULL, NA, - and the like): 2 answers, counted as unreadable\n"
+    )
+
+
+def test_hards_four_truth_values_in_a_table(typed: Typed) -> None:
+    options = {f"prompt_option_{letter}": letter for letter in "abcd"}
+    question = {"question_idx": "7", "prompt_question": "Which?", **options, "answer": "b."}
+    typed.write("easy.jsonl", [question])
+    text = '"id","answer"\n"7/hard","[\'FALSE\', True, \'no.\', False]"\n"7/easy","\uff22"\n'
+    (typed.folder / "said.csv").write_text(text)
+    code, out, told = typed.text("score", "culturalbench", "said.csv", "easy.jsonl", "--json")
+    assert (code, told) == (0, "")
+    assert [row["accuracy"]["value"] for row in json.loads(out)[0]["rows"]] == [1.0, 1.0]
