@@ -67,6 +67,13 @@ def test_markdown_has_no_control_characters(judge: Typed) -> None:
     assert "\\u0007" in text and not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
 
 
+def test_markdown_shows_the_first_twenty_failures(judge: Typed) -> None:
+    lines = [{"id": f"r{n:02}", "judge": judged("fail", check("tone", "fail"))} for n in range(30)]
+    judge.write("many.jsonl", lines)
+    text = export(judge, "many.md", "many.jsonl").decode()
+    assert [n for n in range(30) if f"r{n:02}" in text] == [*range(20)]
+
+
 def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None:
     rows = list(csv.DictReader(io.StringIO(export(judge, "o.csv").decode(), newline="")))
     assert [(row["id"], row["verdict"]) for row in rows] == [

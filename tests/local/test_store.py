@@ -70,6 +70,23 @@ def test_an_adapter_stands_behind_the_weights(tmp_path: Path) -> None:
         store.with_adapter(f"{weights}+other.gguf")
 
 
+def test_an_adapter_of_the_package_is_named_without_a_folder() -> None:
+    assert store.shipped_adapter("adherence") is not None
+    assert store.shipped_adapter("../profiles/adherence") is None
+    assert store.shipped_adapter("nothing") is None
+
+
+def test_a_models_hash_is_over_its_weights_configuration_and_tokenizer(tmp_path: Path) -> None:
+    def written(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text)
+        return store.sha256_of_folder(tmp_path)
+
+    first = written("model.safetensors", "weights")
+    assert written("README.md", "words") == first
+    configured = written("config.json", "{}")
+    assert len({first, configured, written("model.safetensors", "others")}) == 3
+
+
 def test_notes_that_cannot_be_read_do_not_count(there: Path) -> None:
     notes = store.weights_dir() / ".hashes.json"
     for text in ("", "[]", "{", json.dumps({str(there): 5}), json.dumps({str(there): ["0"]})):

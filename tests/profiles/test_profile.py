@@ -153,6 +153,17 @@ def test_a_judge_is_found_by_all_it_is_bound_to() -> None:
     assert found.models == ("a:1", "b:1")
 
 
+def test_a_profile_chooses_no_adapter_that_the_user_did_not_name() -> None:
+    """But for those of the package, and of the embedded default."""
+    rubric = builtin()["relevance"]
+    taught = judge_profile(binding(model="local:w.gguf+mine.gguf", rubric=rubric.digest))
+    of_the_user = Profiles.of(profile(taught), "p.json")
+    assert of_the_user.with_adapter("local:w.gguf", rubric) == "local:w.gguf"
+    of_the_package = Profiles.of(profile(taught), None)
+    assert of_the_package.with_adapter("local:w.gguf", rubric) == "local:w.gguf+mine.gguf"
+    assert of_the_package.with_adapter("local:v.gguf", rubric) == "local:v.gguf"
+
+
 # ---------------------------------------------------------------- files
 
 
