@@ -13,6 +13,7 @@ import typer
 
 from judge import settings as declared
 from judge.cli import EXIT_CODES, app
+from judge.cli.options import HELP_ALL
 from judge.configuration import MACHINE
 from judge.papers.benchmark import benchmark_names, load_benchmark
 from judge.papers.task import load_task
@@ -100,10 +101,11 @@ def workflows() -> str:
 
 
 def commands() -> str:
-    """The help of every command, as it is printed."""
+    """The help of every command, as --help-all prints it."""
 
     def told(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[str]:
         context = typer.Context(command, info_name=words[-1], parent=parent, terminal_width=80)
+        context.meta[HELP_ALL] = True
         yield f"## {' '.join(words)}\n\n```text\n{command.get_help(context)}\n```"
         for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
             yield from told(command.get_command(context, name), (*words, name), context)

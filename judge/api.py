@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from judge.profiles import Profile
 
 Pathlike = str | PathLike[str]
-Records = Iterable[Mapping[str, Any]] | Pathlike | Sequence[Pathlike]
-"""Records, or the files that they are read from. Of a data frame the rows are taken."""
+Records = Iterable[Mapping[str, Any] | str] | Pathlike | Sequence[Path]
+"""Records, or the files that they are read from: a path, or several as path objects. A string among
+records is a text. Of a data frame the rows are taken."""
 AnyRubric = Rubric | Mapping[str, Any] | Pathlike
 
 
@@ -82,7 +83,8 @@ def validate(
     paid for stay in the cache.
 
     Args:
-        records: dicts, a data frame, a path, or paths. They are read in a thread of the run.
+        records: dicts, texts (records with the field `text`), a data frame, a path, or several
+            path objects. They are read in a thread of the run.
         rubric: the user's own: a `Rubric`, its YAML, a dict, a file, a folder, a built-in name.
         settings: as in docs/reference.md, with _ for -: `ask`, `on`, `model`, `workflow`, ...
 
@@ -200,8 +202,13 @@ class _Plan:
             records = records.to_dict("records")
         if isinstance(records, Mapping):
             raise UsageError("records: this is one record; put it into a list")
-        listed = isinstance(records, list | tuple)
-        if not _is_path(records[0] if listed and records else records):
+        listed = records[0] if isinstance(records, list | tuple) and records else None
+        if isinstance(listed, str) and "\n" not in listed and Path(listed).is_file():
+            raise UsageError(
+                f"records: {listed!r} is a file, and strings in a list are texts: name several "
+                "files as path objects"
+            )
+        if not (_is_path(records) or isinstance(listed, PathLike)):
             return cls(Job((), silent=True), records, settings, rubrics)
         job = Job(_paths(records), silent=True)
         refuse_unusable(job)

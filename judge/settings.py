@@ -103,6 +103,7 @@ class Option:
     `unset` says what happens without it, where the default does not. An untrusted judge.toml may
     set what is `harmless`: it loosens no check, runs no code, chooses no model or host, and makes
     no run dearer. What `decides` can change a verdict, and is part of the fingerprint as it is.
+    `common` ones are those that most runs need, which `--help` shows.
     """
 
     help: str
@@ -112,6 +113,7 @@ class Option:
     metavar: str | None = None
     harmless: bool = False
     decides: bool = False
+    common: bool = False
 
 
 def _setting(
@@ -124,9 +126,10 @@ def _setting(
     metavar: str | None = None,
     harmless: bool = False,
     decides: bool = False,
+    common: bool = False,
     **bounds: Any,
 ) -> Any:
-    option = Option(help, unset, group, short, metavar, harmless, decides)
+    option = Option(help, unset, group, short, metavar, harmless, decides, common)
     return Field(default, json_schema_extra={"option": option}, **bounds)  # type: ignore[dict-item]
 
 
@@ -149,6 +152,7 @@ class Settings(BaseModel):
         default=(),
         unset="the embedded local model",
         short="-m",
+        common=True,
     )
     final_model: Words = _models(
         "Model that decides at the end of a story.", default=(), unset="the judge"
@@ -177,42 +181,49 @@ class Settings(BaseModel):
         "extraction, norm, record, story, or your own: file.py:variable, a Workflow or a "
         "LangGraph graph.",
         unset="by the record's fields",
+        common=True,
     )
     check: Words = _choosing(
         "Make only this check: one of the workflow's, or any judging rubric; repeatable.",
         default=(),
+        common=True,
     )
     rubric: Words = _choosing(
         "Your own rubric, by its path: replaces the built-in one of its name, or is asked as well; "
         "or a built-in rubric, by its name.",
         default=(),
         metavar="FILE|FOLDER|NAME",
+        common=True,
     )
     ask: str | None = _choosing(
-        "Ask each record this question, and nothing else.", metavar="QUESTION"
+        "Ask each record this question, and nothing else.", metavar="QUESTION", common=True
     )
     on: Words = _choosing(
         "Field to show with --ask; repeatable.",
         default=(),
         unset="all but id, labels",
         metavar="FIELD",
+        common=True,
     )
     answers: Words = _choosing(
         "Possible answers to --ask: labels, or scores such as 1,2,3,4,5.",
         default=(),
         unset="yes,no",
         metavar="A,B,...",
+        common=True,
     )
     pass_: str | None = _choosing(
         "Answers to --ask that pass: labels, or a bound such as '>= 4'.",
         unset="yes",
         metavar="A,B|BOUND",
         alias="pass",
+        common=True,
     )
     map: Words = _judging(
         "Read this column as the field NAME; a.b is b within a; repeatable.",
         default=(),
         metavar="NAME=COLUMN",
+        common=True,
     )
     method: Literal["structured", "logprobs", "probe"] | None = _judging(
         "How to read answers: structured (typed reply with evidence), logprobs (first token) or "
@@ -230,7 +241,9 @@ class Settings(BaseModel):
         unset="paper; records with an Other Background skip derivation",
     )
     repair: bool = _judging(
-        "Rewrite what does not pass, and judge it again; print both pass rates.", default=False
+        "Rewrite what does not pass, and judge it again; print both pass rates.",
+        default=False,
+        common=True,
     )
     rounds: int = _judging("With --repair: rewrites in each loop, at most.", default=3, ge=1, le=20)
     keep_dropped: bool = _judging(
@@ -255,6 +268,7 @@ class Settings(BaseModel):
         "Profile from `judge calibrate`: questions, thresholds, error rates.",
         unset="the local model's",
         metavar="FILE|none",
+        common=True,
     )
     min_words: int = _judging("Reject shorter stories.", default=400, ge=0)
     injected: Literal["abstain", "ask"] = _judging(
@@ -280,10 +294,13 @@ class Settings(BaseModel):
         harmless=True,
         ge=1,
         le=100000,
+        common=True,
     )
     timeout: float = _limit("Seconds before a call times out.", default=120.0, harmless=True, gt=0)
     max_calls: int | None = _limit("Stop gracefully after N paid calls.", ge=0)
-    max_cost: float | None = _limit("Stop gracefully at this cost in USD; needs prices.", ge=0)
+    max_cost: float | None = _limit(
+        "Stop gracefully at this cost in USD; needs prices.", ge=0, common=True
+    )
     prices: Mapping[str, Price] = _limit(
         "Prices by model: USD for a million input and output tokens.", default={}
     )

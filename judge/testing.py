@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.api import Judgement, validate
-from judge.errors import Undecided
+from judge.errors import JudgeError, Undecided
 from judge.verdict import Verdict
 
 
@@ -14,6 +14,8 @@ def assert_judged(
     text: str | Mapping[str, Any], ask: str | None = None, **settings: Any
 ) -> Judgement:
     """Assert that a text, or a record, passes.
+
+    An error's traceback ends at the caller's line: pytest shows no line of judge.
 
     Args:
         text: the text, as a record's field `text`; or the record's fields.
@@ -26,12 +28,14 @@ def assert_judged(
         JudgeError: nothing was judged.
     """
     __tracebackhide__ = True
-    record = {"text": text} if isinstance(text, str) else text
-    (judgement,) = validate([record], ask=ask, **settings)
+    try:
+        (judgement,) = validate([text], ask=ask, **settings)
+    except JudgeError as error:
+        raise error.with_traceback(None) from None
     if judgement.verdict is Verdict.PASS:
         return judgement
-    told = f"{ask or 'judged'}: {judgement.verdict}: {judgement.reason}"
+    message = f"{ask or 'judged'}: {judgement.verdict}: {judgement.reason}"
     if judgement.verdict is Verdict.FAIL:
-        raise AssertionError(told)
+        raise AssertionError(message)
     why = judgement.error.message if judgement.error else judgement.reason
     raise Undecided(f"{ask or 'judged'}: not decided ({judgement.verdict}): {why}")

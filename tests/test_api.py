@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -89,8 +90,20 @@ def test_rows_of_a_frame_and_what_is_no_record(asked: dict[str, Any]) -> None:
 def test_files_one_after_another(asked: dict[str, Any]) -> None:
     for name in ("a", "b"):
         Path(f"{name}.jsonl").write_text('{"mail": "thanks"}\n{"mail": "go"}\n')
-    found = judge.validate([Path("a.jsonl"), "b.jsonl"], **asked)
+    found = judge.validate([Path("a.jsonl"), Path("b.jsonl")], **asked)
     assert [str(one.verdict) for one in found] == ["pass", "fail"] * 2
+    with pytest.raises(UsageError, match="strings in a list are texts"):
+        judge.validate(["a.jsonl", "b.jsonl"], **asked)
+
+
+def test_a_plain_text_is_a_record_with_the_field_text(asked: dict[str, Any]) -> None:
+    for texts in (["thanks", "go"], (text for text in ("thanks", "go"))):
+        judgements = list(judge.validate(texts, **asked))
+        assert [judgement.record for judgement in judgements] == [
+            {"text": "thanks"},
+            {"text": "go"},
+        ]
+        assert [str(judgement.verdict) for judgement in judgements] == ["pass", "fail"]
 
 
 # ---------------------------------------------------------------- pace and end
@@ -217,6 +230,10 @@ def test_an_assertion_says_why(asked: dict[str, Any]) -> None:
         assert_judged("go", "Polite?", **model)
     with pytest.raises(Undecided, match=r"not decided \(unreadable\)"):
         assert_judged("torn", "Polite?", **model)
+    with pytest.raises(UsageError, match="unknown provider") as raised:
+        assert_judged("go", "Polite?", model="nobody:x")
+    files = [Path(frame.filename).name for frame in traceback.extract_tb(raised.tb)]
+    assert files == ["test_api.py", "testing.py"], "no line of the run"
 
 
 # ---------------------------------------------------------------- real parts

@@ -5,28 +5,19 @@ from __future__ import annotations
 import errno
 import gc
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
-from judge import __version__, plugins
+from judge import __version__
+from judge.cli.commands import Commands
 from judge.cli.printing import drop_stdout, guard_streams, say, tell
 from judge.errors import Exit, JudgeError, unwritable
 from judge.redact import guard_process, redacted
 from judge.tracing import guard_tracing
-
-COMMANDS = (
-    *("validate", "plan", "calibrate", "agreement", "compare"),
-    *("report", "export", "cache", "rubrics", "workflows"),
-)
-"""Each is the module of its name here, with a `command` or, for several, an `app`; so are the
-entry points in `judge.commands`."""
 
 EXIT_CODES = {
     Exit.OK: "all records have a verdict, and the gate, if one was set, holds",
@@ -42,70 +33,24 @@ Examples:
   judge validate stories.jsonl -o judged.jsonl
   judge validate mails.csv --ask "Is this e-mail polite?" -m openai:gpt-4o
   judge plan norms.csv -m openai:gpt-4o
-  judge COMMAND --help                          its options, with examples
+  judge COMMAND --help        the options that most runs need, with examples
+  judge COMMAND --help-all    all options, by topic
 
 \b
 Exit codes:
 """ + "\n".join(f"  {code:<3}  {about}" for code, about in EXIT_CODES.items())
-_BRACES = str.maketrans("", "", "{}")
-_TYPES = {"str>": "TEXT", "path>": "PATH", "int range>": "N", "float range>": "X"}
 _UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EBADF)
-
-
-class _Command(TyperCommand):
-    """Shows options under the headings of their groups, which typer does only in boxes.
-
-    Typer's names for types, `<int range>` or `<list[str]>`, are no words for users.
-    """
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As ever, but an option that takes one value is not named twice: one would be lost."""
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        for option in {one for one in given if given.count(one) > 1}:
-            if not (getattr(option, "is_flag", True) or option.multiple):
-                ctx.fail(f"{option.opts[-1]} is given twice, and takes one value.")
-        return super().parse_args(ctx, args)
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [piece.translate(_BRACES).upper() for piece in super().collect_usage_pieces(ctx)]
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[Any]] = {"Arguments": [], "Options": []}
-        for parameter in self.get_params(ctx):
-            if (record := parameter.get_help_record(ctx)) is not None:
-                (name, _, kind), about = record[0].partition(" <"), record[1]
-                if parameter.param_type_name == "argument":
-                    plain, name = "Arguments", name.upper()
-                else:
-                    plain, name = "Options", f"{name} {_TYPES.get(kind, '')}".rstrip()
-                    about = re.sub(r"\bx\b", name.split()[-1], about)
-                heading = getattr(parameter, "rich_help_panel", None) or plain
-                groups.setdefault(heading, []).append((name, about))
-        for heading, records in groups.items():
-            if records:
-                with formatter.section(heading):
-                    formatter.write_dl(records)
 
 
 app = typer.Typer(
     name="judge",
+    cls=Commands,
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_modules = {_name: import_module(f"judge.cli.{_name}") for _name in COMMANDS}
-_modules |= {
-    _name: plugins.load("judge.commands", _name) for _name in plugins.names("judge.commands")
-}
-for _name, _module in _modules.items():
-    if hasattr(_module, "app"):
-        for _one in _module.app.registered_commands:
-            _one.cls = _Command
-        app.add_typer(_module.app, name=_name)
-    else:
-        app.command(_name, cls=_Command, epilog=_module.EPILOG)(_module.command)
 
 
 def _version(wanted: bool) -> None:

@@ -11,10 +11,10 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import MAX_PROBLEMS, Tables, counted, no_label, say, tell
 from judge.errors import Exit, UsageError
-from judge.settings import Settings
 
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement, Figures
+    from judge.settings import Settings
 
 _UNSIGNED = (
     "the labels do not say who gave which answer: write them as "

@@ -14,10 +14,10 @@ import typer
 from judge.cli.options import Json, with_settings
 from judge.cli.printing import counted
 from judge.errors import UsageError
-from judge.settings import Settings
 
 if TYPE_CHECKING:
     from judge.cache import ReplyCache
+    from judge.settings import Settings
 
 app = typer.Typer(help="Show and remove cached replies.", no_args_is_help=True)
 

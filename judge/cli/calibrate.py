@@ -13,10 +13,10 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import MAX_PROBLEMS, counted, no_label, say, shortened, tell
 from judge.errors import Exit
-from judge.settings import CACHE, LIMITS, Settings
 
 if TYPE_CHECKING:
     from judge.calibration.report import Calibration
+    from judge.settings import Settings
 
 EPILOG = """\b
 Examples:
@@ -34,6 +34,8 @@ multipico, llmbar.
 Exit code 3: some lines or items could not be used, --agree cannot be guaranteed, or a field that is
 shown alone tells the label.
 """
+
+_SETS = "Sets and controls"
 
 Labels = Annotated[
     list[str],
@@ -65,6 +67,7 @@ Group = Annotated[
     typer.Option(
         metavar="FIELD",
         help="Keep records with the same value of FIELD in one part: fitting or reporting.",
+        rich_help_panel=_SETS,
     ),
 ]
 Folds = Annotated[
@@ -73,16 +76,23 @@ Folds = Annotated[
         min=2,
         max=20,
         help="Cut the records in N parts; report on each by what was fitted to the others.",
+        rich_help_panel=_SETS,
     ),
 ]
 Contrast = Annotated[
     str | None,
-    typer.Option(metavar="LABELS", help="Labels of a set with the deciding field turned round."),
+    typer.Option(
+        metavar="LABELS",
+        help="Labels of a set with the deciding field turned round.",
+        rich_help_panel=_SETS,
+    ),
 ]
 Also = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="LABELS", help="Also report on this set, without fitting to it; repeatable."
+        metavar="LABELS",
+        help="Also report on this set, without fitting to it; repeatable.",
+        rich_help_panel=_SETS,
     ),
 ]
 Controls = Annotated[
@@ -90,13 +100,22 @@ Controls = Annotated[
     typer.Option(
         "--controls/--no-controls",
         help="Ask again without the deciding field, and with another record's.",
+        rich_help_panel=_SETS,
     ),
 ]
 
 
 @opt.with_settings(
     *("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "method", "votes"),
-    *("per_value", "temperature", "max_tokens", "reasoning_effort", "seed", LIMITS, CACHE),
+    *(
+        "per_value",
+        "temperature",
+        "max_tokens",
+        "reasoning_effort",
+        "seed",
+        "Speed and money",
+        "Cache",
+    ),
 )
 def command(
     settings: Settings,

@@ -9,17 +9,22 @@ from contextlib import redirect_stdout
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge import settings as declared
 from judge.cli.printing import tell
-from judge.configuration import resolve, strays
 from judge.errors import Exit, UsageError, missing_extra
-from judge.settings import Settings
 
-_INPUT = "Input"
+if TYPE_CHECKING:
+    from judge.settings import Settings
+
+Function = Callable[..., None]
+
+HELP_ALL = "judge.help_all"
+"""Where a context says that help shows every option."""
+
+_INPUT, OUTPUT = "Input", "Output"
 _STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")
 
 
@@ -46,9 +51,7 @@ Annotators = Annotated[
         metavar="A,B,...", help="Columns of LABELS that each hold the labels of one annotator."
     ),
 ]
-Limit = Annotated[
-    int | None, typer.Option(min=0, help="Only the first N records.", rich_help_panel=_INPUT)
-]
+Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N records.")]
 Sample = Annotated[
     int | None,
     typer.Option(min=1, help="Only N records, drawn at random by --seed.", rich_help_panel=_INPUT),
@@ -59,6 +62,21 @@ By = Annotated[
         help="Also count by the values of this field; --sample draws evenly from them.",
         metavar="FIELD",
         rich_help_panel=_INPUT,
+    ),
+]
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        context.meta[HELP_ALL] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all", is_eager=True, callback=_show_all, help="Show all options, by topic."
     ),
 ]
 Out = Annotated[
@@ -84,49 +102,69 @@ def with_annotators(settings: Settings, columns: str | None) -> Settings:
     return settings.model_copy(update={"map": (*settings.map, f"annotators={named}")})
 
 
-def with_settings(*wanted: str, **helps: str) -> Callable[[Callable[..., None]], Any]:
+def with_settings(*names: str, **helps: str) -> Callable[[Function], Function]:
     """Give a command the flags of settings, and their values as its parameter `settings`.
 
     Args:
-        wanted: names of settings, or of their groups (`judge.settings.JUDGING`, ...).
+        names: of settings, or of their groups (`"Judging"`, ...).
         helps: help of settings that mean something else here.
     """
-    asked = {*wanted, declared.TRUST}
-    names = [
-        name
-        for name in Settings.model_fields
-        if declared.has_flag(name) and not asked.isdisjoint((name, declared.option(name).group))
-    ]
 
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(function, eval_str=True).parameters
-
-        def command(context: typer.Context, **given: Any) -> None:
-            settings = _resolved({name: given.pop(name) for name in names})
-            from judge.run.clients import refuse_stray
-
-            takes_engine = "engine" in names
-            refuse_stray(settings, "validate" if takes_engine else context.info_name or "this")
-            if "context" in own:
-                given["context"] = context
-            function(**given, settings=settings)
-
-        keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-        shown = [
-            *(one for name, one in own.items() if name not in ("context", "settings")),
-            keyword("context", annotation=typer.Context),
-            *(keyword(n, default=None, annotation=_flag(n, helps.get(n))) for n in names),
-        ]
-        command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in shown}
-        command.__name__, command.__doc__ = function.__name__, function.__doc__
-        return command
+    def decorate(function: Function) -> Function:
+        function.settings = names, helps  # type: ignore[attr-defined]
+        return function
 
     return decorate
 
 
+def parsed(function: Function) -> Callable[..., None]:
+    """The command as typer takes it, with a parameter for each flag.
+
+    Settings are loaded here and not by `with_settings`, so that `judge --help` does without them.
+    """
+    if not hasattr(function, "settings"):
+        return function
+    from judge import settings as declared
+
+    wanted, helps = {*function.settings[0], declared.TRUST}, function.settings[1]
+    fields = declared.Settings.model_fields
+    names = [
+        name
+        for name in fields
+        if declared.has_flag(name) and not wanted.isdisjoint((name, declared.option(name).group))
+    ]
+    groups = {declared.option(name).group for name in fields}
+    assert wanted <= {*fields, *groups}, wanted - {*fields, *groups}
+    scope = {"Settings": declared.Settings}
+    own = inspect.signature(function, eval_str=True, locals=scope).parameters
+
+    def command(context: typer.Context, help_all: bool, **values: Any) -> None:
+        settings = _resolved({name: values.pop(name) for name in names})
+        from judge.run.clients import refuse_stray
+
+        takes_engine = "engine" in names
+        refuse_stray(settings, "validate" if takes_engine else context.info_name or "this")
+        if "context" in own:
+            values["context"] = context
+        function(**values, settings=settings)
+
+    keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    parameters = [
+        *(one for name, one in own.items() if name not in ("context", "settings")),
+        keyword("context", annotation=typer.Context),
+        keyword("help_all", default=False, annotation=HelpAll),
+        *(keyword(n, default=None, annotation=_flag(n, helps.get(n))) for n in names),
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    return command
+
+
 def _resolved(flags: dict[str, Any]) -> Settings:
     """The settings; warns of unknown JUDGE_ variables and names what files decided and replace."""
+    from judge.configuration import resolve, strays
+
     for stray in strays():
         tell(f"{stray} is no variable of judge, and is ignored")
     settings = resolve(flags)
@@ -142,8 +180,10 @@ def _resolved(flags: dict[str, Any]) -> Settings:
 
 def _flag(name: str, about: str | None) -> Any:
     """The flag of a setting. Values stay text: `resolve` checks them and names the place."""
+    from judge import settings as declared
+
     setting, switch = declared.option(name), declared.is_switch(name)
-    several = isinstance(Settings.model_fields[name].default, tuple)
+    several = isinstance(declared.Settings.model_fields[name].default, tuple)
     word: str = declared.flag(name)
     flag: Any = typer.Option(
         f"{word}/--no-{word[2:]}" if switch else word,

@@ -8,10 +8,10 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import print_lines, print_table, say, tell
-from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
 
 if TYPE_CHECKING:
     from judge.run.plan import Plan
+    from judge.settings import Settings
     from judge.verdict import Usage
 
 EPILOG = """\b
@@ -20,7 +20,7 @@ Example:
 """
 
 
-@opt.with_settings(MODELS, JUDGING, ENGINE, LIMITS, CACHE)
+@opt.with_settings("Models", "Judging", "Engine", "Speed and money", "Cache")
 def command(
     context: typer.Context,
     settings: Settings,

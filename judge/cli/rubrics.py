@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Annotated
 
 import typer
@@ -40,6 +39,8 @@ def show(name: Annotated[str, typer.Argument(help="A built-in rubric.")]) -> Non
 
     Example: judge rubrics show consistency > mine.yaml
     """
+    from importlib import resources
+
     from judge.rubric import builtin
 
     if name not in builtin():

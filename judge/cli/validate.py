@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import tell
 from judge.errors import Exit, UsageError
-from judge.settings import CACHE, ENGINE, JUDGING, LIMITS, MODELS, Settings
+
+if TYPE_CHECKING:
+    from judge.settings import Settings
 
 EPILOG = """\b
 Examples:
@@ -26,7 +28,7 @@ Exit codes: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records 
 """
 
 
-@opt.with_settings(MODELS, JUDGING, ENGINE, LIMITS, CACHE)
+@opt.with_settings("Models", "Judging", "Engine", "Speed and money", "Cache")
 def command(
     context: typer.Context,
     settings: Settings,
@@ -38,21 +40,30 @@ def command(
         typer.Option(
             metavar="VERDICT,...",
             help="With --resume: judge records with these verdicts again, also by another model.",
+            rich_help_panel=opt.OUTPUT,
         ),
     ] = None,
     overwrite: opt.Overwrite = False,
     fail_under: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="Exit with 1 if a smaller share of records passes as it came in."
+            min=0, max=1, help="Exit 1 if fewer than this share of records pass (before repair)."
         ),
     ] = None,
     fail_under_repaired: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="The same for records after --repair."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Exit 1 if fewer than this share pass after --repair.",
+            rich_help_panel=opt.OUTPUT,
+        ),
     ] = None,
     summary: Annotated[
-        Path | None, typer.Option(help="Also write the summary to this file, as JSON.")
+        Path | None,
+        typer.Option(
+            help="Also write the summary to this file, as JSON.", rich_help_panel=opt.OUTPUT
+        ),
     ] = None,
     review: Annotated[
         Path | None,

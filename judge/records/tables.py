@@ -226,10 +226,13 @@ def from_memory(records: Iterable[object]) -> Iterator[Item]:
     """An item for each record, numbered from 1, with values as JSON has them.
 
     NaN, infinite numbers and pandas' missing values become null, NumPy's numbers and arrays plain
-    ones, and what JSON has no form for (dates, decimals) a text. What is no mapping, or nested
-    without end, comes with its problem.
+    ones, and what JSON has no form for (dates, decimals) a text. A string is a record with the
+    field `text`. What is neither, or nested without end, comes with its problem.
     """
     for number, record in enumerate(records, 1):
+        if isinstance(record, str):
+            yield Item(_SOURCE, number, {"text": record})
+            continue
         if not isinstance(record, Mapping):
             told = f"a record is a mapping of fields, and this is {type(record).__name__}"
             yield Item(_SOURCE, number, None, clip(record), Problem(told))

@@ -43,6 +43,17 @@ def test_every_help_fits_and_shows_an_example(typed: Typed) -> None:
         assert "..." not in out.partition("Commands:")[2].partition("Examples")[0], out
 
 
+def test_help_shows_what_most_runs_need_and_help_all_the_rest(typed: Typed) -> None:
+    _, some, _ = typed.text("validate", "--help")
+    _, every, _ = typed.text("validate", "--help-all")
+    assert some.count("\n") <= 70
+    for flag in ("--ask", "--model", "--rubric", "--out", "--resume", "--fail-under"):
+        assert f" {flag} " in some.replace(",", " ")
+    for flag in ("--cheap-margin", "--format", "--summary", "--workers"):
+        assert f"{flag} " in every and f"{flag} " not in some
+    assert "--help-all" not in typed.text("report", "--help")[1], "it shows every option already"
+
+
 def test_version_and_a_command_that_is_none(typed: Typed) -> None:
     assert typed.text("--version")[:2] == (0, f"judge {__version__}\n")
     code, _, told = typed.text("evalute")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,9 @@ from judge.cli import options as opt
 from judge.cli.calibrate import Group, Labels, Sample, fields_told
 from judge.cli.printing import counted, no_label, shortened, tell
 from judge.errors import Exit, UsageError
-from judge.settings import Settings
+
+if TYPE_CHECKING:
+    from judge.settings import Settings
 
 EPILOG = """\b
 Examples:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from judge.cli import options as opt
 from judge.cli.printing import tell
-from judge.cli.tables import hand_over
-from judge.settings import CACHE, LIMITS, Settings
+
+if TYPE_CHECKING:
+    from judge.settings import Settings
 
 EPILOG = """\b
 Examples:
@@ -29,8 +32,8 @@ it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile
         "seed",
         "margin",
         "profile",
-        LIMITS,
-        CACHE,
+        "Speed and money",
+        "Cache",
     ),
     rubric="Only this rubric, or your own version of a built-in one; repeatable.",
     map="For a rubric about your own fields: fill NAME from this field of the suite's records.",
@@ -54,6 +57,7 @@ def command(
     opt.need_calibrate("judge audit")
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_short
+    from judge.cli.tables import hand_over
     from judge.papers.hostile import audit, wanted
     from judge.papers.hostile_suite import cases
     from judge.papers.hostile_tables import tables

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import counted, print_lines, print_table, tell
 from judge.errors import Exit, UsageError
-from judge.settings import Settings
+
+if TYPE_CHECKING:
+    from judge.settings import Settings
 
 EPILOG = """\b
 Examples:

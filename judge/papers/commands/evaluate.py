@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import print_lines, print_table, tell
-from judge.cli.tables import hand_over
 from judge.errors import UsageError
-from judge.settings import CACHE, LIMITS, Settings
+
+if TYPE_CHECKING:
+    from judge.settings import Settings
 
 EPILOG = """\b
 Examples:
@@ -61,7 +62,7 @@ DryRun = Annotated[
 @opt.with_settings(
     *("model", "method", "votes", "temperature", "vote_temperature", "max_tokens"),
     *("reasoning_effort", "seed", "map"),
-    *(LIMITS, CACHE),
+    *("Speed and money", "Cache"),
     map="Read this column of the sources as NAME; a.b is b within a.",
     model="Model to measure.",
 )
@@ -97,6 +98,7 @@ def command(
     opt.need_calibrate("judge evaluate")
     from judge.cli.progress import watcher
     from judge.cli.summary import end, print_short
+    from judge.cli.tables import hand_over
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.evaluating import evaluate, plan_evaluation
     from judge.papers.tables import tables_of

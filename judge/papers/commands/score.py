@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import counted, no_label, tell
-from judge.cli.tables import hand_over
 from judge.errors import Exit
 from judge.papers.commands.evaluate import Condition, Name
-from judge.settings import Settings
+
+if TYPE_CHECKING:
+    from judge.settings import Settings
 
 EPILOG = """\b
 Examples:
@@ -56,6 +57,7 @@ def command(
     """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
     opt.refuse_existing("-o", out, overwrite)
+    from judge.cli.tables import hand_over
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.results import scored, write_scored
     from judge.papers.tables import tables_of

@@ -1,0 +1,126 @@
+"""The commands by name, each loaded when it is used, and how their help is laid out."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+from inspect import cleandoc
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from judge import plugins
+from judge.cli.options import HELP_ALL, parsed
+
+BUILT_IN = (
+    *("validate", "plan", "calibrate", "agreement", "compare"),
+    *("report", "export", "cache", "rubrics", "workflows"),
+)
+"""Each is the module of its name here, with a `command` or, for several, an `app`."""
+
+ENTRY_POINTS = "judge.commands"
+"""The entry points of other packages' commands; each names such a module."""
+
+_BRACES = str.maketrans("", "", "{}")
+_TYPES = {"str>": "TEXT", "path>": "PATH", "int range>": "N", "float range>": "X"}
+
+
+class Command(TyperCommand):
+    """Shows options under the headings of their groups: those that most runs need, or all.
+
+    An option under a heading of its own is shown by --help-all only, unless it is a setting that
+    most runs need. Typer's names for types, `<int range>` or `<list[str]>`, are no words for users.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As typer does; but an option that takes one value is refused where it comes twice."""
+        _, _, options = self.make_parser(ctx).parse_args(args=list(args))
+        for option in {one for one in options if options.count(one) > 1}:
+            if not (getattr(option, "is_flag", True) or option.multiple):
+                ctx.fail(f"{option.opts[-1]} is given twice, and takes one value.")
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.translate(_BRACES).upper() for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[Any]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            if _is_advanced(parameter) and not ctx.meta.get(HELP_ALL):
+                continue
+            if (record := parameter.get_help_record(ctx)) is not None:
+                (name, _, kind), about = record[0].partition(" <"), record[1]
+                if parameter.param_type_name == "argument":
+                    plain, name = "Arguments", name.upper()
+                else:
+                    plain, name = "Options", f"{name} {_TYPES.get(kind, '')}".rstrip()
+                    about = re.sub(r"\bx\b", name.split()[-1], about)
+                heading = getattr(parameter, "rich_help_panel", None) or plain
+                groups.setdefault(heading, []).append((name, about))
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def _is_advanced(parameter: Any) -> bool:
+    """Whether --help leaves the option out."""
+    heading = getattr(parameter, "rich_help_panel", None)
+    if not heading:
+        return False
+    from judge import settings
+
+    named = parameter.name in settings.Settings.model_fields
+    return not (named and settings.option(parameter.name).common)
+
+
+class Commands(TyperGroup):
+    """The commands; one that is not used is not built, and its settings are not loaded."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*BUILT_IN, *plugins.names(ENTRY_POINTS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        module = _module(cmd_name)
+        return None if module is None else _built(cmd_name, module)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if self.get_command(ctx, args[0]) is None:
+            # Typer proposes names from here.
+            self.commands = dict.fromkeys(self.list_commands(ctx))  # type: ignore[assignment]
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _summary(name)) for name in self.list_commands(ctx)])
+
+
+def _module(name: str) -> Any:
+    if name in BUILT_IN:
+        return import_module(f"judge.cli.{name}")
+    return plugins.load(ENTRY_POINTS, name)
+
+
+def _summary(name: str) -> str:
+    """The first sentence of a command's help."""
+    module = _module(name)
+    text = module.app.info.help if hasattr(module, "app") else module.command.__doc__
+    return cleandoc(text or "").partition("\n\n")[0].removesuffix(".") + "."
+
+
+@cache
+def _built(name: str, module: Any) -> Any:
+    """The command, or group of commands, of a module."""
+    if hasattr(module, "app"):
+        app = module.app
+    else:
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(name, epilog=module.EPILOG)(module.command)
+    for each in app.registered_commands:
+        each.cls, each.callback = Command, parsed(each.callback)
+    app._add_completion, app.rich_markup_mode = False, None
+    command = typer.main.get_command(app)
+    command.name = name
+    return command
