@@ -104,7 +104,8 @@ def commands() -> str:
     """The help of every command, as --help-all prints it."""
 
     def told(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[str]:
-        context = typer.Context(command, info_name=words[-1], parent=parent, terminal_width=80)
+        how = {**command.context_settings, "terminal_width": 80}
+        context = typer.Context(command, info_name=words[-1], parent=parent, **how)
         context.meta[HELP_ALL] = True
         yield f"## {' '.join(words)}\n\n```text\n{command.get_help(context)}\n```"
         for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
