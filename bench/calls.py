@@ -49,8 +49,8 @@ from judge.judging.limits import Budget
 from judge.judging.panel import take_votes
 from judge.records import Item, Record, build, read
 from judge.rubric import builtin
-from judge.run.checks import Checks
-from judge.run.setup import Bound, Setup
+from judge.run.panels import Bound, Resources
+from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Verdict, worst
@@ -162,12 +162,12 @@ async def count(
         CHEAP: Simulated("cheap", truths, noise, seed, blocks=blocks),
         WRITER: Simulated("writer", truths, noise, seed),
     }
-    setup = _setup(backends, {**settings, **protocol.settings})
+    resources = _resources(backends, {**settings, **protocol.settings})
     counted = Counted(backends[STRONG].engine, backends[CHEAP].engine)
     for number, planted in enumerate(records, 1):
         record = build(Item("bench", number, planted.fields))
         assert isinstance(record, Record), record
-        bound = setup.bound(record.kind)
+        bound = resources.bound(record.kind)
         subject = Subject.of(record)
         verdict, changes = await protocol.run(subject, bound)
         told = {**subject.as_mapping(), **changes, "values": planted.fields.get("values", [])}
@@ -178,7 +178,7 @@ async def count(
     return counted
 
 
-def _setup(backends: Mapping[str, Simulated], given: Mapping[str, Any]) -> Setup:
+def _resources(backends: Mapping[str, Simulated], given: Mapping[str, Any]) -> Resources:
     # Built without validation, so that no variable and no judge.toml has a say in a benchmark.
     settings = Settings.model_construct(
         **{"model": (STRONG,), "rewrite_model": WRITER, "repair": True, "cache": False, **given}
@@ -188,7 +188,7 @@ def _setup(backends: Mapping[str, Simulated], given: Mapping[str, Any]) -> Setup
         spec: Client(spec, backend, cache=None, budget=budget, limit=16)
         for spec, backend in backends.items()
     }
-    return Setup(Checks(settings, builtin()), budget, None, clients=clients)
+    return Resources.of(RubricSet(settings, builtin()), budget, None, clients=clients)
 
 
 def stories(number: int, seed: int, fixtures: int | None = None) -> list[Planted]:

@@ -20,7 +20,7 @@ from judge.calibration.observations import Judged
 from judge.calibration.rating import rates
 from judge.calibration.trials import Parts
 from judge.records.labels import LabelledItem
-from judge.run.calibrated import CorrectedRate, Errors
+from judge.run.corrected import CorrectedRate, Errors
 from judge.stats.corrected_rate import CONTRADICTED, Corrected, rogan_gladen
 from judge.subject import Subject
 from judge.verdict import Verdict

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from judge.backends.base import Method
 from judge.calibration.labels import Job
-from judge.run.setup import DEFAULT_MODEL, Setup
+from judge.run.models import DEFAULT_MODEL
+from judge.run.panels import Resources
 
 FIXTURES = "fixtures/labelled"
 
@@ -218,8 +219,12 @@ def job(units: Sequence[DataSet], data: Path) -> Job:
     )
 
 
-def setup_for(unit: DataSet, setup: Setup) -> Setup:
-    """The setup with the method and the adapter of the unit; clients are shared."""
-    models = (f"{DEFAULT_MODEL}+{unit.adapter}",) if unit.adapter else setup.settings.model
-    settings = setup.settings.model_copy(update={"method": unit.method, "model": models})
-    return replace(setup, checks=replace(setup.checks, settings=settings))
+def resources_for(unit: DataSet, resources: Resources) -> Resources:
+    """The resources with the method and the adapter of the unit; clients are shared."""
+    models = (f"{DEFAULT_MODEL}+{unit.adapter}",) if unit.adapter else resources.settings.model
+    settings = resources.settings.model_copy(update={"method": unit.method, "model": models})
+    return replace(
+        resources,
+        rubrics=replace(resources.rubrics, settings=settings),
+        models=replace(resources.models, settings=settings),
+    )

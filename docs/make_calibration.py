@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from calibration_sets import ELSEWHERE, UNITS, DataSet, job, key, setup_for
+from calibration_sets import ELSEWHERE, UNITS, DataSet, job, key, resources_for
 
 from judge.calibration.calibration import acalibrate, untaught
 from judge.calibration.labels import Job, gather
@@ -32,7 +32,8 @@ from judge.calibration.report import Calibration, CheckReport
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.profiles import JudgeProfile, Profile, Profiles
-from judge.run.setup import DEFAULT_MODEL, Setup
+from judge.run.models import DEFAULT_MODEL
+from judge.run.panels import Resources
 from judge.stats.intervals import plain
 
 ROOT = Path(__file__).parents[1]
@@ -40,13 +41,15 @@ PAGE = ROOT / "docs" / "calibration.md"
 SHIPPED = ROOT / "judge" / "profiles" / "qwen2.5-coder-1.5b.json"
 
 
-async def measures(units: Sequence[DataSet], data: Path, setup: Setup) -> dict[str, Fragment]:
+async def measures(
+    units: Sequence[DataSet], data: Path, resources: Resources
+) -> dict[str, Fragment]:
     """What the page says of each unit."""
     found = {}
     for unit in units:
         print(key(unit), flush=True)
         found[key(unit)] = fragment(
-            unit, await acalibrate(job([unit], data), setup_for(unit, setup))
+            unit, await acalibrate(job([unit], data), resources_for(unit, resources))
         )
     return found
 
@@ -62,7 +65,7 @@ def shipped_profile() -> Profile:
     return Profile.model_validate_json(SHIPPED.read_text("utf-8"))
 
 
-async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile:
+async def profile(units: Sequence[DataSet], data: Path, resources: Resources) -> Profile:
     """A profile for each check; the one there is, unless all that it is fitted to is measured
     now."""
     made: dict[str, JudgeProfile] = {one.binding.check: one for one in shipped_profile().judges}
@@ -71,7 +74,7 @@ async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile
         parts = fitted_to(check)
         if not parts or not all(part in units for part in parts):
             continue
-        found = await acalibrate(job(parts, data), setup_for(parts[0], setup))
+        found = await acalibrate(job(parts, data), resources_for(parts[0], resources))
         assert found.profile is not None, found.refused
         (one,) = found.profile.judges
         made_by, made[check] = found.profile.made_by, one
@@ -81,11 +84,13 @@ async def profile(units: Sequence[DataSet], data: Path, setup: Setup) -> Profile
 # ---------------------------------------------------------------- on other hands' texts
 
 
-async def elsewhere(made: Profile, checks: Sequence[str], data: Path, setup: Setup) -> Profile:
+async def elsewhere(
+    made: Profile, checks: Sequence[str], data: Path, resources: Resources
+) -> Profile:
     """The profile with what its judges of these checks measure on texts by others: as they are, on
     a set of ELSEWHERE; or, where a judge was fitted to public sets alone, whose texts many people
     wrote or checked, on the records that were kept apart."""
-    known = replace(setup, profiles=Profiles.of(made, None))
+    known = replace(resources, profiles=Profiles.of(made, None))
     judges = {judge.binding.check: judge for judge in made.judges}
     for check in (check for check in checks if check in judges):
         judge, parts = judges[check], fitted_to(check)
@@ -103,16 +108,18 @@ async def elsewhere(made: Profile, checks: Sequence[str], data: Path, setup: Set
     return made.model_copy(update={"judges": tuple(judges.values())})
 
 
-async def _as_it_is(unit: DataSet, data: Path, setup: Setup) -> Measures:
+async def _as_it_is(unit: DataSet, data: Path, resources: Resources) -> Measures:
     (check,), sources = unit.checks, [source.format(data=data) for source in unit.sources]
     if {*sources} & {s.format(data=data) for one in fitted_to(check) for s in one.sources}:
         raise UsageError(f"{check} was fitted to {unit.name}")
-    (judge,) = setup.panel(check).judges
-    found, problems = gather(Job(sources, (check,), records=unit.records), setup.checks.judging)
+    (judge,) = resources.panel(check).judges
+    found, problems = gather(
+        Job(sources, (check,), records=unit.records), resources.rubrics.judging
+    )
     items = found[check]
     if problems or untaught([items], [judge])[0] != items:
         raise UsageError(f"{unit.name}: some labels cannot be used, or taught the judge of {check}")
-    judged = await observe(judge, items, at_once=setup.slots)
+    judged = await observe(judge, items, at_once=resources.models.slots)
     return measure(judged, judge.rubric.answers)
 
 
@@ -341,19 +348,19 @@ async def run(options: argparse.Namespace) -> None:
         if (not options.only or {unit.name, f"{unit.name}:{unit.checks[0]}"} & {*options.only})
         and (options.data.is_dir() or not unit.public)
     ]
-    setup = Setup.of(resolve({"model": (DEFAULT_MODEL,), "profile": "none"}))
+    resources = Resources.of(resolve({"model": (DEFAULT_MODEL,), "profile": "none"}))
     checks = options.elsewhere
     try:
         if checks is None:
-            found = await measures(units, options.data, setup)
-            made = await profile(units, options.data, setup)
+            found = await measures(units, options.data, resources)
+            made = await profile(units, options.data, resources)
             checks = [check for unit in units for check in unit.checks]
         else:
             found, made = {}, shipped_profile()
             checks = checks or [judge.binding.check for judge in made.judges]
-        made = await elsewhere(made, checks, options.data, setup)
+        made = await elsewhere(made, checks, options.data, resources)
     finally:
-        await setup.aclose()
+        await resources.models.aclose()
     before = kept(PAGE.read_text("utf-8")) if PAGE.exists() else {}
     PAGE.write_text(page({**before, **found}, made), "utf-8")
     SHIPPED.write_text(

@@ -18,7 +18,7 @@ from judge.configuration import MACHINE
 from judge.papers.benchmark import benchmark_names, load_benchmark
 from judge.papers.task import load_task
 from judge.rubric import builtin
-from judge.run.checks import load_workflow, workflow_names
+from judge.run.rubrics import load_workflow, workflow_names
 
 TARGET = Path(__file__).with_name("reference.md")
 HEAD = "# Reference\n\nMade by docs/make_reference.py from the code; do not edit by hand."
@@ -95,7 +95,7 @@ def workflows() -> str:
         if workflow.graph is not None:
             checks = ", ".join((*workflow.checks, *workflow.counted))
             drawn = workflow.graph.get_graph().draw_mermaid().strip()
-            told += f" Checks: {checks}.\n\n```mermaid\n{drawn}\n```"
+            told += f" RubricSet: {checks}.\n\n```mermaid\n{drawn}\n```"
         parts.append(told)
     return "\n\n".join(parts)
 

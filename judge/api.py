@@ -27,11 +27,11 @@ from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.records import RESERVED, Item, from_memory
 from judge.rubric import Rubric
-from judge.run.clients import refuse_stray
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line
+from judge.run.models import refuse_stray
+from judge.run.panels import Resources
 from judge.run.run import run
-from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Watcher
 from judge.run.validate import Validation
@@ -262,11 +262,11 @@ class _InMemory(Validation):
     """Validation whose lines are handed out, and whose records are read as those are taken."""
 
     def __init__(
-        self, setup: Setup, items: Iterator[Item], hand_out: Callable[[Line], None]
+        self, resources: Resources, items: Iterator[Item], hand_out: Callable[[Line], None]
     ) -> None:
-        super().__init__(setup, items)
+        super().__init__(resources, items)
         self._hand_out = hand_out
-        self.room = threading.Semaphore(2 * setup.slots)
+        self.room = threading.Semaphore(2 * resources.models.slots)
         self.closed = False
 
     def items(self) -> Iterator[Item]:
@@ -327,8 +327,8 @@ class _Run:
     def _go(self) -> None:
         ended: BaseException | None = None
         try:
-            setup = Setup.of(self._plan.settings, rubrics=self._plan.rubrics)
-            self._task = _InMemory(setup, self._plan.items(), self._handed.put)
+            resources = Resources.of(self._plan.settings, rubrics=self._plan.rubrics)
+            self._task = _InMemory(resources, self._plan.items(), self._handed.put)
             ended = run(self._plan.job, self._task, Watcher(), self._interrupts).fatal
         except BaseException as error:  # noqa: BLE001 - raised where the judgements are taken
             ended = error

@@ -87,7 +87,7 @@ def room(name: str) -> str:
 
 STILL_NAMED = {
     *((name, "local") for name in ("calibration.calibration", "cli.summary", "profiles")),
-    *((name, "local") for name in ("run.calibrated", "run.setup")),
+    *((name, "local") for name in ("run.models", "run.panels")),
     *((name, "papers") for name in ("cli.compare", "records.labels")),
     ("run.validate", "cluster"),
 }

@@ -165,7 +165,7 @@ LOCKED = """
 import asyncio, sys
 from pathlib import Path
 from judge.cache import ReplyCache
-from judge.run.runner import interrupts
+from judge.run.stream import interrupts
 
 async def run():
     cache = ReplyCache(Path(sys.argv[1]))

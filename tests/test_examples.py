@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.run.checks import _of_graph, load_workflow
+from judge.run.rubrics import _of_graph, load_workflow
 
 QUESTIONS = Path(__file__).parent.parent / "docs" / "examples" / "questions"
 

@@ -93,7 +93,7 @@ class Runner:
         self.typed, self._patch = typed, monkeypatch
         for name in [n for n in os.environ if n.startswith("JUDGE_") and n != "JUDGE_CACHE_DIR"]:
             monkeypatch.delenv(name)
-        monkeypatch.setattr("judge.run.clients.Client", partial(Client, backoff=0.02))
+        monkeypatch.setattr("judge.run.models.Client", partial(Client, backoff=0.02))
 
     def __call__(
         self,

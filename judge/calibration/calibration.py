@@ -30,8 +30,7 @@ from judge.local.teaching import key_of, taught_by
 from judge.profiles import Profile, Profiles, Rates, shipped
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.run.calibrated import NO_PROFILE
-from judge.run.setup import Setup
+from judge.run.panels import NO_PROFILE, Resources
 from judge.settings import Settings
 from judge.stats.guarantee import Guarantee
 
@@ -43,18 +42,18 @@ def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Cal
     plain = settings.without_steps().model_copy(update={"profile": NO_PROFILE, "check": ()})
 
     async def go() -> Calibration:
-        setup = Setup.of(plain)
+        resources = Resources.of(plain)
         try:
-            await setup.prepare()
-            return await acalibrate(job, setup, told)
+            await resources.prepare()
+            return await acalibrate(job, resources, told)
         finally:
-            await setup.aclose()
+            await resources.models.aclose()
 
     return asyncio.run(go())
 
 
-async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Calibration:
-    """Put the labelled items to every judge of the setup, and say how far they agree.
+async def acalibrate(job: Job, resources: Resources, told: Told = lambda *_: None) -> Calibration:
+    """Put the labelled items to every judge of the run, and say how far they agree.
 
     Raises:
         UsageError: see `gather`; a slice that no item has; judges that make no cascade.
@@ -63,20 +62,20 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
     judges_of: dict[str, list[Judge]] = {}
 
     def rubric_of(check: str) -> Rubric:
-        rubric = setup.checks.judging(check)
+        rubric = resources.rubrics.judging(check)
         # A cascade's cheap judge has one model for all checks.
-        alone = job.agreement is None or len(setup.judges) == 1
-        plain = not job.adapters or not alone or setup.settings.method == "probe"
+        alone = job.agreement is None or len(resources.models.judges) == 1
+        plain = not job.adapters or not alone or resources.settings.method == "probe"
         known = Profiles() if plain else shipped()
-        specs = [known.with_adapter(spec, rubric) for spec in setup.judges]
-        judges_of[check] = [setup.judge(check, spec) for spec in specs]
+        specs = [known.with_adapter(spec, rubric) for spec in resources.models.judges]
+        judges_of[check] = [resources.judge(check, spec) for spec in specs]
         return rubric
 
-    own = setup.checks.own
+    own = resources.rubrics.own
     if not job.checks and len(own) == 1:
         job = replace(job, checks=own)
-    found, problems = gather(job, rubric_of, setup.settings.columns)
-    further = _further(job, rubric_of, found, setup)
+    found, problems = gather(job, rubric_of, resources.settings.columns)
+    further = _further(job, rubric_of, found, resources)
     given, joined = sum(map(len, found.values())), dict[str, int]()
     for check in found:
         places = (found, *further.values())
@@ -94,7 +93,7 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
             fits = any(judge.probabilistic for judge in judges)
             whole_job = replace(job, held_out=1.0, folds=None)
             parts = Parts.of(job if fits else whole_job, items, len(judges))
-            study = Study(job, setup, told, items, parts, others)
+            study = Study(job, resources, told, items, parts, others)
             report, whole = await _check(study, judges, joined[check])
             checks.append(report)
             if whole is not None:
@@ -111,7 +110,7 @@ async def acalibrate(job: Job, setup: Setup, told: Told = lambda *_: None) -> Ca
         profile = Profile(
             made_by=f"judge {__version__}",
             cascades=cascades,
-            rubrics=tuple(setup.checks.rubrics[name] for name in own if name in found),
+            rubrics=tuple(resources.rubrics.by_name[name] for name in own if name in found),
             judges=profiles,
         )
     left_out = given - sum(map(len, found.values()))
@@ -160,7 +159,7 @@ def _further(
     job: Job,
     rubric_of: Callable[[str], Rubric],
     found: Mapping[str, Sequence[LabelledItem]],
-    setup: Setup,
+    resources: Resources,
 ) -> dict[str, dict[str, list[LabelledItem]]]:
     """The items of the sets that are only reported on, by source and check."""
     sets: dict[str, dict[str, list[LabelledItem]]] = {}
@@ -169,7 +168,7 @@ def _further(
         for check in found:
             records = job.records if source in job.also else None
             part = replace(job, sources=[source], checks=[check], records=records, group=None)
-            items, _ = gather(part, rubric_of, setup.settings.columns)
+            items, _ = gather(part, rubric_of, resources.settings.columns)
             if job.group is not None:
                 items = {check: grouped(items[check], job.group, everywhere=False)}
             sets[source][check] = items[check]

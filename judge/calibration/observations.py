@@ -14,7 +14,7 @@ from judge.judging.classifiers import Chances, Observation
 from judge.judging.client import Unread
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.records.labels import LabelledItem
-from judge.run.runner import run
+from judge.run.stream import run
 from judge.subject import Subject
 from judge.verdict import Verdict, Vote
 

@@ -15,7 +15,7 @@ from judge.digest import digest
 from judge.profiles import Data, JudgeProfile, Rates
 from judge.profiles import Guarantee as Promise
 from judge.rubric import Rubric
-from judge.run.calibrated import binding_of
+from judge.run.panels import profile_key
 from judge.stats.corrected_rate import design_effect
 from judge.stats.guarantee import Guarantee
 from judge.stats.intervals import plain
@@ -48,7 +48,7 @@ def profile_of(
         )
         held_out = [decided([one], [sure_at]) for one in held_out]
     return JudgeProfile(
-        binding=binding_of(seen.judge, *study.drawn),
+        binding=profile_key(seen.judge, *study.drawn),
         data=data_of(study),
         combination=seen.fit.combination,
         sure_at=sure_at,

@@ -16,7 +16,7 @@ from judge.judging.classifiers import Probe
 from judge.judging.judge import Judge, Sampling
 from judge.judging.logprobs import AnswerReader
 from judge.records.labels import LabelledItem
-from judge.run.setup import Setup
+from judge.run.panels import Resources
 
 _HELD_OUT = 0.5
 """Share of the records that nothing is fitted to."""
@@ -95,7 +95,7 @@ class Study:
     """
 
     job: Job
-    setup: Setup
+    resources: Resources
     told: Told
     items: Sequence[LabelledItem]
     parts: Parts
@@ -104,13 +104,13 @@ class Study:
     @property
     def drawn(self) -> tuple[int, float]:
         """How often a structured judge is asked, and at which temperature."""
-        settings = self.setup.settings
+        settings = self.resources.settings
         votes = settings.votes or 1
         return votes, settings.vote_temperature if votes > 1 else settings.temperature
 
     async def observe(self, judge: Judge, items: Sequence[LabelledItem], what: str) -> list[Judged]:
         """What the judge says of the items; `what` names them in the progress."""
-        settings, backend = self.setup.settings, judge.client.backend
+        settings, backend = self.resources.settings, judge.client.backend
         votes, warm = self.drawn
         probed = settings.method == "probe"
         given = isinstance(backend, HiddenStates) and backend.states_beside_replies
@@ -122,7 +122,7 @@ class Study:
             sampling=Sampling(warm, settings.seed),
             tokens=not probed,
             state=probed or (settings.method is None and given),
-            at_once=self.setup.slots,
+            at_once=self.resources.models.slots,
             told=lambda count: self.told(name, judge.client.spec, count, len(items)),
         )
 

@@ -140,7 +140,7 @@ def parsed(function: Function) -> Callable[..., None]:
 
     def command(context: typer.Context, help_all: bool, **values: Any) -> None:
         settings = _resolved({name: values.pop(name) for name in names})
-        from judge.run.clients import refuse_stray
+        from judge.run.models import refuse_stray
 
         takes_engine = "engine" in names
         refuse_stray(settings, "validate" if takes_engine else context.info_name or "this")

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from judge.cli.printing import counted, tell
-from judge.run.clients import left_at_provider
+from judge.run.models import left_at_provider
 from judge.run.task import Watcher
 
 if TYPE_CHECKING:
     from judge.run.job import Job
-    from judge.run.setup import Setup
+    from judge.run.panels import Resources
     from judge.run.summary import Summary
     from judge.settings import Settings
 
@@ -123,17 +123,17 @@ class _Watching(Watcher):
     ) -> None:
         self._told, self._total, self._calls, self._quiet = told, total, calls, quiet
 
-    def wrote(self, summary: Summary, setup: Setup) -> None:
+    def wrote(self, summary: Summary, resources: Resources) -> None:
         begun, calls = 0.0, self._calls
-        counters = [client.counters for client in setup.clients.values()]
+        counters = [client.counters for client in resources.models.clients.values()]
         fresh, hits = sum(c.calls for c in counters), sum(c.cache_hits for c in counters)
         if not summary.records and calls and calls.done() and calls.exception() is None:
             begun = min((fresh + hits) / (calls.result() or 1), self._total or 0)
         verdicts = " ".join(f"{name} {n}" for name, n in sorted(summary.verdicts.items()))
         detail = f"{verdicts or 'nothing yet'} | {fresh} calls, {hits} from cache"
-        if setup.budget.cost:
-            detail += f", {setup.budget.cost:.4f} USD"
-        if batches := left_at_provider(setup.clients.values()):
+        if resources.models.budget.cost:
+            detail += f", {resources.models.budget.cost:.4f} USD"
+        if batches := left_at_provider(resources.models.clients.values()):
             detail += f" | {counted(batches, 'batch', 'batches')} at the provider"
         self._told("judging", summary.records, self._total, detail, begun)
 

@@ -19,7 +19,7 @@ from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.profiles import Profiles
-    from judge.run.calibrated import CorrectedRate
+    from judge.run.corrected import CorrectedRate
     from judge.run.job import Job
     from judge.run.summary import Report, Summary
     from judge.settings import Settings
@@ -39,8 +39,8 @@ def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: boo
     from importlib.util import find_spec
 
     from judge.local.store import path
-    from judge.run.calibrated import profiled_models
-    from judge.run.setup import DEFAULT_MODEL
+    from judge.run.models import DEFAULT_MODEL
+    from judge.run.panels import profiled_models
 
     if profiles is not None:
         settings = profiled_models(settings, profiles)
@@ -108,7 +108,7 @@ def print_summary(
             holds = "holds" if gate.holds else "does not hold"
             told.append(f"{gate.name} {gate.least}: {holds}{empty}")
     told += [*_failures(summary), *troubles(summary), *_abstained(summary)]
-    told += [_corrected(rate, settings.profile) for rate in report.corrections.rates()]
+    told += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
     told += _effort(report)
     if out is not None and summary.records:
         page = shlex.quote(str(out.with_suffix(".html")))

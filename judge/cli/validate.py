@@ -108,7 +108,7 @@ def command(
     )
     from judge.cli.progress import watcher
     from judge.cli.summary import Gate, announce, end, print_summary
-    from judge.run.calibrated import profiles_of
+    from judge.run.panels import profiles_of
 
     refuse_unusable(job)
     announce(settings, profiles_of(settings), quiet=quiet)

@@ -29,7 +29,7 @@ from judge.judging.calls import Counters
 from judge.records import RESERVED, Item, Record
 from judge.run import lines
 from judge.run.lines import Line
-from judge.run.setup import Setup
+from judge.run.panels import Resources
 from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.verdict import Usage
@@ -67,18 +67,18 @@ class RayValidation(Validation):
     @classmethod
     def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
         # Each worker has a cache; one here would never be looked into.
-        task = cls(Setup.of(settings.model_copy(update={"cache": False})), items)
+        task = cls(Resources.of(settings.model_copy(update={"cache": False})), items)
         task._given = settings
         return task
 
     @property
     def slots(self) -> int:
-        return (self.setup.slots + 2 * CHUNK) * self.stream.workers
+        return (self.resources.models.slots + 2 * CHUNK) * self.stream.workers
 
     async def prepare(self) -> None:
         """Join or start Ray; raises UsageError where there is none, or no room in it."""
         await self.look()
-        self.stream = await asyncio.to_thread(Stream, self._given, self.setup, self._count)
+        self.stream = await asyncio.to_thread(Stream, self._given, self.resources, self._count)
 
     async def aclose(self) -> None:
         await super().aclose()
@@ -86,8 +86,8 @@ class RayValidation(Validation):
             await self.stream.aclose()
 
     async def step(self, record: Record) -> Line:
-        self.setup.budget.refuse()
-        bound = self.setup.bound(record.kind)
+        self.resources.models.budget.refuse()
+        bound = self.resources.bound(record.kind)
         text = await self.stream.judged(record.item)
         if text is None:
             told = f"the worker died each of the {ATTEMPTS} times it judged this record"
@@ -102,10 +102,10 @@ class RayValidation(Validation):
         return line
 
     def _count(self, counters: dict[str, Counters], cost: float) -> None:
-        self.setup.budget.spent(Usage(cost_usd=cost))
+        self.resources.models.budget.spent(Usage(cost_usd=cost))
         for spec, counted in counters.items():
-            self.setup.budget.calls += counted.calls
-            self.setup.client(spec).counters.add(counted)
+            self.resources.models.budget.calls += counted.calls
+            self.resources.models.client(spec).counters.add(counted)
 
 
 class Stream:
@@ -120,7 +120,7 @@ class Stream:
     def __init__(
         self,
         settings: Settings,
-        setup: Setup,
+        resources: Resources,
         count: Callable[[dict[str, Counters], float], None],
     ) -> None:
         self._opened, self._count = ExitStack(), count
@@ -131,11 +131,11 @@ class Stream:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        resources = ray.cluster_resources()
-        hosted = any(spec.partition(":")[0] in ON_GPUS for spec in setup.models)
-        gpus = settings.worker_gpus if hosted and resources.get("GPU") else 0
+        capacity = ray.cluster_resources()
+        hosted = any(spec.partition(":")[0] in ON_GPUS for spec in resources.models.names)
+        gpus = settings.worker_gpus if hosted and capacity.get("GPU") else 0
         try:
-            self.workers = workers_for(settings.workers, gpus, resources)
+            self.workers = workers_for(settings.workers, gpus, capacity)
         except UsageError:
             self._opened.close()
             raise
@@ -146,7 +146,7 @@ class Stream:
         folder = settings.cache_dir
         own = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
         arguments = (settings.model_copy(update=own), str(Path.cwd()), self._feed)
-        at_once = setup.slots // CHUNK + 2
+        at_once = resources.models.slots // CHUNK + 2
         running = ray.remote(_judge_all).options(**pinned, max_retries=0)
         self._running = running.remote(arguments, self.workers, at_once, gpus, pinned)
         self._chunk: list[Item] = []

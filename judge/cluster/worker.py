@@ -19,7 +19,7 @@ from judge.judging.limits import Budget
 from judge.records import Item, Problem, build
 from judge.redact import guard_process
 from judge.run import lines
-from judge.run.setup import Setup
+from judge.run.panels import Resources
 from judge.run.task import line_of
 from judge.run.validate import Validation
 from judge.settings import Settings
@@ -114,21 +114,21 @@ class Worker:
             return await asyncio.gather(*(self._judged(task, item) for item in items))
         # One after another, beside nothing else, so that no record is blamed for another's death.
         async with self._turn:
-            for _ in range(task.setup.slots):
+            for _ in range(task.resources.models.slots):
                 await self._slots.acquire()
             try:
                 return [await self._alone(task, (number, n), item) for n, item in enumerate(items)]
             finally:
-                for _ in range(task.setup.slots):
+                for _ in range(task.resources.models.slots):
                     self._slots.release()
 
     async def _begun(self) -> Validation:
         async with self._starting:
             if self._task is None:
-                setup = Setup.of(self._settings, budget=Budget())
-                await setup.prepare()
-                self._slots = asyncio.Semaphore(setup.slots)
-                self._task = Validation(setup, iter(()))
+                resources = Resources.of(self._settings, budget=Budget())
+                await resources.prepare()
+                self._slots = asyncio.Semaphore(resources.models.slots)
+                self._task = Validation(resources, iter(()))
         return self._task
 
     async def _judged(self, task: Validation, item: Item) -> Done:
@@ -155,8 +155,8 @@ class Worker:
         """Counters by model and cost (USD), since they were last told."""
         if self._task is None:
             return {}, 0.0
-        setup, counted = self._task.setup, {}
-        for spec, client in setup.clients.items():
+        resources, counted = self._task.resources, {}
+        for spec, client in resources.models.clients.items():
             counted[spec], client.counters = client.counters, Counters()
-        cost, setup.budget.cost = setup.budget.cost, 0.0
+        cost, resources.models.budget.cost = resources.models.budget.cost, 0.0
         return counted, cost

@@ -17,8 +17,7 @@ from judge.profiles import item_key
 from judge.records.base import Item
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.run.calibrated import NO_PROFILE
-from judge.run.setup import Setup
+from judge.run.panels import NO_PROFILE, Resources
 from judge.settings import Settings
 
 KEPT = 0.3
@@ -75,10 +74,10 @@ def teach(
     if not out.parent.is_dir():
         raise UsageError(f"-o {out}: there is no folder {out.parent}")
     job = replace(job, checks=settings.check, seed=settings.seed)
-    setup = Setup.of(
+    resources = Resources.of(
         settings.model_copy(update={"profile": NO_PROFILE, "check": (), "cache": False})
     )
-    judge, items, problems = _labelled(job, setup)
+    judge, items, problems = _labelled(job, resources)
     backend = judge.client.backend
     if not isinstance(backend, LocalBackend) or backend.adapter is not None:
         raise UsageError(f"{judge.client.spec} cannot be taught: name a model as local:NAME")
@@ -125,21 +124,21 @@ def unfinished(out: Path) -> Path:
     return out.with_name(f"{out.name}.part")
 
 
-def _labelled(job: Job, setup: Setup) -> tuple[Judge, list[LabelledItem], list[Item]]:
+def _labelled(job: Job, resources: Resources) -> tuple[Judge, list[LabelledItem], list[Item]]:
     """The one check's judge and items, and the lines that could not be used."""
-    if len(setup.judges) > 1:
+    if len(resources.models.judges) > 1:
         raise UsageError("judge teach takes one --model")
 
     def rubric_of(check: str) -> Rubric:
-        return setup.judge(check, setup.judges[0]).rubric
+        return resources.judge(check, resources.models.judges[0]).rubric
 
-    if not job.checks and len(setup.checks.own) == 1:
-        job = replace(job, checks=setup.checks.own)
-    found, problems = gather(job, rubric_of, setup.settings.columns)
+    if not job.checks and len(resources.rubrics.own) == 1:
+        job = replace(job, checks=resources.rubrics.own)
+    found, problems = gather(job, rubric_of, resources.settings.columns)
     if len(found) > 1:
         raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(found))}")
     ((check, items),) = found.items()
-    judge = setup.judge(check, setup.judges[0])
+    judge = resources.judge(check, resources.models.judges[0])
     ((items,), _) = clustered([items], judge.rubric)
     return judge, items, problems
 

@@ -19,12 +19,12 @@ from judge.papers.results import asked_of, line_of, result_of
 from judge.papers.rows import taken
 from judge.papers.task import load_task
 from judge.records import Item, Problem, build
-from judge.run.clients import ClientBuilder, build_client
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.lines import Line, Mark, fingerprint
+from judge.run.models import ClientBuilder, build_client
+from judge.run.panels import Resources
 from judge.run.plan import Plan, Rehearsal, planned
 from judge.run.run import run
-from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
@@ -52,8 +52,8 @@ def evaluate(
         UsageError: nothing was asked: a source, output, model or setting cannot be used.
     """
     refuse_outputs(job)
-    setup = _setup(settings, benchmark, judges)
-    task = Evaluation(job, setup, settings, benchmark, choices, tuple(judges))
+    resources = _resources(settings, benchmark, judges)
+    task = Evaluation(job, resources, settings, benchmark, choices, tuple(judges))
     return run(job, task, watcher), task.results
 
 
@@ -67,25 +67,25 @@ def plan_evaluation(
     """
     rehearsal = Rehearsal()
     settings = planned(settings)
-    setup = _setup(settings, benchmark, judges, build=rehearsal.client)
-    task = Evaluation(job, setup, settings, benchmark, choices, tuple(judges))
+    resources = _resources(settings, benchmark, judges, build=rehearsal.client)
+    task = Evaluation(job, resources, settings, benchmark, choices, tuple(judges))
 
     async def ask(item: Item) -> None:
         if judges:
-            task.setup = rehearsal.setup(setup, "extraction")
+            task.resources = rehearsal.resources(resources, "extraction")
         await task.step(item)
 
     return rehearsal.plan(map(task.read, task.items()), ask)
 
 
-def _setup(
+def _resources(
     settings: Settings,
     benchmark: Benchmark,
     judges: Sequence[str],
     *,
     build: ClientBuilder = build_client,
-) -> Setup:
-    """The clients of the measured model and of the judges, who alone are the setup's judges."""
+) -> Resources:
+    """The clients of the measured model and of the judges, who alone are the run's judges."""
     if judges and benchmark.credited is None:
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
     if len(settings.model) != 1:
@@ -95,7 +95,7 @@ def _setup(
     grading = settings.without_steps().model_copy(
         update={"model": tuple(judges), "check": (), "workflow": None}
     )
-    return Setup.of(grading, (*settings.model, *judges), build=build)
+    return Resources.of(grading, (*settings.model, *judges), build=build)
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Evaluation(Task):
     """An evaluation as a task of the runner."""
 
     job: Job
-    setup: Setup
+    resources: Resources
     settings: Settings
     benchmark: Benchmark
     choices: Choices
@@ -121,7 +121,7 @@ class Evaluation(Task):
         else:
             await self._client.prepare()
         if self.judges:
-            await self.setup.prepare()
+            await self.resources.prepare()
 
     def mark(self, name: str) -> Mark:
         if name != self.benchmark.name:
@@ -139,7 +139,7 @@ class Evaluation(Task):
         result = await asked_of(self.benchmark, fields, model)
         credited = self.benchmark.credited
         if self.judges and credited and result.outcome == "answered" and credited(fields):
-            result = await credit(self.setup, result)
+            result = await credit(self.resources, result)
         return line_of(result, self._mark)
 
     def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
@@ -154,7 +154,7 @@ class Evaluation(Task):
     @cached_property
     def _client(self) -> Client:
         """The measured model."""
-        return self.setup.client(self.settings.model[0])
+        return self.resources.models.client(self.settings.model[0])
 
     @property
     def _method(self) -> Method:
@@ -190,13 +190,13 @@ class Evaluation(Task):
             },
         }
         if self.judges:
-            known["grading"] = self.setup.bound("extraction").fingerprint
+            known["grading"] = self.resources.bound("extraction").fingerprint
         described = {"benchmark": self.benchmark.name, **known}
         identities = {client.spec: dict(client.backend.identity())}
         return Mark(self.benchmark.name, known, fingerprint(described, identities))
 
 
-async def credit(setup: Setup, result: Result) -> Result:
+async def credit(resources: Resources, result: Result) -> Result:
     """Have judges credit each gold value that an answer lists (graphs/extraction.py).
 
     The score is the mean credit over the settled gold values; `steps` then holds `credits`, one for
@@ -210,7 +210,7 @@ async def credit(setup: Setup, result: Result) -> Result:
     record = build(Item("<answers>", 1, fields), "extraction")
     if isinstance(record, Problem):
         raise UsageError(f"{result.id}: {record.message}")
-    bound = setup.bound("extraction")
+    bound = resources.bound("extraction")
     judgement = (await bound.workflow.run(Subject.of(record), bound.context)).judgement
     check, extraction = judgement.checks[0], judgement.extraction
     if any(verdict is Verdict.ERROR for verdict, _ in check.outcomes().values()):

@@ -20,9 +20,9 @@ from judge.records import Item
 from judge.rubric import Rubric
 from judge.run.job import Job, refuse_outputs
 from judge.run.lines import Line, Mark, fingerprint, written
+from judge.run.panels import Resources
 from judge.run.rubrics import collect
 from judge.run.run import run
-from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
@@ -66,8 +66,10 @@ def audit(
     # Nothing is accepted or rewritten here, the rubrics are chosen by --rubric, and what judge does
     # about hostile text by itself is what is measured.
     own = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
-    setup = Setup.of(settings.without_steps().model_copy(update={**own, "injected": "abstain"}))
-    task = Audit(job, setup, rubrics, cases)
+    resources = Resources.of(
+        settings.without_steps().model_copy(update={**own, "injected": "abstain"})
+    )
+    task = Audit(job, resources, rubrics, cases)
     return run(job, task, watcher), task.results
 
 
@@ -76,7 +78,7 @@ class Audit(Task):
     """An audit as a task of the runner."""
 
     job: Job
-    setup: Setup
+    resources: Resources
     rubrics: Mapping[str, Rubric]
     cases: Sequence[Case]
     results: list[Result] = field(default_factory=list)
@@ -117,9 +119,9 @@ class Audit(Task):
         self.results.append(Result.of(json.loads(line.text)))
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
-        columns = self.setup.settings.columns
+        columns = self.resources.settings.columns
         subject = subject_of(case, self.rubrics[case.check], record, columns)
-        panel = _asking(self.setup.panel(case.check), prompting)
+        panel = _asking(self.resources.panel(case.check), prompting)
         return await take_votes(panel, subject, by="final")
 
     def _line(self, item: Item, pairs: Mapping[Prompting, Pair], usage: Usage) -> Line:
@@ -148,24 +150,26 @@ class Audit(Task):
 
     @cached_property
     def _mark(self) -> Mark:
-        settings, setup = self.setup.settings, self.setup
+        settings, resources = self.resources.settings, self.resources
         methods = {}
         for name in self.rubrics:
-            panel = setup.panel(name)
+            panel = resources.panel(name)
             judges = (*panel.judges, *([panel.cheap] if panel.cheap else []))
             # How each rubric is read, as profile, thresholds and margins have it.
             methods[name] = [[judge.probabilistic, repr(judge.reader)] for judge in judges]
         suite = [one.model_dump() for one in (*carriers().values(), *families().values())]
         known: dict[str, Any] = {
-            "judge": list(setup.judges),
+            "judge": list(resources.models.judges),
             "cheap": settings.cheap_model,
             "settings": {"version": __version__, **settings.deciding()},
             "methods": digest(methods),
             "suite": digest([UNDEFENDED.system, UNDEFENDED.resumed, *suite]),
             "rubrics": {name: rubric.digest for name, rubric in self.rubrics.items()},
         }
-        specs = filter(None, (*setup.judges, settings.cheap_model))
-        identities = {spec: dict(setup.client(spec).backend.identity()) for spec in specs}
+        specs = filter(None, (*resources.models.judges, settings.cheap_model))
+        identities = {
+            spec: dict(resources.models.client(spec).backend.identity()) for spec in specs
+        }
         return Mark(NAME, known, fingerprint({NAME: known}, identities))
 
 

@@ -22,7 +22,7 @@ from judge.records import (
 from judge.verdict import Failure, Judgement, Unfinished, Verdict
 
 if TYPE_CHECKING:
-    from judge.run.setup import Bound
+    from judge.run.panels import BoundWorkflow
     from judge.workflow import Outcome
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
@@ -61,7 +61,7 @@ class Line:
         return self.verdict in FINISHED and isinstance(self.fingerprint, str)
 
 
-def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
+def judged(record: Record, outcome: Outcome, bound: BoundWorkflow) -> Line:
     """The record's own fields, repaired ones with their new text, then `"judge"`."""
     original = record.originals(outcome.changes)
     told = {"original": original, "fingerprint": bound.fingerprint}
@@ -70,7 +70,11 @@ def judged(record: Record, outcome: Outcome, bound: Bound) -> Line:
 
 
 def failed(
-    record: Record, kind: str, message: str, bound: Bound, unfinished: Unfinished | None = None
+    record: Record,
+    kind: str,
+    message: str,
+    bound: BoundWorkflow,
+    unfinished: Unfinished | None = None,
 ) -> Line:
     """The line of a record that got no verdict; `kind` is the error's type.
 

@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -33,10 +34,10 @@ from judge.prompts import LACKS
 from judge.records import Record
 from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
 from judge.rubric import Rubric
-from judge.run.clients import backend_of, calls_at_once
 from judge.run.job import Job, select
 from judge.run.lines import Line
-from judge.run.setup import Setup
+from judge.run.models import backend_of, calls_at_once
+from judge.run.panels import Resources
 from judge.run.summary import Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
@@ -113,21 +114,21 @@ class Plan:
 def plan(job: Job, settings: Settings) -> Plan:
     """Read the records and add up what each would ask; raises UsageError."""
     rehearsal = Rehearsal()
-    setup = Setup.of(planned(settings), build=rehearsal.client)
+    resources = Resources.of(planned(settings), build=rehearsal.client)
 
     async def ask(record: Record) -> None:
-        subject, bound = Subject.of(record), setup.bound(record.kind)
+        subject, bound = Subject.of(record), resources.bound(record.kind)
         context = rehearsal.context(bound.context, subject.label)
         for check in (await bound.workflow.run(subject, context)).judgement.checks:
             if not rehearsal.failing and (check.reason or "").startswith(LACKS):
                 unasked[check.name, check.reason or ""] += 1
 
     unasked: Counter[tuple[str, str]] = Counter()
-    task = Validation(setup, select(job))
+    task = Validation(resources, select(job))
     task.look_ahead()
     made = rehearsal.plan(map(task.read, task.items()), ask)
     made.shown, made.unasked = task.shown, unasked
-    made.unpriced = tuple(spec for spec, one in setup.clients.items() if not one.priced)
+    made.unpriced = tuple(spec for spec, one in resources.models.clients.items() if not one.priced)
     return made
 
 
@@ -201,11 +202,13 @@ class Rehearsal:
         loop, final = panels
         return replace(context, loop_panels=loop, final_panels=final)
 
-    def setup(self, setup: Setup, workflow: str) -> Setup:
-        """The setup with this workflow bound to `context`, for records without a label."""
-        bound = setup.bound(workflow)
+    def resources(self, resources: Resources, workflow: str) -> Resources:
+        """The resources with this workflow bound to `context`, for records without a label."""
+        bound = resources.bound(workflow)
         rehearsed = replace(bound, context=self.context(bound.context, None))
-        return replace(setup, _bound={workflow: rehearsed})
+        other = copy(resources)
+        other._bound = {workflow: rehearsed}
+        return other
 
     def _panel(self, panel: Panel, label: str | None) -> Panel:
         answer = self.answers[panel.rubric.name] = self._answer(panel.rubric, label)

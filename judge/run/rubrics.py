@@ -1,16 +1,147 @@
-"""The rubrics of a run: the built-in ones, those of NormAd's corrected release, the user's own."""
+"""The rubrics of a run, and the workflows that ask them."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import runpy
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import Self, get_args
 
-from judge.errors import UsageError
-from judge.rubric import Rubric, builtin, load
+from judge import plugins
+from judge.errors import UsageError, why_unread
+from judge.records import Kind
+from judge.rubric import Rubric, asked_once, builtin, load
+from judge.settings import Settings, flag
+from judge.workflow import Workflow
 
+_WORKFLOWS = "judge.workflows"
 _SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class RubricSet:
+    """The rubrics that a run may ask; `added` names those of the user's own."""
+
+    settings: Settings
+    by_name: Mapping[str, Rubric]
+    added: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, settings: Settings, rubrics: Sequence[Rubric] = ()) -> Self:
+        """Read the rubrics that the settings name; `rubrics` are asked besides.
+
+        Raises:
+            UsageError: a rubric, workflow, check or step that cannot be used as named, or a setting
+                without the one that it is about.
+        """
+        corrected = corrected_normad() if settings.neutral == "corrected" else ()
+        known, added = collect((*settings.rubric, *rubrics), corrected)
+        if settings.ask is not None:
+            question = asked_once(settings.ask, settings.on, settings.answers, settings.pass_)
+            known, added = {**known, question.name: question}, (*added, question.name)
+            settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
+        elif settings.on:
+            raise UsageError("--on names the fields that --ask shows; there is no --ask")
+        elif settings.answers or settings.pass_:
+            raise UsageError("--answers and --pass are about --ask; there is no --ask")
+        rubrics_of_run = cls(settings, known, added)
+        rubrics_of_run._refuse_unknown()
+        rubrics_of_run._refuse_idle_repair()
+        return rubrics_of_run
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The judging rubrics that every workflow asks besides its checks.
+
+        They are the user's own, and those of --check that none of the run's workflows asks.
+        """
+        chosen = self.settings.check
+        asked = {name for workflow in self.workflows() for name in workflow.checks if chosen}
+        names = dict.fromkeys((*self.added, *(name for name in chosen if name not in asked)))
+        known = ((name, self.by_name.get(name)) for name in names)
+        return tuple(name for name, rubric in known if rubric and rubric.role == "judge")
+
+    @property
+    def scales(self) -> dict[str, tuple[float, float]]:
+        """The lowest and the highest answer of each rubric whose answers are scores."""
+        found = ((name, rubric.scale) for name, rubric in self.by_name.items())
+        return {name: (scale[0], scale[-1]) for name, scale in found if scale}
+
+    def judging(self, name: str) -> Rubric:
+        """The judging rubric with this name; raises UsageError: there is none."""
+        rubric = self.by_name.get(name)
+        if rubric is None or rubric.role != "judge":
+            known = ", ".join(name for name, r in self.by_name.items() if r.role == "judge")
+            raise UsageError(f"no rubric is called {name!r}; there are {known}")
+        return rubric
+
+    def wanted(self, workflow: Workflow) -> frozenset[str]:
+        """The checks made in this workflow; none if none of the chosen ones belongs to it."""
+        known, chosen = self._known(workflow), self.settings.check
+        return frozenset((*(n for n in chosen if n in known), *self.own) if chosen else known)
+
+    def misfit(self, kind: str) -> str | None:
+        """Why none of the chosen checks applies to records of this kind; None if one does."""
+        workflow = load_workflow(self.settings.workflow or kind)
+        if self.wanted(workflow):
+            return None
+        if not self.settings.check:
+            return f"the {workflow.name} workflow asks your own questions: add --ask or --rubric"
+        known, named = ", ".join(self._known(workflow)), ", ".join(self.settings.check)
+        told = f"--check {named}: the {workflow.name} workflow has {known}"
+        return f"{told}; --workflow record asks it of any record"
+
+    def workflows(self) -> list[Workflow]:
+        """The workflows that records of this run may go through."""
+        chosen = self.settings.workflow
+        return [load_workflow(name) for name in ((chosen,) if chosen else workflow_names())]
+
+    def _known(self, workflow: Workflow) -> tuple[str, ...]:
+        return (*workflow.checks, *workflow.counted, *self.own)
+
+    def _refuse_unknown(self) -> None:
+        """Refuse checks, and steps with a model of their own, that no workflow of the run has."""
+        settings, workflows = self.settings, self.workflows()
+        checks = {name for one in workflows for name in self._known(one)}
+        steps = {name for one in workflows for name in (*one.checks, *one.rewrites, *self.own)}
+        for name in settings.check:
+            _refuse_strange(f"--check {name}", "check", name, checks)
+        for name in settings.steps:
+            where = "[models]" if name in settings.models else "--model-for"
+            _refuse_strange(f"{where} {name}", "step", name, steps)
+
+    def _refuse_idle_repair(self) -> None:
+        """Refuse what is typed about repairs without --repair, and --repair where none can be."""
+        settings, workflows = self.settings, self.workflows()
+        for name in ("rounds", "keep_dropped"):
+            from_file = any(name in names for names in settings.from_files.values())
+            typed = name in settings.model_fields_set and not from_file
+            if typed and getattr(settings, name) and not settings.repair:
+                raise UsageError(
+                    f"{flag(name)} is about rewriting, and nothing is rewritten: add --repair"
+                )
+        if settings.repair and not any(workflow.rewrites for workflow in workflows):
+            raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
+
+
+def _refuse_strange(given: str, what: str, name: str, known: Collection[str]) -> None:
+    """Raises UsageError if there is no such check or step; names the nearest."""
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        raise UsageError(
+            f"{given}: there is no such {what}{meant} There are {', '.join(sorted(known))}. "
+            "`judge rubrics list` shows more, --rubric adds your own"
+        )
+
+
+# ---------------------------------------------------------------- the sources of rubrics
 
 
 def corrected_normad() -> tuple[Rubric, ...]:
@@ -97,3 +228,75 @@ def _read(source: str) -> list[tuple[str, Rubric]]:
         if not files:
             raise UsageError(f"{source}: no .yaml file in this folder")
     return [(str(file), rubric) for file in files for rubric in load(file)]
+
+
+# ---------------------------------------------------------------- the workflows installed
+
+
+def workflow_names() -> tuple[str, ...]:
+    """The workflows installed, sorted by name."""
+    return plugins.names(_WORKFLOWS)
+
+
+def load_workflow(name: str) -> Workflow:
+    """The workflow with this name, or `path.py:variable`, whose file is run.
+
+    The variable is a `Workflow`, or a LangGraph `StateGraph` over `State`, compiled or not.
+
+    Raises:
+        UsageError: there is none.
+    """
+    path, _, variable = name.rpartition(":")
+    if path.endswith(".py"):
+        return _from_file(Path(path).absolute(), variable)
+    found: Workflow | None = plugins.load(_WORKFLOWS, name)
+    if found is None:
+        raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
+    return found
+
+
+@lru_cache(maxsize=8)
+def _from_file(path: Path, variable: str) -> Workflow:
+    """The workflow; the code's digest is part of its name, and so of the fingerprint."""
+    try:
+        code = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--workflow {path}: cannot be read: {why_unread(error)}") from error
+    try:
+        found = runpy.run_path(str(path)).get(variable)
+    except Exception as error:
+        raise UsageError(f"--workflow {path}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Workflow):
+        found = _of_graph(found, path, variable)
+    return replace(found, name=f"{found.name}@{hashlib.blake2b(code, digest_size=4).hexdigest()}")
+
+
+def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
+    """The workflow of a bare graph. Nodes named after built-in rubrics are its checks and rewrites,
+    and the kind of record is theirs."""
+    from langgraph.graph import StateGraph
+    from langgraph.graph.state import CompiledStateGraph
+
+    builder = graph.builder if isinstance(graph, CompiledStateGraph) else graph
+    if not isinstance(builder, StateGraph):
+        told = "neither a judge.workflow.Workflow nor a LangGraph StateGraph"
+        raise UsageError(f"--workflow {path}: {told} is called {variable!r}")
+    if "work" not in builder.channels:
+        raise UsageError(f"--workflow {path}:{variable}: build the graph over judge.workflow.State")
+    try:
+        compiled = graph.compile() if graph is builder else graph
+    except ValueError as error:
+        raise UsageError(f"--workflow {path}:{variable}: {error}") from error
+    rubrics = collect(())[0]
+    named = [rubrics[name] for name in builder.nodes if name in rubrics]
+    kinds = [kind for kind in get_args(Kind) if all(kind in rubric.kinds for rubric in named)]
+    checks = tuple(rubric.name for rubric in named if rubric.role == "judge")
+    return Workflow(
+        name=path.stem,
+        kind=kinds[0] if len(kinds) == 1 else "record",
+        title=f"{variable} of {path.name}",
+        graph=compiled,
+        checks=checks,
+        accepted=checks,
+        rewrites=tuple(rubric.name for rubric in named if rubric.role == "rewrite"),
+    )

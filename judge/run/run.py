@@ -13,9 +13,9 @@ from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
 from judge.records import Item, content_hash
-from judge.run.clients import left_at_provider
 from judge.run.job import Job
 from judge.run.lines import Line, earlier, key_of
+from judge.run.models import left_at_provider
 from judge.run.output import (
     Sink,
     described,
@@ -25,8 +25,8 @@ from judge.run.output import (
     write_description,
 )
 from judge.run.resume import Resumption, unmatched_file
-from judge.run.runner import Stop, interrupts
-from judge.run.runner import run as run_stream
+from judge.run.stream import Stop, interrupts
+from judge.run.stream import run as run_stream
 from judge.run.summary import Report, Summary
 from judge.run.task import Task, Watcher, line_of
 from judge.verdict import Usage, Verdict
@@ -88,8 +88,8 @@ class _Run:
     def __init__(self, job: Job, task: Task, watcher: Watcher) -> None:
         self.job, self.task, self.watcher = job, task, watcher
         task.watcher = watcher
-        self.setup = task.setup
-        self.report = Report(Summary(job.by, task.setup.checks.scales))
+        self.resources = task.resources
+        self.report = Report(Summary(job.by, task.resources.rubrics.scales))
         self.stop = Stop()
         self.sink: Sink | None = None
         self.review: Sink | None = None
@@ -105,17 +105,17 @@ class _Run:
         try:
             self._open()
             if await self._prepared():
-                self.watcher.wrote(self.report.summary, self.setup)
-                if self.setup.cache is not None:
-                    self.setup.cache.on_fault = self._stop_for
+                self.watcher.wrote(self.report.summary, self.resources)
+                if self.resources.models.cache is not None:
+                    self.resources.models.cache.on_fault = self._stop_for
                 await self._stream()
                 self._sort()
         finally:
             self._files.close()
             self.report.seconds = time.monotonic() - began
-            clients = self.setup.clients
+            clients = self.resources.models.clients
             known = all(one.priced for one in clients.values() if one.counters.calls)
-            self.report.cost = self.setup.budget.cost if known else None
+            self.report.cost = self.resources.models.budget.cost if known else None
             self.report.traffic = {spec: asdict(one.counters) for spec, one in clients.items()}
             self.report.batches = left_at_provider(clients.values())
             await self.task.aclose()
@@ -143,7 +143,7 @@ class _Run:
                 ((item, self.task.read(item)) for item in self.task.items()),
                 self._line,
                 self._emit,
-                room=lambda: room_within(self.setup.budget, self._dearest, slots),
+                room=lambda: room_within(self.resources.models.budget, self._dearest, slots),
                 stop=self.stop,
                 waiting=max(1_000, 2 * slots),
             )
@@ -164,7 +164,7 @@ class _Run:
         synced = time.monotonic()
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self.watcher.wrote(self.report.summary, self.setup)
+            self.watcher.wrote(self.report.summary, self.resources)
             self._look()
             if self.sink is not None and time.monotonic() - synced >= SYNC_SECONDS:
                 await asyncio.to_thread(self.sink.sync)
@@ -177,7 +177,7 @@ class _Run:
 
         What is under way in batches may take a day, and goes on at the provider without us.
         """
-        again = again or self.setup.settings.engine == "batch"
+        again = again or self.resources.settings.engine == "batch"
         self.report.interrupted = True
         if self._loop is None:
             self.stop.asked = True
@@ -226,7 +226,7 @@ class _Run:
                     self.resumption.wrote(place, self.sink.size)
                 await self.sink.put(line.text)
         self._count(line)
-        self.watcher.wrote(self.report.summary, self.setup)
+        self.watcher.wrote(self.report.summary, self.resources)
 
     def _count(self, line: Line) -> None:
         self.report.summary.add(line.judgement, text=line.text, kept=line.kept)
@@ -254,7 +254,7 @@ class _Run:
 
     def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """By model what servers are sent otherwise than usual, and which models answered."""
-        clients = self.setup.clients
+        clients = self.resources.models.clients
         adapted = {spec: client.adaptations for spec, client in clients.items()}
         answered = {
             spec: {
@@ -274,8 +274,8 @@ class _Run:
         """Tell the clients which models answered for the lines of OUT: another one is told."""
         for run in self.report.runs.values():
             for spec, names in run.get("answered", {}).items():
-                if spec in self.setup.clients:
-                    client = self.setup.clients[spec]
+                if spec in self.resources.models.clients:
+                    client = self.resources.models.clients[spec]
                     client.answered_before(names["models"], names["system_fingerprints"])
 
     # ------------------------------------------------------------ files
@@ -286,7 +286,7 @@ class _Run:
         Raises:
             UsageError: one cannot be written, or another run writes to it.
         """
-        job, cache = self.job, self.setup.cache
+        job, cache = self.job, self.resources.models.cache
         for flag, path in job.outputs:
             if cache is not None and real(cache.folder) in real(path).parents:
                 raise UsageError(f"{flag} {path} is in the cache folder in use: name another file")

@@ -6,15 +6,17 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.judging.judge import FAR
 from judge.prompts import LACKS
 from judge.records.base import at
-from judge.run.calibrated import Corrections
 from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from judge.run.corrected import CorrectedRate
 
 FAILURES_SHOWN = 5
 """Failed records shown at the end of a run."""
@@ -195,7 +197,7 @@ class Report:
     unmatched: int = 0
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     cost: float | None = 0.0
-    corrections: Corrections = field(default_factory=Corrections)
+    rates: dict[str, CorrectedRate] = field(default_factory=dict)
     runs: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -221,7 +223,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "cost_usd": None if self.cost is None else round(self.cost, 6),
             "unmatched": self.unmatched,
-            "corrected_pass_rates": [rate.as_json() for rate in self.corrections.rates()],
+            "corrected_pass_rates": [rate.as_json() for _, rate in sorted(self.rates.items())],
             "models": self.traffic,
             "runs": self.runs,
         }

@@ -11,7 +11,7 @@ from judge.errors import BackendError, JudgeError
 from judge.records import Item
 from judge.redact import redacted
 from judge.run.lines import Line, Mark, bad_input
-from judge.run.setup import Setup
+from judge.run.panels import Resources
 from judge.run.summary import Report, Summary
 from judge.verdict import Unfinished
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 class Watcher:
     """Is told what happens in a run; this base class ignores it."""
 
-    def wrote(self, summary: Summary, setup: Setup) -> None:
+    def wrote(self, summary: Summary, resources: Resources) -> None:
         """The models are ready, one more line is out, or another second has passed."""
 
     def say(self, message: str) -> None:
@@ -34,7 +34,7 @@ class Watcher:
 class Task(ABC):
     """What a run does with its items."""
 
-    setup: Setup
+    resources: Resources
     watcher = Watcher()
 
     @abstractmethod
@@ -44,15 +44,15 @@ class Task(ABC):
     @property
     def slots(self) -> int:
         """Items worked on at once."""
-        return self.setup.slots
+        return self.resources.models.slots
 
     async def prepare(self) -> None:
         """Reach every model before the first item; raises BackendError or UsageError."""
-        await self.setup.prepare()
+        await self.resources.prepare()
 
     async def aclose(self) -> None:
         """Free what the task holds."""
-        await self.setup.aclose()
+        await self.resources.models.aclose()
 
     @abstractmethod
     def mark(self, name: str) -> Mark:

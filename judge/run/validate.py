@@ -15,12 +15,12 @@ from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, map
 from judge.records.base import LabelError
 from judge.records.text import form
 from judge.run import lines
-from judge.run.checks import load_workflow
 from judge.run.job import Job, refuse_unusable, select
 from judge.run.lines import Line, Mark
+from judge.run.panels import Resources
+from judge.run.rubrics import load_workflow
 from judge.run.run import run
-from judge.run.runner import aside
-from judge.run.setup import Setup
+from judge.run.stream import aside
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
@@ -92,20 +92,22 @@ def _listed(names: Mapping[str, str]) -> str:
 class Validation(Task):
     """The task of validation."""
 
-    def __init__(self, setup: Setup, items: Iterator[Item]) -> None:
-        self.setup, self._ids = setup, SeenIds()
-        self.columns = setup.settings.columns
+    def __init__(self, resources: Resources, items: Iterator[Item]) -> None:
+        self.resources, self._ids = resources, SeenIds()
+        self.columns = resources.settings.columns
         self._items = mapped(items, self.columns)
-        chosen = setup.settings.workflow
+        chosen = resources.settings.workflow
         self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
         self._suited = False
-        checks = setup.checks
+        checks = resources.rubrics
         self._misfit = cache(checks.misfit)
         self._any_record = bool(checks.own)
-        own = [checks.rubrics[name] for name in checks.own]
+        own = [checks.by_name[name] for name in checks.own]
         self._whole = any(not rubric.fields for rubric in own)
         self._unseen = {
-            field: f"--on {field}" if field in setup.settings.on else f"rubric {one.name}: {field}"
+            field: f"--on {field}"
+            if field in resources.settings.on
+            else f"rubric {one.name}: {field}"
             for one in reversed(own)
             for field in one.fields
         }
@@ -120,9 +122,9 @@ class Validation(Task):
         """The task of a run with these settings.
 
         Raises:
-            UsageError: as `Setup.of`.
+            UsageError: as `Resources.of`.
         """
-        return cls(Setup.of(settings), items)
+        return cls(Resources.of(settings), items)
 
     def items(self) -> Iterator[Item]:
         return self._items
@@ -144,7 +146,7 @@ class Validation(Task):
         Raises:
             UsageError: no record has such a field (of the first `LOOK` records at most).
         """
-        unseen = {*self.setup.settings.on}
+        unseen = {*self.resources.settings.on}
         held: list[Item] = []
         first: Subject | None = None
         while (unseen or (self._whole and first is None)) and len(held) < LOOK:
@@ -164,7 +166,7 @@ class Validation(Task):
         self._items = chain(held, self._items)
 
     def mark(self, name: str) -> Mark:
-        return self.setup.bound(name)
+        return self.resources.bound(name)
 
     def read(self, item: Item) -> Record | Line:
         """The record, or the line of one that cannot be judged.
@@ -216,19 +218,21 @@ class Validation(Task):
         return self.kind or ("record" if any_record else None)
 
     async def step(self, record: Record) -> Line:
-        bound = self.setup.bound(record.kind)
+        bound = self.resources.bound(record.kind)
         outcome = await bound.workflow.run(Subject.of(record), bound.context)
         return lines.judged(record, outcome, bound)
 
     def failed(
         self, record: Record, kind: str, message: str, unfinished: Unfinished | None
     ) -> Line:
-        bound = self.setup.bound(record.kind)
+        bound = self.resources.bound(record.kind)
         return lines.failed(record, kind, message, bound, unfinished)
 
     def count(self, line: Line, report: Report) -> None:
         judgement = line.judgement
         if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
-            bound = self.setup.bound(judgement["workflow"])
+            bound = self.resources.bound(judgement["workflow"])
             if bound.errors:
-                report.corrections.add(lines.as_it_came(line), judgement, bound.errors)
+                from judge.run.corrected import count
+
+                count(report.rates, lines.as_it_came(line), judgement, bound.errors)

@@ -20,8 +20,9 @@ from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin
-from judge.run.checks import Checks
-from judge.run.setup import Setup
+from judge.run.models import Models
+from judge.run.panels import Resources
+from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 
 Answer = Callable[[Call], Any]
@@ -118,17 +119,13 @@ def judge_of(rubric: Rubric | str, answer: Answer, method: Method = "logprobs") 
     return Judge(found, client("one", answer, method), method)
 
 
-def setup_of(*clients: Client, **settings: Any) -> Setup:
+def resources_of(*clients: Client, **settings: Any) -> Resources:
     """Judges in the order of a cascade; the built-in rubrics, PLAIN and MANY."""
     specs = tuple(client.spec for client in clients)
-    return Setup(
-        Checks(
-            Settings(model=specs, cache=False, **settings),
-            {**builtin(), PLAIN.name: PLAIN, MANY.name: MANY},
-        ),
-        Budget(),
-        None,
-        clients={client.spec: client for client in clients},
+    chosen = Settings(model=specs, cache=False, **settings)
+    return Resources(
+        RubricSet(chosen, {**builtin(), PLAIN.name: PLAIN, MANY.name: MANY}),
+        Models(chosen, Budget(), clients={client.spec: client for client in clients}),
     )
 
 

@@ -28,7 +28,7 @@ from judge.profiles import JudgeProfile, Profiles
 from judge.stats.intervals import plain
 
 from . import asking
-from .asking import PLAIN, client, norm_item, setup_of, yes_no
+from .asking import PLAIN, client, norm_item, resources_of, yes_no
 
 Row = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ Written = Callable[[Sequence[Row]], str]
 
 
 def run(job: Job, *clients: Client, **settings: Any) -> Calibration:
-    return asyncio.run(acalibrate(job, setup_of(*clients, **settings)))
+    return asyncio.run(acalibrate(job, resources_of(*clients, **settings)))
 
 
 def reads(chances: Mapping[str, float], name: str = "one") -> Client:
@@ -351,7 +351,7 @@ def test_a_model_takes_the_adapter_that_comes_with_judge(
     rows, chances = biased(80)
     first = run(Job([labels(rows)], draws=50), reads(chances, "one+x"))
     monkeypatch.setattr(calibration, "shipped", lambda: Profiles.of(first.profile, None))
-    setup = setup_of(reads(chances))
-    setup.clients["scripted:one+x"] = reads(chances, "one+x")
-    found = asyncio.run(acalibrate(Job([labels(rows)], adapters=adapters, draws=50), setup))
+    resources = resources_of(reads(chances))
+    resources.models.clients["scripted:one+x"] = reads(chances, "one+x")
+    found = asyncio.run(acalibrate(Job([labels(rows)], adapters=adapters, draws=50), resources))
     assert only(found).binding.model == model

@@ -29,7 +29,7 @@ from judge.local.adapter import Example
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, asked_once
 
-from .asking import client, setup_of
+from .asking import client, resources_of
 
 SMALL = "smollm2-135m"
 ANY = asked_once("Is it polite?", [])
@@ -135,9 +135,9 @@ def test_a_text_under_many_ids_is_neither_learnt_nor_guaranteed(tmp_path: Path) 
         return chance[int(call.origin.record[1:].partition("-")[0])]
 
     job = Job([str(labels)], agreement=0.9, controls=False, draws=50)
-    setup = setup_of(client("one", answer))
-    setup.checks.rubrics["polite"] = ANY.model_copy(update={"name": "polite"})
-    found = asyncio.run(acalibrate(job, setup))
+    resources = resources_of(client("one", answer))
+    resources.rubrics.by_name["polite"] = ANY.model_copy(update={"name": "polite"})
+    found = asyncio.run(acalibrate(job, resources))
     (check,) = found.checks
     assert (check.records, check.clusters, check.joined) == (400, 40, 360)
     assert found.profile is None and "Of 40 independent labelled records" in str(found.refused)

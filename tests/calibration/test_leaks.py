@@ -16,7 +16,7 @@ from judge.calibration.leaks import leak_of, without_answers
 from judge.records.labels import LabelledItem
 from judge.rubric import asked_once
 
-from .asking import client, setup_of, yes_no
+from .asking import client, resources_of, yes_no
 
 ANSWERS = ["yes", "no"]
 GOLD = [ANSWERS[n % 2] for n in range(40)]
@@ -134,11 +134,11 @@ def test_calibrate_shows_no_label_and_calls_a_copy_no_agreement(
         prompts.append(str(call.messages))
         return yes_no(rows[int(call.origin.record[1:])]["second"])
 
-    setup = setup_of(client("one", answer, "structured"))
+    resources = resources_of(client("one", answer, "structured"))
     rubric = asked_once("Is it so?", ["mail", "second"] if named else [])
-    setup.checks.rubrics["polite"] = rubric.model_copy(update={"name": "polite"})
+    resources.rubrics.by_name["polite"] = rubric.model_copy(update={"name": "polite"})
     job = Job([str(labels)], ["polite"], controls=False, draws=50)
-    found = asyncio.run(acalibrate(job, setup))
+    found = asyncio.run(acalibrate(job, resources))
     (check,) = found.checks
     assert found.profile is not None
     (profile,) = found.profile.judges
@@ -147,7 +147,7 @@ def test_calibrate_shows_no_label_and_calls_a_copy_no_agreement(
         assert check.leak is not None and check.leak.field == profile.leak == "second"
         assert found.failed and profile.guesses
         assert found.as_json()["checks"][0]["leak"]["right"] == 38
-        refused = asyncio.run(acalibrate(Job([str(labels)], ["polite"], agreement=0.6), setup))
+        refused = asyncio.run(acalibrate(Job([str(labels)], ["polite"], agreement=0.6), resources))
         assert refused.profile is None and "'second' alone tells 38 of 40" in str(refused.refused)
     else:
         assert (check.shown, check.withheld, check.leak) == (("mail",), ("second",), None)

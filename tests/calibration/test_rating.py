@@ -16,7 +16,7 @@ from judge.calibration.trials import Parts, Study
 from judge.profiles import Data
 from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin
-from judge.run.calibrated import CorrectedRate, Errors
+from judge.run.corrected import CorrectedRate, Errors
 from judge.subject import Subject
 from judge.verdict import Verdict
 

@@ -12,8 +12,7 @@ from made_profiles import GOOD, judge_profile, profile
 from judge.configuration import resolve
 from judge.judging.classifiers import Logistic
 from judge.profiles import Guarantee, JudgeProfile, Rates
-from judge.run.calibrated import binding_of
-from judge.run.setup import Setup
+from judge.run.panels import Resources, profile_key
 
 from .conftest import lines, norm
 from .typed import Typed
@@ -39,7 +38,7 @@ def script(typed: Typed, name: str, *replies: dict[str, Any]) -> None:
 def known(spec: str, **found: Any) -> JudgeProfile:
     """A profile of the judge as it is here."""
     given = resolve({"model": (spec,), "cache": False, "profile": "none"})
-    return judge_profile(binding_of(Setup.of(given).judge("relevance", spec), 1, 0.0), **found)
+    return judge_profile(profile_key(Resources.of(given).judge("relevance", spec), 1, 0.0), **found)
 
 
 def save(typed: Typed, *judges: JudgeProfile, **more: Any) -> None:
@@ -93,9 +92,9 @@ def test_a_profile_tells_what_it_brings_and_chooses_no_model(
     typed.write("own.yaml", [], "name: kind\nquestion: Is it kind?\nfields: [story]\n")
     script(typed, "yes.yaml", {"p_yes": 0.9})
     given = {"model": (YES,), "rubric": ("own.yaml",), "cache": False, "profile": "none"}
-    setup = Setup.of(resolve(given))
-    judge = setup.judge("kind", YES)
-    found = profile(judge_profile(binding_of(judge, 1, 0.0)), rubrics=(judge.rubric,))
+    resources = Resources.of(resolve(given))
+    judge = resources.judge("kind", YES)
+    found = profile(judge_profile(profile_key(judge, 1, 0.0)), rubrics=(judge.rubric,))
     forged = found.model_copy(update={"made_by": "us\njudge: all is well"})
     typed.write("p.json", [], forged.model_dump_json(by_alias=True))
     carried = (

@@ -67,7 +67,7 @@ async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
 async def test_a_chunk_is_judged_and_counted() -> None:
     lines, task = await worked(3)
     assert [line.verdict for line in lines] == ["pass"] * 3
-    assert task.setup.client("scripted:yes.yaml").counters.calls == 3
+    assert task.resources.models.client("scripted:yes.yaml").counters.calls == 3
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ async def test_the_calls_of_workers_are_the_runs() -> None:
     task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
     task._count({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
     task._count({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
-    assert task.setup.client("scripted:yes.yaml").counters.calls == 11
+    assert task.resources.models.client("scripted:yes.yaml").counters.calls == 11
     record = task.read(Item("", 1, NORM))
     assert isinstance(record, Record)
     with pytest.raises(BudgetReached, match="--max-calls 11 is reached"):

@@ -122,7 +122,7 @@ class Command:
         typed.write("in.jsonl", norms(4))
 
     def quick(self, longest_outage: float) -> None:
-        self._patch.setattr("judge.run.clients.Client", functools.partial(Client, backoff=0.005))
+        self._patch.setattr("judge.run.models.Client", functools.partial(Client, backoff=0.005))
         self._patch.setattr(limits, "LONGEST_OUTAGE", longest_outage)
 
     def records(self, count: int) -> None:

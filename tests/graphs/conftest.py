@@ -16,7 +16,7 @@ from judge.backends.base import Call, Completion, Mode
 from judge.backends.scripted import ScriptedBackend
 from judge.configuration import resolve
 from judge.records import Item, Record, build
-from judge.run.setup import Setup
+from judge.run.panels import Resources
 from judge.subject import Subject
 from judge.verdict import Check, Judgement
 
@@ -73,14 +73,14 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
         path.write_text(json.dumps({"replies": list(script), "method": method}), "utf-8")
         given = {"model": (f"scripted:{path}",), "cache": False, **settings}
         given |= {"repair": True, "rounds": rounds} if rounds else {}
-        setup = Setup.of(resolve(given))
+        resources = Resources.of(resolve(given))
         record = build(Item("a.jsonl", 1, fields))
         assert isinstance(record, Record), record
-        bound = setup.bound(record.kind)
+        bound = resources.bound(record.kind)
         try:
             outcome = await bound.workflow.run(Subject.of(record), bound.context)
         finally:
-            await setup.aclose()
+            await resources.models.aclose()
         line = record.with_changes(outcome.changes)
         return Taken(outcome.judgement, dict(outcome.changes), line, list(calls))
 

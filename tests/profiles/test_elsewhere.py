@@ -15,8 +15,7 @@ from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.judging.classifiers import Logistic
 from judge.profiles import JudgeProfile, shipped
-from judge.run.calibrated import binding_of
-from judge.run.setup import Setup
+from judge.run.panels import Resources, profile_key
 
 DOCS = Path(__file__).parents[2] / "docs"
 TURNED = Logistic(questions=(0,), answers=("yes", "no"), weights=((-1,), (0,)), intercepts=(0, 0))
@@ -75,7 +74,7 @@ def test_no_shipped_check_is_asked_on_figures_of_its_own_hand_alone(script: Any)
 
 
 @pytest.fixture
-def fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Setup, JudgeProfile]:
+def fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Resources, JudgeProfile]:
     """A judge whose first tokens say the contrary of what its profile makes of them."""
     monkeypatch.chdir(tmp_path)
     replies = [{"when": {"contains": "bows"}, "p_yes": 0.1}, {"p_yes": 0.9}]
@@ -88,27 +87,27 @@ def fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Setup, Judg
         rows.append({"id": f"{n}", **story, "labels": {"relevance": given}})
     Path("theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     model = "scripted:m.yaml"
-    setup = Setup.of(resolve({"model": (model,), "profile": "none", "cache": False}))
-    bound = binding_of(setup.judge("relevance", model), 1, 0.0)
+    resources = Resources.of(resolve({"model": (model,), "profile": "none", "cache": False}))
+    bound = profile_key(resources.judge("relevance", model), 1, 0.0)
     found = {"measures": measured(0.1), "controls": {"looks": True}}
-    return setup, judge_profile(bound, combination=TURNED, **found)
+    return resources, judge_profile(bound, combination=TURNED, **found)
 
 
 async def test_the_shipped_judge_is_held_fixed_on_the_other_hands_set(
-    script: Any, fitted: tuple[Setup, JudgeProfile], monkeypatch: pytest.MonkeyPatch
+    script: Any, fitted: tuple[Resources, JudgeProfile], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setup, judge = fitted
+    resources, judge = fitted
     theirs = script.DataSet("theirs", ("{data}/theirs.jsonl",), ("relevance",))
     monkeypatch.setattr(script, "ELSEWHERE", (theirs,))
-    made = await script.elsewhere(profile(judge), ["relevance"], Path(), setup)
+    made = await script.elsewhere(profile(judge), ["relevance"], Path(), resources)
     (found,) = made.judges
     assert found.elsewhere["kappa"]["value"] == pytest.approx(0.9) and not found.guesses
     assert (found.elsewhere["set"], found.elsewhere["labels"]) == ("theirs", 60)
     assert found.combination == TURNED
     assert found.fingerprint == judge.fingerprint, "no verdict changes by what was measured"
     # Of a check that is not named nothing is measured.
-    same = await script.elsewhere(profile(judge), ["consistency"], Path(), setup)
+    same = await script.elsewhere(profile(judge), ["consistency"], Path(), resources)
     assert same == profile(judge)
     monkeypatch.setattr(script, "UNITS", (replace(theirs, shipped=True),))
     with pytest.raises(UsageError, match="relevance was fitted to theirs"):
-        await script.elsewhere(profile(judge), ["relevance"], Path(), setup)
+        await script.elsewhere(profile(judge), ["relevance"], Path(), resources)

@@ -25,7 +25,7 @@ from judge.profiles import (
     shipped,
 )
 from judge.rubric import builtin
-from judge.run.setup import DEFAULT_MODEL
+from judge.run.models import DEFAULT_MODEL
 
 # ---------------------------------------------------------------- bindings
 

@@ -8,8 +8,8 @@ import pytest
 from made_profiles import GOOD
 
 from judge.profiles import Rates
-from judge.run import calibrated
-from judge.run.calibrated import CorrectedRate, Corrections, Errors
+from judge.run import corrected
+from judge.run.corrected import CorrectedRate, Errors, count
 from judge.stats.corrected_rate import rogan_gladen
 from judge.stats.intervals import wilson
 from judge.verdict import Verdict
@@ -25,10 +25,10 @@ def check(name: str, verdict: str, *, by: str = "loop", **values: str) -> dict[s
 
 
 def only(*lines: list[dict[str, Any]]) -> CorrectedRate:
-    corrections = Corrections()
+    rates: dict[str, CorrectedRate] = {}
     for number, checks in enumerate(lines):
-        corrections.add({"id": number}, {"verdict": "pass", "checks": checks}, KNOWN)
-    (rate,) = corrections.rates()
+        count(rates, {"id": number}, {"verdict": "pass", "checks": checks}, KNOWN)
+    (rate,) = rates.values()
     return rate
 
 
@@ -117,7 +117,7 @@ def test_clusters_are_counted_in_bounded_memory(monkeypatch: pytest.MonkeyPatch)
     """Random groups of clusters show the error of the share as the clusters themselves do."""
     widths = []
     for parts in (2**16, 100):
-        monkeypatch.setattr(calibrated, "_PARTS", parts)
+        monkeypatch.setattr(corrected, "_PARTS", parts)
         rate = CorrectedRate("x", Errors(GOOD, group="by"))
         for number in range(4000):
             author = number // 10

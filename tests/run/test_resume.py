@@ -20,8 +20,8 @@ from judge.records import content_hash
 from judge.run.job import Job
 from judge.run.lines import earlier
 from judge.run.output import description_file
+from judge.run.panels import Resources
 from judge.run.resume import unmatched_file
-from judge.run.setup import Setup
 from judge.run.summary import Report
 from judge.run.task import Watcher
 from judge.run.validate import validate
@@ -185,7 +185,7 @@ def test_the_rubric_of_a_rewriter_is_in_the_fingerprint(room: Room) -> None:
     assert changed != text
     own.write_text(changed, "utf-8")
     marks = [
-        Setup.of(resolve({"model": ["scripted:yes.yaml"], "rubric": rubric})).bound("norm")
+        Resources.of(resolve({"model": ["scripted:yes.yaml"], "rubric": rubric})).bound("norm")
         for rubric in ([], [str(own)])
     ]
     assert marks[0].fingerprint != marks[1].fingerprint

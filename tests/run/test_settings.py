@@ -9,7 +9,7 @@ import pytest
 
 from judge.configuration import MACHINE, resolve, strays
 from judge.errors import UsageError
-from judge.run.setup import Setup
+from judge.run.panels import Resources
 from judge.settings import Settings, option, variable
 
 
@@ -102,7 +102,7 @@ DECIDING = {
 def fingerprint(**more: Any) -> str:
     Path("yes.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.9}]")
     given = {"model": ("scripted:yes.yaml",), "cache": False, "profile": "none", **more}
-    return Setup.of(resolve(given)).bound("norm").fingerprint
+    return Resources.of(resolve(given)).bound("norm").fingerprint
 
 
 def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does(

@@ -13,7 +13,7 @@ from judge.configuration import resolve
 from judge.errors import Exit
 from judge.run import run
 from judge.run.job import Job
-from judge.run.setup import Setup
+from judge.run.panels import Resources
 from judge.run.summary import Summary
 from judge.run.task import Watcher
 from judge.run.validate import validate
@@ -23,7 +23,7 @@ from judge.settings import Settings
 class Deleting(Watcher):
     """Takes the review away once something stands in it."""
 
-    def wrote(self, summary: Summary, setup: Setup) -> None:
+    def wrote(self, summary: Summary, resources: Resources) -> None:
         if summary.records == 1 and Path("review").exists():
             Path("review").unlink()
 

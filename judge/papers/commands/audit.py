@@ -61,8 +61,8 @@ def command(
     from judge.papers.hostile import audit, wanted
     from judge.papers.hostile_suite import cases
     from judge.papers.hostile_tables import tables
-    from judge.run.calibrated import profiles_of
     from judge.run.job import Job
+    from judge.run.panels import profiles_of
 
     rubrics = wanted(settings.rubric)
     picked = cases(rubrics, columns=settings.columns)[:limit]

@@ -15,8 +15,9 @@ from judge.judging.classifiers import Logistic
 from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import take_votes
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
-from judge.run.calibrated import Errors, binding_of, profiled_models
-from judge.run.setup import DEFAULT_MODEL, Setup
+from judge.run.corrected import Errors
+from judge.run.models import DEFAULT_MODEL
+from judge.run.panels import Resources, profile_key, profiled_models
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.verdict import Verdict
@@ -51,8 +52,8 @@ def known(
     **more: Any,
 ) -> JudgeProfile:
     """A profile of the judge as it is here."""
-    judge = Setup.of(settings(model=(spec,), rubric=rubric)).judge(check, spec)
-    return judge_profile(binding_of(judge, votes, warm), **more)
+    judge = Resources.of(settings(model=(spec,), rubric=rubric)).judge(check, spec)
+    return judge_profile(profile_key(judge, votes, warm), **more)
 
 
 def saved(*judges: JudgeProfile, **more: Any) -> str:
@@ -60,8 +61,8 @@ def saved(*judges: JudgeProfile, **more: Any) -> str:
     return "p.json"
 
 
-def setup(**more: Any) -> Setup:
-    return Setup.of(settings(**more))
+def resources(**more: Any) -> Resources:
+    return Resources.of(settings(**more))
 
 
 # ---------------------------------------------------------------- which profiles, which models
@@ -152,7 +153,7 @@ def test_a_profile_chooses_no_model(
 
 
 def reader(**more: Any) -> AnswerReader:
-    made = setup(check=("relevance",), **more)
+    made = resources(check=("relevance",), **more)
     return made.bound("norm").context.panel("relevance", "loop").judges[0].reader
 
 
@@ -183,7 +184,7 @@ def test_how_a_judge_reads(
 
 
 def errors(**more: Any) -> Any:
-    return setup(**more).bound("norm").errors.get(("relevance", "loop"))
+    return resources(**more).bound("norm").errors.get(("relevance", "loop"))
 
 
 def test_a_cascades_errors_are_those_of_the_whole() -> None:
@@ -216,7 +217,7 @@ def test_another_judge_is_refused_before_anything_is_asked() -> None:
         {"model": (CHEAP,), "cheap_model": STRONG},
     ):
         with pytest.raises(UsageError, match=r"--profile p\.json was made for another"):
-            setup(profile=name, **otherwise)
+            resources(profile=name, **otherwise)
 
 
 # ---------------------------------------------------------------- judges that guess
@@ -239,13 +240,13 @@ async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
     measures = {"kappa": {"low": low}}
     controls = {} if looks is None else {"field": "story", "looks": looks}
     one = known("relevance", CHEAP, measures=measures, elsewhere=measures, controls=controls)
-    made = setup(model=(CHEAP,), check=("relevance",))
+    made = resources(model=(CHEAP,), check=("relevance",))
     made.profiles = Profiles.of(profile(one), None if shipped else "p.json")
     bound = made.bound("norm")
     assert (("relevance", "loop") in bound.errors) is not declines
     texts = {"story": "A bow.", "rule_of_thumb": "Bow."}
     if shipped:
-        cascade = setup(model=(STRONG,), cheap_model=CHEAP, check=("relevance",))
+        cascade = resources(model=(STRONG,), cheap_model=CHEAP, check=("relevance",))
         cascade.profiles = made.profiles
         (panel,) = cascade.bound("norm").context.loop_panels.values()
         assert (panel.cheap is None, panel.declined) == (declines, None)
@@ -285,7 +286,7 @@ async def test_a_model_is_reached_the_way_its_judges_were_learnt(
     with Loopback(lambda asked: chances(Yes=-0.1, No=-2.4)) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        made = setup(model=("openai:m",), **flags)
+        made = resources(model=("openai:m",), **flags)
         others = (("b:1", "probe"), *(("openai:m", method) for method in methods))
         judges = (
             judge_profile(binding(model=model, method=method, check=f"c{n}"))
@@ -293,6 +294,6 @@ async def test_a_model_is_reached_the_way_its_judges_were_learnt(
         )
         made.profiles = of(profile(*judges))
         await made.prepare()
-        await made.aclose()
+        await made.models.aclose()
         ways = ["logprobs" if one.body.get("logprobs") else one.mode for one in server.calls]
         assert ways == ([] if asked is None else [asked])

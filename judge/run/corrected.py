@@ -1,4 +1,4 @@
-"""Profiles applied to a run's judges; pass rates by check, corrected for the judges' errors.
+"""Pass rates by check, corrected for the judges' errors.
 
 A profile's error rates hold for records as they came in. A repaired record was rewritten until the
 judge passed it, so its checks count as they were before.
@@ -10,18 +10,12 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.digest import digest
-from judge.errors import UsageError
-from judge.judging.judge import Judge
 from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import Panel
-from judge.local import store
-from judge.profiles import Binding, JudgeProfile, Profiles, Rates, named, shipped
-from judge.settings import Settings
+from judge.profiles import JudgeProfile, Profiles, Rates
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
 from judge.stats.text import LEAST_WORDS, words_of
@@ -34,9 +28,6 @@ _DECIDED = (Verdict.PASS, Verdict.FAIL)
 
 _PARTS = 2**16
 """Most clusters, or random groups of clusters, whose answers are summed."""
-
-NO_PROFILE = "none"
-"""The value of --profile that leaves out the profiles of the package, too."""
 
 
 class Errors(NamedTuple):
@@ -51,89 +42,9 @@ class Errors(NamedTuple):
     group: str | None = None
 
 
-def profiles_of(settings: Settings) -> Profiles:
-    """The profiles that a run uses.
-
-    Raises:
-        UsageError: the file cannot be read or is no profile.
-    """
-    if settings.profile == NO_PROFILE:
-        return Profiles()
-    return shipped() if settings.profile is None else named(Path(settings.profile))
-
-
-def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
-    """The settings with the judges that the user's profile is for, where the user names none.
-
-    Only the embedded default need not be named: a profile chooses no other model, since that may
-    run elsewhere, cost money, or be a script that passes everything.
-
-    Raises:
-        UsageError: it knows several judges and none is named; it makes a cascade of others; or it
-            is for a model that the user did not name.
-    """
-    if profiles.source is None:
-        return settings
-    if not profiles.cascades:
-        if settings.model or settings.cheap_model:
-            return settings
-        if len(profiles.models) > 1:
-            told = ", ".join(profiles.models)
-            raise UsageError(f"{profiles.told} knows {told}: name one with --model")
-        _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
-        return settings.model_copy(update={"model": profiles.models})
-    cheap, strong = profiles.models
-    if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
-        raise UsageError(
-            f"{profiles.told} is for {cheap} before {strong}; leave out --model and "
-            "--cheap-model, or calibrate the judges that you want"
-        )
-    pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
-    _refuse_unnamed(profiles, [(flag, model) for flag, model, named in pairs if not named])
-    return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
-
-
-def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
-    """Refuse models that only the profile names, each with its flag, but for the default."""
-    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if not store.is_default(model)]
-    if flags:
-        raise UsageError(
-            f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"
-        )
-
-
-def binding_of(judge: Judge, votes: int, temperature: float) -> Binding:
-    """What a profile must be bound to, to apply to this judge.
-
-    `votes` and `temperature` are those of structured replies.
-    """
-    drawn = not judge.probabilistic
-    return Binding(
-        check=judge.rubric.name,
-        rubric=judge.rubric.digest,
-        model=judge.client.spec,
-        identity=judge.client.backend.identity(),
-        method="structured" if drawn else judge.method,
-        temperature=temperature if drawn else 0.0,
-        votes=votes if drawn else 1,
-        per_value=judge.one_by_one,
-    )
-
-
-def reading_by(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge:
-    """The judge with the reader of its profile.
-
-    Args:
-        margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
-    """
-    if found is None or found.combination is None:
-        sure_at = found.sure_at if found else 0.0
-        return replace(judge, reader=AnswerReader(margin=margin, sure_at=sure_at))
-    sure_at = max(found.sure_at, 0.5 + margin if margin else 0.0)
-    return replace(judge, reader=AnswerReader(combination=found.combination, sure_at=sure_at))
-
-
-def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profiles) -> Errors | None:
+def error_rates(
+    panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profiles
+) -> Errors | None:
     """How a panel's verdicts err, a cascade's as a whole.
 
     None for a panel of several judges, of a judge without a profile or with one whose labels a
@@ -153,9 +64,6 @@ def errors_of(panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profile
         return None
     unseen = None if own.controls.get("looks", True) else str(own.controls["field"])
     return Errors(rates, unseen, own.data.group)
-
-
-# ---------------------------------------------------------------- corrected pass rates
 
 
 @dataclass(slots=True)
@@ -237,30 +145,24 @@ def _texts(fields: Mapping[str, Any]) -> list[str]:
     return [" ".join(one) for one in texts if len(one) >= LEAST_WORDS] or [*map(str, texts)]
 
 
-class Corrections:
-    """Pass rates, over output lines, of the checks whose judge has a profile."""
+def count(
+    rates: dict[str, CorrectedRate],
+    fields: Mapping[str, Any],
+    judgement: Mapping[str, Any],
+    errors: Mapping[tuple[str, By], Errors],
+) -> None:
+    """Count one line's `"judge"` in the rates, by check.
 
-    def __init__(self) -> None:
-        self._rates: dict[str, CorrectedRate] = {}
-
-    def add(
-        self,
-        fields: Mapping[str, Any],
-        judgement: Mapping[str, Any],
-        known: Mapping[tuple[str, By], Errors],
-    ) -> None:
-        """Count one line's `"judge"`, and whose `fields` it is about, as they came in; `known` has
-        the errors by check and who makes it. What no judge was asked about counts nowhere."""
-        checks = _as_it_came(judgement.get("checks", ()))
-        for check in {check["check"]: check for check in checks}.values():
-            errors = known.get((check["check"], check["by"]))
-            if errors is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:
-                rate = self._rates.setdefault(check["check"], CorrectedRate(check["check"], errors))
-                rate.add(Check.model_validate(check).verdicts().values(), fields)
-
-    def rates(self) -> list[CorrectedRate]:
-        """One for each check, in the order of their names."""
-        return [rate for _, rate in sorted(self._rates.items())]
+    Args:
+        fields: of the line's record, as they came in.
+        errors: by check and who makes it. What no judge was asked about counts nowhere.
+    """
+    checks = _as_it_came(judgement.get("checks", ()))
+    for check in {check["check"]: check for check in checks}.values():
+        known = errors.get((check["check"], check["by"]))
+        if known is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:
+            rate = rates.setdefault(check["check"], CorrectedRate(check["check"], known))
+            rate.add(Check.model_validate(check).verdicts().values(), fields)
 
 
 def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -1,26 +1,31 @@
-"""The clients of a run's models, by its settings and its engine."""
+"""The models of a run: from the names in the settings to clients."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 from urllib.parse import urlencode
 
 from judge.backends import factory, providers
-from judge.backends.base import Backend, Mode, parse_model
+from judge.backends.base import Backend, Method, Mode, parse_model
 from judge.backends.openai import OpenAIBackend, Request, named_wire
-from judge.cache import ReplyCache
+from judge.cache import ReplyCache, cache_dir
 from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
+from judge.local import store
 from judge.settings import Server, Settings
 
 try:
     import resource
 except ImportError:  # Windows has no limit on open files.
     resource = None  # type: ignore[assignment]
+
+DEFAULT_MODEL = f"local:{store.DEFAULT}"
+"""The judge when no model is named."""
 
 ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
 """Makes the client of a model."""
@@ -36,6 +41,109 @@ _NO_LIMIT = 1 << 30
 _BATCHED = "openai"
 _FREE = ("local", "transformers", "vllm", "scripted")
 """Providers whose models are the user's own: they answer at once, whatever the engine."""
+
+
+@dataclass(slots=True)
+class Models:
+    """The models of a run: a client for each, built once, with one budget and one cache.
+
+    `settings` name the models, their servers, prices and limits; `build` makes a client.
+    """
+
+    settings: Settings
+    budget: Budget
+    cache: ReplyCache | None = None
+    build: ClientBuilder | None = None
+    clients: dict[str, Client] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        specs: Sequence[str] | None = None,
+        *,
+        budget: Budget | None = None,
+        build: ClientBuilder | None = None,
+    ) -> Self:
+        """Build the clients of these models, else of all that the settings name.
+
+        Args:
+            budget: one that others spend from, too (None: one of these settings).
+
+        Raises:
+            UsageError: a model that cannot be used as named, or the cache cannot.
+        """
+        cache = ReplyCache(cache_dir(settings.cache_dir)) if settings.cache else None
+        budget = budget or Budget(settings.max_calls, settings.max_cost)
+        models = cls(settings, budget, cache, build)
+        specs = models.names if specs is None else specs
+        refuse_unbatched(settings, specs)
+        for spec in specs:
+            models.client(spec)
+        refuse_unfit(settings, models.clients.values())
+        return models
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        return self.settings.model or (DEFAULT_MODEL,)
+
+    @property
+    def final(self) -> tuple[str, ...]:
+        """The models that decide at the end."""
+        return self.settings.final_model or self.judges
+
+    @property
+    def rewriter(self) -> str:
+        return self.settings.rewrite_model or self.judges[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every model of the run, once, the cheap one of a cascade last."""
+        return self.of_steps(self.settings.steps)
+
+    def of_steps(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
+        step_models = (self.settings.steps[name].model for name in steps)
+        cheap = self.settings.cheap_model
+        specs = (*self.judges, *self.final, self.rewriter, *step_models, cheap)
+        return tuple(dict.fromkeys(spec for spec in specs if spec))
+
+    @property
+    def slots(self) -> int:
+        """Records worked on at once, by one process or several."""
+        return records_at_once(self.settings, self.clients.values())
+
+    def client(self, spec: str) -> Client:
+        if spec not in self.clients:
+            build = self.build or build_client
+            self.clients[spec] = build(spec, self.settings, self.cache, self.budget)
+        return self.clients[spec]
+
+    def identity(self, spec: str) -> dict[str, Any]:
+        """What makes this model another one than others of its name."""
+        return dict(self.client(spec).backend.identity())
+
+    async def prepare(self, methods: Callable[[str], Method]) -> None:
+        """Reach every model before the first record, as it will be asked by `methods`.
+
+        Raises:
+            BackendError: unreachable, or the key is refused.
+            UsageError: no way of asking brought valid JSON, or there are no log-probabilities.
+        """
+        for spec in self.names:
+            method = methods(spec)
+            if spec == self.settings.cheap_model:
+                await self.client(spec).prove_logprobs(f"--cheap-model {spec}")
+            elif method == "structured" or self.settings.repair:
+                await self.client(spec).prepare()
+            elif method == "logprobs":
+                await self.client(spec).prove_logprobs(f"--model {spec}")
+
+    async def aclose(self) -> None:
+        for client in self.clients.values():
+            await client.aclose()
+        if self.cache is not None:
+            self.cache.close()
 
 
 def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget) -> Client:

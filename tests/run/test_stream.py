@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from judge.judging.limits import Budget
 from judge.run.run import room_within
-from judge.run.runner import Stop, run
+from judge.run.stream import Stop, run
 from judge.verdict import Usage
 
 

@@ -1,49 +1,39 @@
-"""From settings to everything a run works with: clients, panels, contexts, fingerprints."""
+"""The panels of a run: rubrics put to clients, with the profiles of calibration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, get_args
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from judge import __version__
 from judge.backends.base import Method
-from judge.cache import ReplyCache, cache_dir
 from judge.errors import UsageError
-from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
+from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.local import store
-from judge.profiles import JudgeProfile, Profiles
+from judge.profiles import Binding, JudgeProfile, Profiles, named, shipped
 from judge.rubric import Rubric
-from judge.run.calibrated import (
-    Errors,
-    binding_of,
-    errors_of,
-    profiled_models,
-    profiles_of,
-    reading_by,
-)
-from judge.run.checks import Checks, load_workflow
-from judge.run.clients import (
-    ClientBuilder,
-    build_client,
-    records_at_once,
-    refuse_unbatched,
-    refuse_unfit,
-)
 from judge.run.lines import Mark, fingerprint
+from judge.run.models import ClientBuilder, Models
+from judge.run.rubrics import RubricSet, load_workflow
 from judge.settings import Settings, StepModel
 from judge.workflow import By, Context, Workflow
 
-DEFAULT_MODEL = f"local:{store.DEFAULT}"
-"""The judge when no model is named."""
+if TYPE_CHECKING:
+    from judge.run.corrected import Errors
+
+NO_PROFILE = "none"
+"""The value of --profile that leaves out the profiles of the package, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(Mark):
+class BoundWorkflow(Mark):
     """A workflow bound to this run's models, with its context and fingerprint.
 
     `errors` tells how verdicts err, by check and who gives them, where a profile knows it.
@@ -55,20 +45,15 @@ class Bound(Mark):
 
 
 @dataclass(slots=True)
-class Setup:
-    """A run's clients, built once and shared, and its workflows, bound when first needed.
+class Resources:
+    """What a run works with: its rubrics, its models, the profiles of its judges, and its
+    workflows, each bound when it is first needed."""
 
-    `build` makes a client.
-    """
-
-    checks: Checks
-    budget: Budget
-    cache: ReplyCache | None
+    rubrics: RubricSet
+    models: Models
     profiles: Profiles = field(default_factory=Profiles)
-    build: ClientBuilder = build_client
-    clients: dict[str, Client] = field(default_factory=dict)
-    _profiled: dict[str, dict[str, JudgeProfile]] = field(default_factory=dict)
-    _bound: dict[str, Bound] = field(default_factory=dict)
+    _in_force: dict[str, dict[str, JudgeProfile]] = field(default_factory=dict)
+    _bound: dict[str, BoundWorkflow] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -77,74 +62,35 @@ class Setup:
         models: Sequence[str] | None = None,
         *,
         budget: Budget | None = None,
-        build: ClientBuilder = build_client,
+        build: ClientBuilder | None = None,
         rubrics: Sequence[Rubric] = (),
     ) -> Self:
-        """Build the clients of these models, else of all that the settings name; read the rubrics.
+        """Read the rubrics; build the clients of these models, else of all that the settings name.
 
-        `budget` is one that others spend from, too; None makes one from the settings. `rubrics` are
-        asked besides those that the settings name.
+        Args:
+            budget: one that others spend from, too; None makes one from the settings.
+            build: makes a client.
+            rubrics: asked besides those that the settings name.
 
         Raises:
             UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
         """
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
-        asked = settings.ask is not None or settings.rubric or rubrics
-        brought = () if asked else profiles.rubrics
-        if brought and profiles.judges.keys() <= {rubric.name for rubric in brought}:
+        chosen = settings.ask is not None or settings.rubric or rubrics
+        learnt = () if chosen else profiles.rubrics
+        if learnt and profiles.judges.keys() <= {rubric.name for rubric in learnt}:
             # As with --ask: any record is asked these, and nothing else, with their votes.
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
-        checks = Checks.of(settings, (*rubrics, *brought))
-        budget = budget or Budget(settings.max_calls, settings.max_cost)
-        setup = cls(checks, budget, None, profiles, build)
-        if settings.cache:
-            setup.cache = ReplyCache(cache_dir(settings.cache_dir))
-        specs = setup.models if models is None else models
-        refuse_unbatched(settings, specs)
-        for spec in specs:
-            setup.client(spec)
-        refuse_unfit(settings, setup.clients.values())
-        setup._refuse_other_profile()
-        return setup
+        rubric_set = RubricSet.of(settings, (*rubrics, *learnt))
+        clients = Models.of(rubric_set.settings, models, budget=budget, build=build)
+        resources = cls(rubric_set, clients, profiles)
+        resources._refuse_other_profile()
+        return resources
 
     @property
     def settings(self) -> Settings:
-        return self.checks.settings
-
-    @property
-    def judges(self) -> tuple[str, ...]:
-        return self.settings.model or (DEFAULT_MODEL,)
-
-    @property
-    def final_models(self) -> tuple[str, ...]:
-        return self.settings.final_model or self.judges
-
-    @property
-    def rewriter(self) -> str:
-        return self.settings.rewrite_model or self.judges[0]
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Every model of the run, once, the cheap one of a cascade last."""
-        return self._models_of(self.settings.steps)
-
-    def _models_of(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
-        own = (self.settings.steps[name].model for name in steps)
-        cheap = self.settings.cheap_model
-        named = (*self.judges, *self.final_models, self.rewriter, *own, cheap)
-        return tuple(dict.fromkeys(spec for spec in named if spec))
-
-    @property
-    def slots(self) -> int:
-        """Records worked on at once, by one process or several."""
-        return records_at_once(self.settings, self.clients.values())
-
-    def client(self, spec: str) -> Client:
-        if spec not in self.clients:
-            self.clients[spec] = self.build(spec, self.settings, self.cache, self.budget)
-        return self.clients[spec]
+        return self.rubrics.settings
 
     def judge(self, check: str, spec: str) -> Judge:
         """One judge alone, without any profile: what calibration looks at.
@@ -152,8 +98,8 @@ class Setup:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        judge = self._bare(self.checks.judging(check), spec, "loop")
-        return reading_by(judge, None, self.settings.margin)
+        judge = self._bare(self.rubrics.judging(check), spec, "loop")
+        return with_profile(judge, None, self.settings.margin)
 
     def panel(self, check: str) -> Panel:
         """The run's judges on one rubric, with their profiles, outside of any workflow.
@@ -161,11 +107,10 @@ class Setup:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        return self._panel(
-            self.checks.judging(check), self.judges, "final", self.settings.votes or 1
-        )
+        rubric, votes = self.rubrics.judging(check), self.settings.votes or 1
+        return self._panel(rubric, self.models.judges, "final", votes)
 
-    def bound(self, kind: str) -> Bound:
+    def bound(self, kind: str) -> BoundWorkflow:
         """The run's workflow, or the one for records of this kind, bound to the run's models."""
         name = self.settings.workflow or kind
         if name not in self._bound:
@@ -176,12 +121,12 @@ class Setup:
         """Refuse a profile of other judges than the run's, before anything is asked or written."""
         if self.profiles.source is None:
             return
-        judged, checks = self.profiles.judges.keys(), self.checks
-        found = [one for one in checks.workflows() if checks.wanted(one) & judged]
-        if not found:
-            told = f"{self.profiles.told} speaks of {', '.join(sorted(judged))}"
-            raise UsageError(f"{told}; nothing of that is asked here")
-        for workflow in found:
+        judged = self.profiles.judges.keys()
+        workflows = [w for w in self.rubrics.workflows() if self.rubrics.wanted(w) & judged]
+        if not workflows:
+            message = f"{self.profiles.told} speaks of {', '.join(sorted(judged))}"
+            raise UsageError(f"{message}; nothing of that is asked here")
+        for workflow in workflows:
             self.bound(workflow.name)
 
     async def prepare(self) -> None:
@@ -191,32 +136,19 @@ class Setup:
             BackendError: unreachable, or the key is refused.
             UsageError: no way of asking brought valid JSON, or there are no log-probabilities.
         """
-        for spec in self.models:
-            method = self._method_of(spec)
-            if spec == self.settings.cheap_model:
-                await self.client(spec).prove_logprobs(f"--cheap-model {spec}")
-            elif method == "structured" or self.settings.repair:
-                await self.client(spec).prepare()
-            elif method == "logprobs":
-                await self.client(spec).prove_logprobs(f"--model {spec}")
+        await self.models.prepare(self._method_of)
 
     def _method_of(self, spec: str) -> Method:
-        known = (one.binding for judges in self.profiles.judges.values() for one in judges)
-        learnt = {binding.method for binding in known if binding.model == spec}
-        usual = learnt.pop() if len(learnt) == 1 else self.client(spec).backend.method
+        bindings = (one.binding for judges in self.profiles.judges.values() for one in judges)
+        learnt = {binding.method for binding in bindings if binding.model == spec}
+        usual = learnt.pop() if len(learnt) == 1 else self.models.client(spec).backend.method
         return self.settings.method or usual
-
-    async def aclose(self) -> None:
-        for client in self.clients.values():
-            await client.aclose()
-        if self.cache is not None:
-            self.cache.close()
 
     # ------------------------------------------------------------ binding
 
-    def _bind(self, workflow: Workflow) -> Bound:
-        wanted, settings = self.checks.wanted(workflow), self.settings
-        own = tuple(n for n in self.checks.own if n not in workflow.checks)
+    def _bind(self, workflow: Workflow) -> BoundWorkflow:
+        wanted, settings = self.rubrics.wanted(workflow), self.settings
+        own = tuple(n for n in self.rubrics.own if n not in workflow.checks)
         asked = (*(n for n in workflow.checks if n in wanted), *own)
         accepted = (*(n for n in workflow.accepted if n in wanted), *own)
         context = Context(
@@ -232,10 +164,12 @@ class Setup:
         )
         described = self._described(context)
         specs = {judge.client.spec for panel in context.panels for judge in panel.judges}
-        specs.update(self._models_of(described.get("steps", ())))
-        identities = {spec: self._identity(spec) for spec in sorted(specs)}
+        specs.update(self.models.of_steps(described.get("steps", ())))
+        identities = {spec: self.models.identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)
-        return Bound(workflow.name, described, mark, workflow, context, self._errors(context))
+        return BoundWorkflow(
+            workflow.name, described, mark, workflow, context, self._errors(context)
+        )
 
     def _described(self, context: Context) -> dict[str, Any]:
         """Models, rubrics and all settings that can change a verdict: the same for all records."""
@@ -246,12 +180,12 @@ class Setup:
         declined = sorted({panel.rubric.name for panel in context.panels if panel.declined})
         steps = {n: one.model_dump() for n, one in sorted(settings.steps.items()) if n in asked}
         return {
-            "judge": list(self.judges),
-            "final": list(self.final_models),
-            "rewrite": self.rewriter,
+            "judge": list(self.models.judges),
+            "final": list(self.models.final),
+            "rewrite": self.models.rewriter,
             "cheap": cheap,
             **({"steps": steps} if steps else {}),
-            **({"cheap_identity": self._identity(cheap)} if cheap else {}),
+            **({"cheap_identity": self.models.identity(cheap)} if cheap else {}),
             "settings": {
                 "version": __version__,
                 **settings.deciding(),
@@ -260,7 +194,7 @@ class Setup:
                 "cheap_margin": settings.cheap_margin if cheap else None,
                 "profiles": {
                     check: {spec: found.fingerprint for spec, found in sorted(known.items())}
-                    for check, known in sorted(self._profiled.items())
+                    for check, known in sorted(self._in_force.items())
                     if check in context.wanted
                 },
                 "checks": sorted(context.wanted),
@@ -269,18 +203,19 @@ class Setup:
             "rubrics": {rubric.name: rubric.digest for rubric in rubrics},
         }
 
-    def _identity(self, spec: str) -> dict[str, Any]:
-        return dict(self.client(spec).backend.identity())
-
     def _errors(self, context: Context) -> dict[tuple[str, By], Errors]:
-        found: dict[tuple[str, By], Errors] = {}
+        if not self._in_force:
+            return {}
+        from judge.run.corrected import error_rates
+
+        rates: dict[tuple[str, By], Errors] = {}
         for by in get_args(By):
             panels = context.loop_panels if by == "loop" else context.final_panels
             for name, panel in panels.items():
-                errors = errors_of(panel, self._profiled.get(name, {}), self.profiles)
+                errors = error_rates(panel, self._in_force.get(name, {}), self.profiles)
                 if errors is not None and not panel.declined:
-                    found[name, by] = errors
-        return found
+                    rates[name, by] = errors
+        return rates
 
     def _panel_of(self, name: str, by: By, workflow: Workflow) -> Panel:
         """The panel on a rubric in a workflow; the final judge decides where it is asked."""
@@ -288,16 +223,16 @@ class Setup:
         if self.settings.votes is not None and by in workflow.voted:
             votes = self.settings.votes
         own = self.settings.steps.get(name, StepModel())
-        specs = self.judges if by == "loop" else self.final_models
+        specs = self.models.judges if by == "loop" else self.models.final
         specs = (own.model,) if own.model else specs
         decides = by == "final" or name not in workflow.accepted
-        return self._panel(self.checks.rubrics[name], specs, by, votes, decides, own.temperature)
+        return self._panel(self.rubrics.by_name[name], specs, by, votes, decides, own.temperature)
 
     def _rewriter(self, name: str) -> Rewriter:
         settings, own = self.settings, self.settings.steps.get(name, StepModel())
         warm = settings.rewrite_temperature if own.temperature is None else own.temperature
-        client = self.client(own.model or self.rewriter)
-        return Rewriter(self.checks.rubrics[name], client, Sampling(warm, settings.seed))
+        client = self.models.client(own.model or self.models.rewriter)
+        return Rewriter(self.rubrics.by_name[name], client, Sampling(warm, settings.seed))
 
     def _panel(
         self,
@@ -331,7 +266,7 @@ class Setup:
 
         Only by the profiles that come with the package: who names a profile has read its report.
         """
-        known = self._profiled.get(check, {})
+        known = self._in_force.get(check, {})
         if self.profiles.source is not None or not all(
             spec in known and known[spec].guesses for spec in specs
         ):
@@ -339,7 +274,7 @@ class Setup:
         return f"not asked: {specs[0]} is not shown to be better than a guess at this"
 
     def _bare(self, rubric: Rubric, spec: str, by: By) -> Judge:
-        client = self.client(spec)
+        client = self.models.client(spec)
         method = self.settings.method or client.backend.method
         return Judge(rubric, client, method, by, per_value=self.settings.per_value)
 
@@ -358,11 +293,11 @@ class Setup:
             ways = [judge]
             if settings.method is None and judge.rubric.methods.logprobs is not None:
                 ways.append(replace(judge, method="probe"))
-            found = self.profiles.find(*(binding_of(way, votes, temperature) for way in ways))
+            found = self.profiles.find(*(profile_key(way, votes, temperature) for way in ways))
         if found is not None:
             judge = replace(judge, method=found.binding.method)
             judge.client.fitted_to(found.answered_by, self.profiles.told)
-            self._profiled.setdefault(judge.rubric.name, {})[judge.client.spec] = found
+            self._in_force.setdefault(judge.rubric.name, {})[judge.client.spec] = found
         elif judge.method == "probe" and judge.probabilistic:
             raise UsageError(
                 f"--method probe: no profile has a probe for {judge.rubric.name} by "
@@ -370,7 +305,7 @@ class Setup:
             )
         guaranteed = cheap and found and found.guarantee
         margin = settings.cheap_margin if cheap else settings.margin
-        return reading_by(judge, found, 0.0 if guaranteed else margin)
+        return with_profile(judge, found, 0.0 if guaranteed else margin)
 
     def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:
         """The cheap judge of the cascade, if it has anything to decide: with a margin of 0.5, or
@@ -378,6 +313,91 @@ class Setup:
         spec, margin = self.settings.cheap_model, self.settings.cheap_margin
         if spec is None or rubric.methods.logprobs is None or margin >= 0.5:
             return None
-        judge = Judge(rubric, self.client(spec), "logprobs", by)
+        judge = Judge(rubric, self.models.client(spec), "logprobs", by)
         judge = self._reading(judge, 1, 0.0, decides=True, cheap=True)
         return None if self._declined(rubric.name, (spec,)) else judge
+
+
+# ---------------------------------------------------------------- profiles
+
+
+def profiles_of(settings: Settings) -> Profiles:
+    """The profiles that a run uses.
+
+    Raises:
+        UsageError: the file cannot be read or is no profile.
+    """
+    if settings.profile == NO_PROFILE:
+        return Profiles()
+    return shipped() if settings.profile is None else named(Path(settings.profile))
+
+
+def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
+    """The settings with the judges that the user's profile is for, where the user names none.
+
+    Only the embedded default need not be named: a profile chooses no other model, since that may
+    run elsewhere, cost money, or be a script that passes everything.
+
+    Raises:
+        UsageError: it knows several judges and none is named; it makes a cascade of others; or it
+            is for a model that the user did not name.
+    """
+    if profiles.source is None:
+        return settings
+    if not profiles.cascades:
+        if settings.model or settings.cheap_model:
+            return settings
+        if len(profiles.models) > 1:
+            told = ", ".join(profiles.models)
+            raise UsageError(f"{profiles.told} knows {told}: name one with --model")
+        _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
+        return settings.model_copy(update={"model": profiles.models})
+    cheap, strong = profiles.models
+    if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
+        raise UsageError(
+            f"{profiles.told} is for {cheap} before {strong}; leave out --model and "
+            "--cheap-model, or calibrate the judges that you want"
+        )
+    pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
+    _refuse_unnamed(profiles, [(flag, model) for flag, model, named in pairs if not named])
+    return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
+
+
+def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
+    """Refuse models that only the profile names, each with its flag, but for the default."""
+    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if not store.is_default(model)]
+    if flags:
+        raise UsageError(
+            f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"
+        )
+
+
+def profile_key(judge: Judge, votes: int, temperature: float) -> Binding:
+    """What a profile must be bound to, to apply to this judge.
+
+    `votes` and `temperature` are those of structured replies.
+    """
+    drawn = not judge.probabilistic
+    return Binding(
+        check=judge.rubric.name,
+        rubric=judge.rubric.digest,
+        model=judge.client.spec,
+        identity=judge.client.backend.identity(),
+        method="structured" if drawn else judge.method,
+        temperature=temperature if drawn else 0.0,
+        votes=votes if drawn else 1,
+        per_value=judge.one_by_one,
+    )
+
+
+def with_profile(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge:
+    """The judge with the reader of its profile.
+
+    Args:
+        margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
+    """
+    if found is None or found.combination is None:
+        sure_at = found.sure_at if found else 0.0
+        return replace(judge, reader=AnswerReader(margin=margin, sure_at=sure_at))
+    sure_at = max(found.sure_at, 0.5 + margin if margin else 0.0)
+    return replace(judge, reader=AnswerReader(combination=found.combination, sure_at=sure_at))
