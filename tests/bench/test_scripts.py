@@ -64,6 +64,7 @@ def test_each_mutant_is_one_small_fault(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert len({one.source for one in made}) == len(made)
 
 
+@pytest.mark.slow
 def test_calls_prints_its_tables() -> None:
     told = printed("calls.py", "--stories=1", "--norms=1", "--fixtures=1")
     assert "SIMULATED" in told and "at most 60%" in told
@@ -73,6 +74,7 @@ def test_calls_prints_its_tables() -> None:
         assert row[2] == row[5] == row[7] == "100%" and row[-2] == "2/2"
 
 
+@pytest.mark.slow
 def test_coverage_finds_intervals_that_hold() -> None:
     told = printed("coverage.py", "--quick")
     worst = [float(one) / 100 for one in re.findall(r"worst cell ([\d.]+)%", told)]
@@ -99,6 +101,7 @@ def test_faults_change_no_verdict() -> None:
     assert int(calls[1]) > int(calls[2]) == 61, "faults were met"
 
 
+@pytest.mark.slow
 def test_the_whole_path_runs_against_canned_replies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +138,7 @@ def test_the_whole_path_runs_against_canned_replies(
     assert server.cpu_seconds > 0
 
 
+@pytest.mark.slow
 def test_side_by_side_runs_the_jobs_as_a_user_types_them() -> None:
     told = printed("side_by_side.py", "--tools=judge", "--jobs=5-gate")
     (gate,) = ([c.strip() for c in row.split("|")] for row in told.splitlines())

@@ -22,6 +22,8 @@ from judge.judging.limits import BudgetReached
 from judge.records import Item, Record
 from judge.run.lines import Line
 
+pytestmark = pytest.mark.slow
+
 NORM = {"rule_of_thumb": "Greet.", "story": "Ann greets Bo."}
 
 

@@ -35,6 +35,7 @@ def mails(folder: Path) -> str:
     return str(labels)
 
 
+@pytest.mark.slow
 @needs_small
 def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
     """Its own first token cannot tell these mails apart; its hidden state can."""
@@ -61,6 +62,7 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @needs_small
 def test_what_an_adapter_was_taught_by_never_reports(tmp_path: Path) -> None:
     """The command line as `judge teach` says it: the adapter in llama.cpp, on the labels left."""

@@ -21,6 +21,8 @@ from judge.errors import BadRequest, ContextExceeded, Denied
 from judge.local.fetch import SourceUnreachable, pull
 from judge.local.llama import LocalBackend
 
+pytestmark = pytest.mark.slow
+
 SMALL = "smollm2-135m"
 STORY = " ".join(f"Ann told Bob that apple number {i} was the best of all." for i in range(52))
 

@@ -21,6 +21,8 @@ from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 from tests.loopback import Answer, Asked, Loopback, embeds
 
+pytestmark = pytest.mark.slow
+
 WIDE = 256
 
 

@@ -23,6 +23,8 @@ from judge.local.transformers import TransformersBackend
 
 from . import tiny
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 STORIES = [f"Story {n}. " + f"Ann told Bob that apple {n} was best. " * (4 + n) for n in range(6)]
 
