@@ -23,9 +23,9 @@ from typing import Any
 from backports import zstd
 
 from judge.backends.base import Call, Completion, Mode
+from judge.backends.http import HttpResponse, HttpServer
 from judge.backends.openai import OpenAIBackend
 from judge.backends.scripted import ScriptedBackend
-from judge.backends.wire import Answered, Wire
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
 from judge.evidence import ReplyContext, locate
@@ -230,11 +230,11 @@ def reply(data: bytes) -> None:
 def answer(data: bytes) -> None:
     """A server's answer: a completion, and from its first token probabilities or none."""
 
-    class Fixed(Wire):
-        async def post(self, body: bytes) -> Answered:
-            return Answered(200, {}, data)
+    class Fixed(HttpServer):
+        async def request(self, method: str, path: str, **content: Any) -> HttpResponse:
+            return HttpResponse(200, {}, data)
 
-    backend = OpenAIBackend("fuzz", wire=Fixed("http://127.0.0.1:9/v1", {}))
+    backend = OpenAIBackend("fuzz", server=Fixed("http://127.0.0.1:9/v1", {}))
     call = Call([{"role": "user", "content": "Q"}])
     try:
         found = asyncio.run(backend.complete(call, Mode.JSON))

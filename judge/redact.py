@@ -29,8 +29,12 @@ _USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
 # A password may hold what has no place in an address, such as a slash; it is a secret all the same.
 _LOGIN = re.compile(r"://([^/\s@]+(?=@)|[^/:\s\[]+:(?!\d+/)\S+(?=@))")
 _QUERY_VALUE = re.compile(r"[?&][^=&\s]*=([^&#\s]+)")
-# Text that was put into JSON more than once has more backslashes.
-_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|/)")
+# Text that was put into JSON more than once has more backslashes, or one that is escaped itself.
+_ESCAPE = re.compile(
+    r"\\+(?:u(d[89ab][0-9a-f]{2})\\+u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|/)", re.IGNORECASE
+)
+_MAX_LAYERS = 8
+"""Of JSON in JSON that are read."""
 
 
 def without_secrets(url: str) -> str:
@@ -63,20 +67,35 @@ class Redactor:
         forms = {form for secret in secrets for form in _forms(secret) if len(form) >= least}
         # The longest first: else one that begins like a shorter one would leave its rest.
         self._secrets = tuple(sorted(forms, key=len, reverse=True))
-        escaped = "|".join("".join(map(_spelled, secret)) for secret in self._secrets)
-        self._escaped = re.compile(escaped) if escaped else None
 
     def __call__(self, text: str) -> str:
         """The text with `[secret]` for each secret, also where JSON escapes spell it."""
         for secret in self._secrets:
             if secret in text:
                 text = text.replace(secret, MASK)
-        if self._escaped is not None and ("\\u" in text or "\\/" in text):
-            plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "/", text)
-            plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            if any(secret in plain for secret in self._secrets):
-                text = self._escaped.sub(MASK, text)
+        if self._secrets and ("\\u" in text or "\\/" in text):
+            text = self._without_escaped(text)
         return text
+
+    def _without_escaped(self, text: str) -> str:
+        """The text without the secrets that show when its escapes are read, layer by layer."""
+        plain, places = text, list(range(len(text) + 1))
+        spans = set[tuple[int, int]]()
+        for _ in range(_MAX_LAYERS):
+            plain, places = _unescaped(plain, places)
+            for secret in self._secrets:
+                at = plain.find(secret)
+                while at >= 0:
+                    spans.add((places[at], places[at + len(secret)]))
+                    at = plain.find(secret, at + 1)
+            if not _ESCAPE.search(plain):
+                break
+        parts, behind = list[str](), 0
+        for start, end in sorted(spans):
+            # A secret may overlap with another one.
+            parts += (text[behind:start], MASK) if start >= behind else ()
+            behind = max(behind, end)
+        return "".join((*parts, text[behind:]))
 
 
 def reply_redactor(own: Iterable[str] = ()) -> Redactor:
@@ -116,12 +135,22 @@ def _forms(secret: str) -> set[str]:
     return {secret, plain, quote(plain, safe=""), json.dumps(plain)[1:-1]}
 
 
-def _spelled(char: str) -> str:
-    """A pattern for one character, as it stands or in a JSON escape."""
-    units = char.encode("utf-16-be", "surrogatepass").hex()
-    escape = "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    slash = r"|\\+/" if char == "/" else ""
-    return f"(?:{re.escape(char)}|(?i:{escape}){slash})"
+def _unescaped(text: str, places: list[int]) -> tuple[str, list[int]]:
+    """The text with one layer of JSON escapes read.
+
+    Args:
+        places: where each character of the text stands in another one, and where that ends; the
+            same comes back for the result.
+    """
+    parts, starts, end = list[str](), list[int](), 0
+    for match in _ESCAPE.finditer(text):
+        high, low, unit = match.groups()
+        pair = f"{high}{low}" if high else unit
+        char = bytes.fromhex(pair).decode("utf-16-be", "replace") if pair else "/"
+        parts += text[end : match.start()], char
+        starts += places[end : match.start() + 1]
+        end = match.end()
+    return "".join((*parts, text[end:])), [*starts, *places[end:]]
 
 
 # ---------------------------------------------------------------- what a process writes

@@ -12,7 +12,7 @@ import pytest
 from cli.typed import Typed
 from loopback import Loopback, says
 
-from judge.backends.wire import Wire
+from judge.backends.http import CHAT, HttpServer
 from judge.errors import BackendError, UsageError
 from judge.local.llama import LocalBackend
 from judge.proxies import is_loopback, proxy_for
@@ -80,7 +80,7 @@ def test_a_proxy_of_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(
         UsageError, match=rf"\({name}\) speaks socks5h.*models.test into NO_PROXY"
     ) as e:
-        Wire("http://models.test/v1", {})
+        HttpServer("http://models.test/v1", {})
     assert "secret-word" not in str(e.value)
 
 
@@ -110,20 +110,20 @@ async def test_a_proxys_own_error_names_it(
 ) -> None:
     monkeypatch.setattr(Recorder, "status", status)
     monkeypatch.setenv("ALL_PROXY", proxy)
-    wire = Wire(url, {})
+    http = HttpServer(url, {})
     with pytest.raises(BackendError, match=rf"the proxy http://127.*ALL_PROXY.*HTTP {status}") as e:
-        await wire.post(b"{}")
-    await wire.aclose()
+        await http.request("POST", CHAT, data=b"{}")
+    await http.aclose()
     assert "secret-word" not in str(e.value)
     assert e.value.kind == ("denied" if status == 407 else "server-fault")
 
 
 async def test_a_proxy_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    wire = Wire("http://models.test/v1", {})
+    http = HttpServer("http://models.test/v1", {})
     with pytest.raises(BackendError, match=r"the proxy http://127.0.0.1:9 \(HTTP_PROXY\)"):
-        await wire.post(b"{}")
-    await wire.aclose()
+        await http.request("POST", CHAT, data=b"{}")
+    await http.aclose()
 
 
 @pytest.mark.parametrize("model", ["openai:m", "langchain:openai:m"])

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import aiohttp
 
 from judge.backends.base import Call, Completion, Mode
-from judge.backends.chat_request import with_schema_in_words
+from judge.backends.chat import with_schema_in_words
 from judge.errors import ServerFault
 
 

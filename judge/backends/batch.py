@@ -13,61 +13,108 @@ invalid reply, is asked anew.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any, TypeVar
 
 import orjson
 
 from judge import errors
 from judge.backends.adaptations import known
-from judge.backends.base import Call, Mode
+from judge.backends.base import Call, Completion, Mode
 from judge.backends.faults import scrubbed
-from judge.backends.openai import OWN_URL, OpenAIBackend, Request, unsuccessful
-from judge.backends.wire import LONGEST_ANSWER, Answered, Wire
+from judge.backends.http import LONGEST_ANSWER, HttpResponse, HttpServer
+from judge.backends.openai import DEFAULT_URL, OpenAIBackend, Request, unsuccessful
 from judge.cache import ReplyCache
 from judge.digest import digest
 
 PATIENCE_SECONDS = 3600.0
 """Of failures in a row, after which the server is given up."""
 
-MOST_BYTES = 200_000_000
+MAX_BYTES = 200_000_000
 """In a file of requests; OpenAI's limit."""
 
 _ENDPOINT = "/v1/chat/completions"
-_MOST_PAGES = 100
+_MAX_PAGES = 100
 """Of 100 batches each, that are searched for the batch of a file."""
 
-_MOST_BYTES = 1 << 31
-"""In a file of results."""
+_MAX_RESULTS = 1 << 31
+"""Bytes in a file of results."""
 
-_LONGEST_PAUSE = 600.0
+_MAX_PAUSE = 600.0
 _SILENCE_SECONDS = 300.0
 _ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-@dataclass(eq=False)
-class _Wave:
-    """Requests that go out together; `done` has the answers by key, where there are any."""
+class BatchResults:
+    """The results of a batch, in a temporary file: in memory is only where each line begins."""
 
-    done: asyncio.Future[dict[str, Answered]]
+    def __init__(self) -> None:
+        self.file = tempfile.TemporaryFile(prefix="judge-batch-")  # noqa: SIM115 - see close
+        self._places: dict[str, int] = {}
+
+    def index(self) -> None:
+        """Note the lines that hold an answer; any other leaves its request without one."""
+        self.file.seek(0)
+        place, whole = 0, True
+        while line := self.file.readline(LONGEST_ANSWER + 1):
+            if whole and len(line) <= LONGEST_ANSWER:
+                with suppress(ValueError, LookupError, TypeError, RecursionError):
+                    result = orjson.loads(line)
+                    if result["response"] and int(result["response"]["status_code"]):
+                        self._places[str(result["custom_id"])] = place
+            place, whole = place + len(line), line.endswith(b"\n")
+
+    def get(self, key: str) -> HttpResponse | None:
+        """The answer to the request of this key."""
+        if key not in self._places:
+            return None
+        self.file.seek(self._places[key])
+        response = orjson.loads(self.file.readline())["response"]
+        body = orjson.dumps(response.get("body"))
+        return HttpResponse(int(response["status_code"]), {}, body)
+
+    def pop(self, key: str) -> HttpResponse | None:
+        """As `get`, once."""
+        response = self.get(key)
+        self._places.pop(key, None)
+        return response
+
+    def close(self) -> None:
+        self.file.close()
+
+
+@dataclass(eq=False)
+class _Batch:
+    """Requests that go out together; `results` has their answers, for the calls that wait."""
+
+    results: asyncio.Future[BatchResults]
     requests: dict[str, bytes] = field(default_factory=dict)
     size: int = 0
-    asked: float = 0.0
+    changed_at: float = 0.0
+    calls: int = 0
     full: asyncio.Event = field(default_factory=asyncio.Event)
-    batch: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
     task: asyncio.Task[None] | None = None
 
     @property
     def under_way(self) -> bool:
         """Whether the provider is working on it."""
-        return bool(self.batch) and self.batch.get("status") not in _ENDED
+        return bool(self.state) and self.state.get("status") not in _ENDED
+
+    def close(self) -> None:
+        """Remove the results, if there are any."""
+        if self.results.done() and not self.results.cancelled() and not self.results.exception():
+            self.results.result().close()
 
 
 class BatchBackend(OpenAIBackend):
@@ -91,161 +138,193 @@ class BatchBackend(OpenAIBackend):
     ) -> None:
         super().__init__(name, request=request)
         # What OpenAI's models do not take is known; finding out could take a day.
-        if self._wire.server == OWN_URL:
+        if self._http.server == DEFAULT_URL:
             self.adaptations = {**self.adaptations, **known(name)}
-        self._api = BatchAPI(self._wire, name)
+        self._api = BatchAPI(self._http, name)
         self._cache = cache
         self._quiet, self._poll = _positive("QUIET", 5.0), _positive("POLL", 30.0)
-        self._most = max(1, int(_positive("REQUESTS", 50_000)))
-        self._forming: _Wave | None = None
-        self._waves: list[_Wave] = []
-        self._earlier: dict[str, _Wave] = {}
+        self._max_requests = max(1, int(_positive("REQUESTS", 50_000)))
+        self._forming: _Batch | None = None
+        self._batches: list[_Batch] = []
+        self._earlier: dict[str, _Batch] = {}
         self._taken: set[str] = set()
-        self._cut_short = False
+        self._cut_short = self._reached = False
 
-    async def _answered(self, body: bytes, call: Call) -> Answered:
+    async def complete(self, call: Call, mode: Mode) -> Completion:
+        sent = self._prepared(call, mode)
+        body = sent.body
         key = digest([body.decode(), call.vote])
         try:
-            if (wave := self._earlier_wave(key)) is not None:
-                answered = (await asyncio.shield(wave.done)).pop(key, None)
-                if answered is not None and answered.status < 300:
-                    self._taken.add(key)
-                    return answered
-            wave = self._joined(key, body)
-            answered = (await asyncio.shield(wave.done)).get(key)
-        except (asyncio.CancelledError, errors.BackendError):
+            response = await self._response(key, body)
+        except (asyncio.CancelledError, errors.JudgeError):
             self._cut_short = True
             raise
         self._taken.add(key)
-        if answered is not None:
-            return answered
-        how, name = wave.batch.get("status"), wave.batch.get("id")
-        if how == "cancelled":
+        if isinstance(response, HttpResponse):
+            return self._read(response, sent)
+        status, name = response.state.get("status"), response.state.get("id")
+        if status == "cancelled":
             raise errors.Denied(
                 f"batch {name} was cancelled at the provider; what it had answered by then is "
                 "kept, and the same command with --resume asks the rest"
             )
-        raise errors.ServerFault(f"batch {name} ({how}) ended without an answer to the request")
+        raise errors.ServerFault(f"batch {name} ({status}) ended without an answer to the request")
+
+    async def _response(self, key: str, body: bytes) -> HttpResponse | _Batch:
+        """The answer to a request; its batch, where that has none."""
+        if (earlier := self._earlier_batch(key)) is not None:
+            response = (await asyncio.shield(earlier.results)).pop(key)
+            if response is not None and response.status < 300:
+                return response
+        batch = self._join(key, body)
+        batch.calls += 1
+        try:
+            return (await asyncio.shield(batch.results)).get(key) or batch
+        finally:
+            batch.calls -= 1
+            if not batch.calls:
+                batch.close()
 
     @property
     def under_way(self) -> int:
         """How many batches the provider is working on."""
-        return sum(wave.under_way for wave in self._waves)
+        return sum(batch.under_way for batch in self._batches)
 
     async def aclose(self) -> None:
         """Stop waiting; the batches go on at the provider."""
-        tasks = [wave.task for wave in self._waves if wave.task is not None]
+        tasks = [batch.task for batch in self._batches if batch.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for batch in self._earlier.values():
+            batch.close()
         # In a run that was cut short, replies that were taken may not be cached yet.
         if self._cache is not None and self._cache.storing and not self._cut_short:
             await self._note({self._entry(key): {} for key in self._taken})
         await super().aclose()
 
-    # ------------------------------------------------------------ waves
+    # ------------------------------------------------------------ batches
 
-    def _joined(self, key: str, body: bytes) -> _Wave:
-        """The wave that is being collected, with this request added."""
-        wave, size = self._forming, len(request_line(key, body))
-        if wave and (len(wave.requests) >= self._most or wave.size + size > MOST_BYTES):
-            wave.full.set()
-            wave = None
-        if wave is None:
-            wave = self._forming = self._begun(self._sent)
-        wave.requests[key] = body
-        wave.size += size
-        wave.asked = asyncio.get_running_loop().time()
-        return wave
+    def _join(self, key: str, body: bytes) -> _Batch:
+        """The batch that is being collected, with this request added."""
+        batch, size = self._forming, len(request_line(key, body))
+        if batch and (len(batch.requests) >= self._max_requests or batch.size + size > MAX_BYTES):
+            batch.full.set()
+            batch = None
+        if batch is None:
+            batch = self._forming = self._start(self._send)
+        batch.requests[key] = body
+        batch.size += size
+        batch.changed_at = asyncio.get_running_loop().time()
+        return batch
 
-    def _earlier_wave(self, key: str) -> _Wave | None:
-        """The wave of an earlier process that may hold the request."""
+    def _earlier_batch(self, key: str) -> _Batch | None:
+        """The batch of an earlier process that may hold the request."""
         if self._cache is None or key in self._taken:
             return None
         file = (self._cache.get(self._entry(key)) or {}).get("file")
         if not isinstance(file, str):
             return None
         if file not in self._earlier:
-            self._earlier[file] = self._begun(lambda wave: self._found(wave, file))
+            self._earlier[file] = self._start(lambda batch: self._find(batch, file))
+            self._earlier[file].calls = 1  # Until `aclose`: any call may be one of them.
         return self._earlier[file]
 
-    def _begun(self, work: Callable[[_Wave], Awaitable[dict[str, Answered]]]) -> _Wave:
-        wave = _Wave(asyncio.get_running_loop().create_future())
-        self._waves.append(wave)
-        wave.task = asyncio.create_task(self._carried(wave, work(wave)))
-        return wave
+    def _start(self, work: Callable[[_Batch], Awaitable[BatchResults]]) -> _Batch:
+        batch = _Batch(asyncio.get_running_loop().create_future())
+        self._batches.append(batch)
+        batch.task = asyncio.create_task(self._run(batch, work(batch)))
+        return batch
 
-    async def _carried(self, wave: _Wave, work: Awaitable[dict[str, Answered]]) -> None:
-        """Give a wave its results; if one fails all fail, since the others could take a day."""
+    async def _run(self, batch: _Batch, work: Awaitable[BatchResults]) -> None:
+        """Give a batch its results; if one fails all fail, since the others could take a day."""
         try:
-            wave.done.set_result(await work)
-            self._waves.remove(wave)
+            batch.results.set_result(await work)
+            self._batches.remove(batch)
+            if not batch.calls:
+                batch.close()
         except Exception as error:  # noqa: BLE001 - thousands of calls wait for this task
             self._forming = None
-            for other in self._waves:
-                if not other.done.done():
-                    other.done.set_exception(error)
-                    other.done.exception()
-                if other is not wave and other.task is not None:
+            for other in self._batches:
+                if not other.results.done():
+                    other.results.set_exception(error)
+                    other.results.exception()
+                if other is not batch and other.task is not None:
                     other.task.cancel()
 
-    async def _sent(self, wave: _Wave) -> dict[str, Answered]:
-        """Wait until the wave is full or nothing new comes, send it, and bring its results."""
+    async def _send(self, batch: _Batch) -> BatchResults:
+        """Wait until nothing new comes, send the batch, and bring its results."""
         left = self._quiet
-        while left > 0 and not wave.full.is_set():
+        while left > 0 and not batch.full.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(wave.full.wait(), left)
-            left = wave.asked + self._quiet - asyncio.get_running_loop().time()
-        if self._forming is wave:
+                await asyncio.wait_for(batch.full.wait(), left)
+            left = batch.changed_at + self._quiet - asyncio.get_running_loop().time()
+        if self._forming is batch:
             self._forming = None
-        requests, wave.requests = wave.requests, {}
+        requests, batch.requests = batch.requests, {}
         file = await self._patiently(lambda: self._api.upload(requests))
         # Before the batch is made: a kill must not leave one that is not known of.
         await self._note({self._entry(key): {"file": file} for key in requests})
-        wave.batch = await self._patiently(lambda: self._created(file))
-        return await self._followed(wave)
+        batch.state = await self._patiently(lambda: self._create(file))
+        return await self._follow(batch)
 
-    async def _created(self, file: str) -> Mapping[str, Any]:
+    async def _create(self, file: str) -> Mapping[str, Any]:
         """The batch of a file: an earlier try whose answer was lost may have made it."""
         return await self._api.find(file, pages=1) or await self._api.create(file)
 
-    async def _found(self, wave: _Wave, file: str) -> dict[str, Answered]:
+    async def _find(self, batch: _Batch, file: str) -> BatchResults:
         """The results of an earlier process' batch; none where it was never made, or failed."""
-        found = await self._patiently(lambda: self._api.find(file))
-        if found is None:
-            return {}
-        wave.batch = found
-        return await self._followed(wave)
+        state = await self._patiently(lambda: self._api.find(file))
+        if state is None:
+            return BatchResults()
+        batch.state = state
+        return await self._follow(batch)
 
-    async def _followed(self, wave: _Wave) -> dict[str, Answered]:
+    async def _follow(self, batch: _Batch) -> BatchResults:
         """The results of a batch when it has ended."""
-        name = wave.batch["id"]
-        while wave.under_way:
+        name = batch.state["id"]
+        while batch.under_way:
             await asyncio.sleep(self._poll)
-            wave.batch = await self._patiently(lambda: self._api.get(name))
-        if wave.batch["status"] == "failed":
-            listed = (wave.batch.get("errors") or {}).get("data") or ()
-            told = "; ".join(f"{e.get('code')}: {scrubbed(e.get('message') or '')}" for e in listed)
-            if any(error.get("code") == "token_limit_exceeded" for error in listed):
-                told += "; wait until other batches have ended, or lower JUDGE_BATCH_REQUESTS"
-            raise errors.Denied(f"the provider refuses batch {name}: {told or 'it says no more'}")
-        files = [wave.batch.get("output_file_id"), wave.batch.get("error_file_id")]
+            batch.state = await self._patiently(lambda: self._api.get(name))
+        if batch.state["status"] == "failed":
+            problems = (batch.state.get("errors") or {}).get("data") or ()
+            text = "; ".join(
+                f"{e.get('code')}: {scrubbed(e.get('message') or '')}" for e in problems
+            )
+            if any(error.get("code") == "token_limit_exceeded" for error in problems):
+                text += "; wait until other batches have ended, or lower JUDGE_BATCH_REQUESTS"
+            raise errors.Denied(f"the provider refuses batch {name}: {text or 'it says no more'}")
+        files = [batch.state.get("output_file_id"), batch.state.get("error_file_id")]
         return await self._patiently(lambda: self._api.results(filter(None, files)))
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """The result of `attempt`, repeated while the server fails, for `PATIENCE_SECONDS`."""
+        """The result of `attempt`, repeated while the server fails, for `PATIENCE_SECONDS`.
+
+        Raises:
+            GivenUp: it failed for so long, or no server was ever reached: the address is wrong.
+        """
         since, pause = time.monotonic(), self._poll
         while True:
             try:
-                return await attempt()
+                result = await attempt()
+                self._reached = True
+                return result
             except errors.BackendError as error:
-                failing = time.monotonic() - since
                 if not error.retryable:
                     raise
+                if isinstance(error, errors.Unreachable) and not self._reached:
+                    raise errors.GivenUp(f"the batch API cannot be reached: {error}") from error
+                failing, self._reached = time.monotonic() - since, True
                 if failing >= PATIENCE_SECONDS:
-                    told = f"the batch API has failed for {failing / 60:.0f} minutes: {error}"
-                    raise errors.GivenUp(told) from error
-                await asyncio.sleep(min(max(pause, error.retry_after or 0.0), _LONGEST_PAUSE))
+                    text = f"the batch API has failed for {failing / 60:.0f} minutes: {error}"
+                    raise errors.GivenUp(text) from error
+                if pause == self._poll:
+                    minutes = PATIENCE_SECONDS / 60
+                    _log.warning(
+                        "judge: the batch API fails: %s; trying again for %.0f minutes at most",
+                        error, minutes,
+                    )  # fmt: skip
+                await asyncio.sleep(min(max(pause, error.retry_after or 0.0), _MAX_PAUSE))
                 pause *= 2
 
     # ------------------------------------------------------------ what survives a kill
@@ -266,11 +345,11 @@ class BatchBackend(OpenAIBackend):
 
 def _positive(name: str, default: float) -> float:
     variable = f"JUDGE_BATCH_{name}"
-    told = os.environ.get(variable, "").strip()
+    text = os.environ.get(variable, "").strip()
     with suppress(ValueError):
-        if 0 < (value := float(told or default)) < float("inf"):
+        if 0 < (value := float(text or default)) < float("inf"):
             return value
-    raise errors.UsageError(f"{variable} is {told!r}, not a positive number")
+    raise errors.UsageError(f"{variable} is {text!r}, not a positive number")
 
 
 # ---------------------------------------------------------------- the API itself
@@ -279,9 +358,9 @@ def _positive(name: str, default: float) -> float:
 class BatchAPI:
     """One server's batch API, asked about one model; raises `BackendError`, never retries."""
 
-    def __init__(self, wire: Wire, model: str) -> None:
-        self._wire = wire
-        self._what = f"batches of {model} at {wire.server}"
+    def __init__(self, server: HttpServer, model: str) -> None:
+        self._http = server
+        self._what = f"batches of {model} at {server.server}"
 
     async def upload(self, requests: Mapping[str, bytes]) -> str:
         """Upload requests (bodies by key) as a file of lines; returns its id."""
@@ -292,70 +371,74 @@ class BatchAPI:
         form.add_field("file", lines, filename="judge.jsonl", content_type="application/jsonl")
         # The session's own content type is JSON.
         kind = {"Content-Type": form().content_type}
-        answered = await self._request("POST", "/files", data=form, headers=kind)
-        if answered.status in (404, 405):
+        response = await self._request("POST", "/files", data=form, headers=kind)
+        if response.status in (404, 405):
             raise errors.Denied(
-                f"{self._wire.server} has no batch API in OpenAI's format (HTTP {answered.status} "
+                f"{self._http.server} has no batch API in OpenAI's format (HTTP {response.status} "
                 "for /files); use --engine local, or name a server that has one"
             )
-        return str(self._read(answered)["id"])
+        return str(self._object(response)["id"])
 
     async def create(self, file: str) -> Mapping[str, Any]:
         """Have a file's requests answered within 24 hours."""
-        asked = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
-        return self._read(await self._request("POST", "/batches", data=orjson.dumps(asked)))
+        request = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
+        return self._object(await self._request("POST", "/batches", data=orjson.dumps(request)))
 
     async def get(self, batch: str) -> Mapping[str, Any]:
         """How a batch stands."""
-        return self._read(await self._request("GET", f"/batches/{batch}"))
+        return self._object(await self._request("GET", f"/batches/{batch}"))
 
-    async def find(self, file: str, *, pages: int = _MOST_PAGES) -> Mapping[str, Any] | None:
+    async def find(self, file: str, *, pages: int = _MAX_PAGES) -> Mapping[str, Any] | None:
         """The batch made of a file, newest first, at most so many pages of 100 batches far.
 
         A batch that failed as a whole is passed over: none of its requests was answered.
         """
         query = {"limit": "100"}
         for _ in range(pages):
-            told = self._read(await self._request("GET", "/batches", query=query), of_one=False)
-            page = told.get("data") or []
+            response = await self._request("GET", "/batches", query=query)
+            listing = self._object(response, with_id=False)
+            page = listing.get("data") or []
             for batch in page:
                 if batch.get("input_file_id") == file and batch.get("status") != "failed":
                     return dict(batch)
-            if not told.get("has_more") or not page:
+            if not listing.get("has_more") or not page:
                 return None
             query["after"] = page[-1]["id"]
         return None
 
-    async def results(self, files: Iterable[str]) -> dict[str, Answered]:
-        """The answers in the result files of a batch, by the requests' keys."""
-        found: dict[str, Answered] = {}
-        for file in files:
-            answered = await self._request("GET", f"/files/{file}/content", longest=_MOST_BYTES)
-            if answered.status >= 300:
-                raise unsuccessful(answered, self._what)
-            for line in BytesIO(answered.body):
-                # A line that is none leaves its request without an answer.
-                with suppress(ValueError, LookupError, TypeError, RecursionError):
-                    told = orjson.loads(line if len(line) <= LONGEST_ANSWER else b"")
-                    if response := told["response"]:
-                        body = orjson.dumps(response["body"])
-                        status = int(response["status_code"])
-                        found[str(told["custom_id"])] = Answered(status, {}, body)
-        return found
-
-    async def _request(self, method: str, path: str, **more: Any) -> Answered:
-        return await self._wire.request(method, path, silence=_SILENCE_SECONDS, **more)
-
-    def _read(self, answered: Answered, *, of_one: bool = True) -> dict[str, Any]:
-        if answered.status >= 300:
-            raise unsuccessful(answered, self._what)
+    async def results(self, files: Iterable[str]) -> BatchResults:
+        """The answers in the result files of a batch; raises Unavailable where the disk is full."""
+        results = BatchResults()
         try:
-            told = orjson.loads(answered.body)
+            for file in files:
+                path = f"/files/{file}/content"
+                response = await self._request("GET", path, into=results.file, longest=_MAX_RESULTS)
+                if response.status >= 300:
+                    raise unsuccessful(response, self._what)
+                results.file.write(b"\n")
+            await asyncio.to_thread(results.index)
+        except OSError as error:
+            results.close()
+            where = f"{tempfile.gettempdir()}: the results of a batch cannot be stored"
+            raise errors.unwritable(where, error) from error
+        except BaseException:
+            results.close()
+            raise
+        return results
+
+    async def _request(self, method: str, path: str, **more: Any) -> HttpResponse:
+        return await self._http.request(method, path, silence=_SILENCE_SECONDS, **more)
+
+    def _object(self, response: HttpResponse, *, with_id: bool = True) -> dict[str, Any]:
+        if response.status >= 300:
+            raise unsuccessful(response, self._what)
+        try:
+            content = orjson.loads(response.body)
         except ValueError:
-            told = None
-        if not isinstance(told, dict) or (of_one and not isinstance(told.get("id"), str)):
+            content = None
+        if not isinstance(content, dict) or (with_id and not isinstance(content.get("id"), str)):
             raise errors.ServerFault(f"{self._what}: the answer is not a JSON object with an id")
-        return told
+        return content
 
 
 def request_line(key: str, body: bytes) -> bytes:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
-from judge.backends.chat_reply import name_of
-from judge.backends.chat_request import tool, with_schema_in_words
+from judge.backends.chat import name_of, tool, with_schema_in_words
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.reading import ending, text_of
 from judge.proxies import direct_to_loopback

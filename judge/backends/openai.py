@@ -33,20 +33,26 @@ from judge.backends.base import (
     refuse_half_pairs,
     refuse_inner_layer,
 )
-from judge.backends.chat_reply import completion, count_of, mapping_of, parsed, thought
-from judge.backends.chat_request import openai_arguments
+from judge.backends.chat import (
+    completion,
+    count_of,
+    mapping_of,
+    openai_arguments,
+    parsed,
+    thought,
+)
 from judge.backends.faults import complaint, error_within, scrubbed, status_error
-from judge.backends.wire import Answered, Wire
+from judge.backends.http import CHAT, HttpResponse, HttpServer
 from judge.redact import reply_redactor, without_secrets
 
 _log = logging.getLogger(__name__)
 
-OWN_URL = "https://api.openai.com/v1"
+DEFAULT_URL = "https://api.openai.com/v1"
 """Where models are asked if $OPENAI_BASE_URL names no other server."""
 
 _AZURE = re.compile(r"^https?://[^/?#]*\.azure(-api)?\.(com|net|us|cn)\b|/openai/deployments/")
 
-_MOST_SHOWN = 120
+_MAX_SHOWN = 120
 """Characters shown of an answer that is not a completion."""
 
 _LIST_SECONDS = 10.0
@@ -78,8 +84,7 @@ class Request:
     exact: bool = False
     identity: str = ""
 
-    @property
-    def told(self) -> dict[str, str]:
+    def as_identity(self) -> dict[str, str]:
         """What replies depend on, for the backend's identity."""
         parts = {
             "omit": ",".join(self.omit),
@@ -90,11 +95,25 @@ class Request:
         return {name: part for name, part in parts.items() if part}
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request as it is sent: for which call, adapted in which state, and its parts."""
+
+    call: Call
+    mode: Mode
+    state: State
+    arguments: Mapping[str, Any]
+
+    @property
+    def body(self) -> bytes:
+        return orjson.dumps(self.arguments)
+
+
 class OpenAIBackend:
     """One model behind an OpenAI-compatible server.
 
-    What the server refuses of a request is sent otherwise from then on (`Adaptations`). `wire` is
-    another way to the server than OPENAI_BASE_URL with OPENAI_API_KEY.
+    What the server refuses of a request is sent otherwise from then on (`Adaptations`). `server` is
+    another one than OPENAI_BASE_URL with OPENAI_API_KEY.
 
     Raises:
         UsageError: OPENAI_API_KEY or OPENAI_BASE_URL is missing or cannot be used.
@@ -107,17 +126,17 @@ class OpenAIBackend:
     states_beside_replies = False
 
     def __init__(
-        self, name: str, *, wire: Wire | None = None, request: Request | None = None
+        self, name: str, *, server: HttpServer | None = None, request: Request | None = None
     ) -> None:
         self._name = name
         self._request = request or Request()
         if self._request.mode is not None:
             self.modes = (self._request.mode,)
-        self._wire = wire or _own_wire(name)
+        self._http = server or _default_server(name)
         room = 0 if self._request.exact else THINKING_ROOM
         self._adaptations = Adaptations(self._usual(), room)
         self._gave_first_token = False
-        self._redact = reply_redactor(self._wire.secrets)
+        self._redact = reply_redactor(self._http.secrets)
 
     def _usual(self) -> dict[str, str | int]:
         """What is sent otherwise from the start."""
@@ -127,8 +146,8 @@ class OpenAIBackend:
         return usual
 
     def identity(self) -> Mapping[str, str]:
-        told = {"provider": "openai", "model": self._name, "server": self._wire.server}
-        return told | self._request.told
+        identity = {"provider": "openai", "model": self._name, "server": self._http.server}
+        return identity | self._request.as_identity()
 
     @property
     def adaptations(self) -> State:
@@ -148,61 +167,64 @@ class OpenAIBackend:
         return openai_arguments(call, mode)
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
+        sent = self._prepared(call, mode)
+        return self._read(await self._http.request("POST", CHAT, data=sent.body), sent)
+
+    def _prepared(self, call: Call, mode: Mode) -> _Sent:
+        """The request for a call, as this server takes it; raises BadRequest."""
         refuse_half_pairs(call)
-        sent = self._adaptations.state
         arguments = {"model": self._name, **self.arguments(call, mode)}
         if self._request.effort is not None:
             arguments["reasoning_effort"] = self._request.effort
-        arguments = self._adaptations.applied(arguments)
-        answered = await self._answered(orjson.dumps(arguments), call)
-        if answered.status >= 300:
-            error = unsuccessful(answered, f"{self._name} at {self._wire.server}")
-            raise self._refused(error, answered.status, answered.body, call, sent, arguments)
-        what = f"the answer of {self._wire.server}"
-        wanted_tool = (call.schema_name or "reply") if mode is Mode.TOOLS else None
+        state = self._adaptations.state
+        return _Sent(call, mode, state, self._adaptations.applied(arguments))
+
+    def _read(self, response: HttpResponse, sent: _Sent) -> Completion:
+        """The completion in a server's answer; raises BackendError."""
+        call, model = sent.call, f"{self._name} at {self._http.server}"
+        if response.status >= 300:
+            raise self._refused(unsuccessful(response, model), response.status, response, sent)
+        what = f"the answer of {self._http.server}"
+        tool = (call.schema_name or "reply") if sent.mode is Mode.TOOLS else None
         try:
-            answer = parsed(answered.body)
-            if within := error_within(answer, f"{self._name} at {self._wire.server}"):
-                status = 400 if isinstance(within, errors.BadRequest) else answered.status
-                raise self._refused(within, status, answered.body, call, sent, arguments)
-            read = completion(answer, self._redact, wanted_tool)
+            answer = parsed(response.body)
+            if error := error_within(answer, model):
+                status = 400 if isinstance(error, errors.BadRequest) else response.status
+                raise self._refused(error, status, response, sent)
+            reply = completion(answer, self._redact, tool)
         except (LookupError, TypeError, AttributeError):
-            told = scrubbed(complaint(answered.body)[0])[:_MOST_SHOWN]
-            told = f"it lacks what the protocol asks for; it says: {told}"
-            raise errors.ServerFault(f"{what} is no chat completion: {told}") from None
-        except (ValueError, RecursionError) as error:
-            raise errors.ServerFault(f"{what} is no chat completion: {scrubbed(error)}") from None
-        if read.finish_reason == "length" and call.logprobs is None and thought(answer):
+            text = scrubbed(complaint(response.body)[0])[:_MAX_SHOWN]
+            text = f"it lacks what the protocol asks for; it says: {text}"
+            raise errors.ServerFault(f"{what} is no chat completion: {text}") from None
+        except (ValueError, RecursionError) as problem:
+            text = scrubbed(problem)
+            raise errors.ServerFault(f"{what} is no chat completion: {text}") from None
+        if reply.finish_reason == "length" and call.logprobs is None and thought(answer):
             self._adaptations.give_room()
-        if call.logprobs and read.first_token is None and read.finish_reason != "refusal":
+        if call.logprobs and reply.first_token is None and reply.finish_reason != "refusal":
             if self._gave_first_token:
                 raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")
         elif call.logprobs:
             self._gave_first_token = True
-        self._adaptations.answered(call, sent)
-        return read
+        self._adaptations.answered(call, sent.state)
+        return reply
 
     def _refused(
-        self,
-        error: errors.BackendError,
-        status: int,
-        body: bytes,
-        call: Call,
-        sent: State,
-        request: Mapping[str, Any],
+        self, error: errors.BackendError, status: int, response: HttpResponse, sent: _Sent
     ) -> errors.BackendError:
         """The error for a request that was refused, `Adapted` where it is to be made again."""
-        if status == 404 and not _VERSIONED.search(self._wire.server):
-            error = errors.Denied(f"{error}; most addresses end in /v1: {self._wire.server}/v1")
+        if status == 404 and not _VERSIONED.search(self._http.server):
+            address = f"{self._http.server}/v1"
+            error = errors.Denied(f"{error}; most addresses end in /v1: {address}")
         if status not in _ADAPTABLE or isinstance(error, (errors.Refused, errors.Forbidden)):
             return error
-        said = complaint_text(body)
-        if "reasoning_effort" in request and re.search(r"reasoning[_.]effort", said):
+        text, arguments = complaint_text(response.body), sent.arguments
+        if "reasoning_effort" in arguments and re.search(r"reasoning[_.]effort", text):
             return errors.Denied(f"--reasoning-effort {self._request.effort}: {error}")
-        if self._adaptations.again(call, sent, request, said):
+        if self._adaptations.again(sent.call, sent.state, arguments, text):
             return errors.Adapted(str(error))
-        by_schema = "response_format" in request or "tools" in request
-        if status in (405, 501) or (status == 404 and by_schema and _NO_SUCH_WAY.search(said)):
+        by_schema = "response_format" in arguments or "tools" in arguments
+        if status in (405, 501) or (status == 404 and by_schema and _NO_SUCH_WAY.search(text)):
             return errors.BadRequest(str(error))
         return error
 
@@ -212,17 +234,17 @@ class OpenAIBackend:
         """As `HiddenStates`: the vector of /embeddings, of length one if the server normalises."""
         refuse_inner_layer(layer)
         refuse_half_pairs(Call(messages))
-        asked = {"model": self._name, "encoding_format": "float", **self.embedded(messages)}
-        answered = await self._wire.request("POST", "/embeddings", data=orjson.dumps(asked))
-        if answered.status >= 300:
-            raise unsuccessful(answered, f"{self._name} at {self._wire.server}")
+        request = {"model": self._name, "encoding_format": "float", **self.embedded(messages)}
+        response = await self._http.request("POST", "/embeddings", data=orjson.dumps(request))
+        if response.status >= 300:
+            raise unsuccessful(response, f"{self._name} at {self._http.server}")
         try:
-            told = orjson.loads(answered.body)
-            state = [float(number) for number in told["data"][0]["embedding"]]
+            answer = orjson.loads(response.body)
+            state = [float(number) for number in answer["data"][0]["embedding"]]
         except (LookupError, TypeError, ValueError) as error:
-            what = f"the answer of {self._wire.server}"
+            what = f"the answer of {self._http.server}"
             raise errors.ServerFault(f"{what} is no embedding: {scrubbed(error)}") from error
-        return state, count_of(mapping_of(told.get("usage")).get("prompt_tokens")) or 0
+        return state, count_of(mapping_of(answer.get("usage")).get("prompt_tokens")) or 0
 
     async def listed(self) -> str | None:
         """The entry of ours in /models, or the only one; None where there is no such list.
@@ -232,15 +254,15 @@ class OpenAIBackend:
         """
         try:
             async with asyncio.timeout(_LIST_SECONDS):
-                answered = await self._wire.request("GET", "/models")
-            listed = orjson.loads(answered.body)["data"]
-            entries = {str(entry["id"]): entry for entry in listed}
+                response = await self._http.request("GET", "/models")
+            models = orjson.loads(response.body)["data"]
+            entries = {str(entry["id"]): entry for entry in models}
         except errors.Unreachable:
             raise
         except (errors.BackendError, TimeoutError, LookupError, TypeError, ValueError):
             return None
         name = self._name if len(entries) != 1 else next(iter(entries))
-        if answered.status != HTTPStatus.OK or name not in entries:
+        if response.status != HTTPStatus.OK or name not in entries:
             return None
         # vLLM and llama-server: what is loaded under the name.
         meta = mapping_of(entries[name].get("meta"))
@@ -251,14 +273,11 @@ class OpenAIBackend:
         """The input to embed: the text of the messages."""
         return {"input": "\n\n".join(message["content"] for message in messages)}
 
-    async def _answered(self, body: bytes, call: Call) -> Answered:
-        return await self._wire.post(body)
-
     async def aclose(self) -> None:
-        await self._wire.aclose()
+        await self._http.aclose()
 
 
-def named_wire(
+def named_server(
     url: str,
     key: str,
     url_from: str,
@@ -266,8 +285,8 @@ def named_wire(
     *,
     key_header: str | None = None,
     headers: Mapping[str, str] | None = None,
-) -> Wire:
-    """The way to a server; `url_from` and `key_from` name the settings in messages.
+) -> HttpServer:
+    """The server at an address; `url_from` and `key_from` name the settings in messages.
 
     `key_header` has the key; None is `api-key` for addresses of Azure's form, else the key is a
     bearer's.
@@ -278,14 +297,14 @@ def named_wire(
     if not (key.isascii() and key.isprintable()):
         raise errors.UsageError(f"{key_from} holds characters that no key can hold")
     name = key_header or ("api-key" if _AZURE.search(url) else "Authorization")
-    sent = f"Bearer {key or 'none'}" if name.lower() == "authorization" else key or "none"
+    secret = f"Bearer {key or 'none'}" if name.lower() == "authorization" else key or "none"
     try:
-        made = Wire(url, {**(headers or {}), name: sent})
+        server = HttpServer(url, {**(headers or {}), name: secret})
     except errors.UsageError as error:
         raise errors.UsageError(f"{url_from}: {error}") from None
-    if made.open_to_all and (key or without_secrets(url) != url.rstrip("/")):
-        _warn_of_plain_http(url_from, made.server)
-    return made
+    if server.open_to_all and (key or without_secrets(url) != url.rstrip("/")):
+        _warn_of_plain_http(url_from, server.server)
+    return server
 
 
 @cache
@@ -298,18 +317,18 @@ def _warn_of_plain_http(url_from: str, server: str) -> None:
     )
 
 
-def _own_wire(name: str) -> Wire:
-    url = os.environ.get("OPENAI_BASE_URL", "").strip() or OWN_URL
+def _default_server(name: str) -> HttpServer:
+    url = os.environ.get("OPENAI_BASE_URL", "").strip() or DEFAULT_URL
     key = os.environ.get("OPENAI_API_KEY", "").strip()
-    if not key and url == OWN_URL:
+    if not key and url == DEFAULT_URL:
         raise errors.UsageError(
             f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
             "OPENAI_BASE_URL (a local one needs no key)"
         )
-    return named_wire(url, key, "OPENAI_BASE_URL", "OPENAI_API_KEY")
+    return named_server(url, key, "OPENAI_BASE_URL", "OPENAI_API_KEY")
 
 
-def unsuccessful(answered: Answered, what: str) -> errors.BackendError:
+def unsuccessful(response: HttpResponse, what: str) -> errors.BackendError:
     """The error for an answer without success; `what` names model and server."""
-    said, code = complaint(answered.body)
-    return status_error(answered.status, scrubbed(said), answered.headers, code=code, what=what)
+    text, code = complaint(response.body)
+    return status_error(response.status, scrubbed(text), response.headers, code=code, what=what)

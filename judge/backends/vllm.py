@@ -29,9 +29,9 @@ from typing import Any
 import httpx
 
 from judge.backends.base import Call, Message, Method, Mode
-from judge.backends.chat_request import openai_arguments
-from judge.backends.openai import OpenAIBackend, Request, named_wire
-from judge.backends.wire import Wire
+from judge.backends.chat import openai_arguments
+from judge.backends.http import HttpServer
+from judge.backends.openai import OpenAIBackend, Request, named_server
 from judge.errors import Denied, UsageError
 
 _log = logging.getLogger(__name__)
@@ -68,13 +68,13 @@ class VLLMBackend(OpenAIBackend):
         url = os.environ.get("VLLM_BASE_URL", "").strip()
         self._own = None if url else ModelServer(name)
         key = os.environ.get(KEY_VARIABLE, "").strip()
-        wire = self._own or named_wire(url, key, "VLLM_BASE_URL", KEY_VARIABLE)
-        super().__init__(name, wire=wire, request=request)
+        http = self._own or named_server(url, key, "VLLM_BASE_URL", KEY_VARIABLE)
+        super().__init__(name, server=http, request=request)
 
     def identity(self) -> Mapping[str, str]:
         """A server that judge starts has the identity of what runs on it: its address changes."""
         if self._own is not None:
-            return {"provider": "vllm", **self._own.identity(), **self._request.told}
+            return {"provider": "vllm", **self._own.identity(), **self._request.as_identity()}
         return {**super().identity(), "provider": "vllm"}
 
     def _usual(self) -> dict[str, str | int]:
@@ -98,7 +98,7 @@ class VLLMBackend(OpenAIBackend):
             await self._own.ready()
 
 
-class ModelServer(Wire):
+class ModelServer(HttpServer):
     """The way to a vLLM server that judge starts, on a free port of the loopback.
 
     $JUDGE_SERVER_OPTIONS (a shell's words) go to vLLM as they are, last, so that they win. The

@@ -27,7 +27,7 @@ from judge.backends.base import (
     refuse_half_pairs,
     refuse_inner_layer,
 )
-from judge.backends.chat_request import openai_arguments
+from judge.backends.chat import openai_arguments
 from judge.local import store
 
 _CONTEXT_TOKENS = 8192

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from judge.backends import factory, providers
 from judge.backends.base import Backend, Method, Mode, parse_model
-from judge.backends.openai import OpenAIBackend, Request, named_wire
+from judge.backends.openai import OpenAIBackend, Request, named_server
 from judge.cache import ReplyCache, cache_dir
 from judge.configuration import user_file
 from judge.errors import UsageError
@@ -191,7 +191,7 @@ def backend_of(spec: str, settings: Settings) -> Backend:
     key = os.environ.get(variable, "").strip()
     if server.key_env and not key:
         raise UsageError(f"{spec}: {variable} is not set, which {table} takes the key from")
-    wire = named_wire(
+    address = named_server(
         f"{server.url}{'&' if '?' in server.url else '?'}{urlencode(server.query)}".rstrip("?&"),
         key,
         f"{table} url",
@@ -199,7 +199,7 @@ def backend_of(spec: str, settings: Settings) -> Backend:
         key_header=server.key_header,
         headers=server.headers,
     )
-    return OpenAIBackend(name, wire=wire, request=_request(settings, server))
+    return OpenAIBackend(name, server=address, request=_request(settings, server))
 
 
 def _request(settings: Settings, server: Server | None = None) -> Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from judge import errors
 from judge.backends import batch
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.batch import BatchAPI, BatchBackend
-from judge.backends.wire import LONGEST_ANSWER
+from judge.backends.http import LONGEST_ANSWER
 from judge.cache import CacheError, ReplyCache
 
 Make = Callable[..., Any]
@@ -83,7 +84,7 @@ async def test_a_full_batch_does_not_wait(
     monkeypatch.setenv("JUDGE_BATCH_QUIET", "0.5")
     async with opened(tmp_path) as backend:
         outcomes = await asked(backend, [call(n) for n in range(7)])
-        monkeypatch.setattr(batch, "MOST_BYTES", 500)
+        monkeypatch.setattr(batch, "MAX_BYTES", 500)
     assert all(good(outcomes)) and sorted(sizes(server)) == [1, 3, 3]
     async with opened(tmp_path / "other") as backend:
         outcomes = await asked(backend, [call(n) for n in range(4)])
@@ -243,11 +244,28 @@ async def test_a_line_of_results_that_is_none_costs_its_own_request_alone(
 ) -> None:
     bad = (b"not JSON", b"[]", b'{"custom_id": 1, "response": {"status_code": "x", "body": {}}}')
     async with opened(tmp_path) as backend:
-        api = BatchAPI(backend._wire, "m")
+        api = BatchAPI(backend._http, "m")
         good = [
             b'{"custom_id":"k%d","response":{"status_code":200,"body":{"n":%d}}}' % (n, n)
             for n in range(3)
         ]
         too_long = good[0][:-1] + b" " * LONGEST_ANSWER + b"}"
-        found = await api.results([server._file(b"\n".join((*bad, too_long, *good[1:])))])
-    assert {key: one.body for key, one in found.items()} == {"k1": b'{"n":1}', "k2": b'{"n":2}'}
+        results = await api.results([server._file(b"\n".join((*bad, too_long, *good[1:])))])
+        answers = [results.get(key) for key in ("k0", "k1", "k2", "1")]
+        results.close()
+    assert [one and one.body for one in answers] == [None, b'{"n":1}', b'{"n":2}', None]
+
+
+async def test_results_are_not_held_in_memory(server: BatchServer, tmp_path: Path) -> None:
+    line = b'{"custom_id":"k%d","response":{"status_code":200,"body":{"text":"%s"}}}'
+    lines = b"\n".join(line % (number, b"x" * 1_000_000) for number in range(40))
+    async with opened(tmp_path) as backend:
+        file = server._file(lines)
+        tracemalloc.start()
+        results = await BatchAPI(backend._http, "m").results([file])
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+    last = results.get("k39")
+    results.close()
+    assert last is not None and len(last.body) > 1_000_000
+    assert held < 5_000_000 < len(lines)

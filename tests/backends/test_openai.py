@@ -38,7 +38,7 @@ def router() -> Iterator[respx.Router]:
 
 @pytest.fixture
 def backend(router: respx.Router) -> OpenAIBackend:
-    return OpenAIBackend("m", wire=Routed(router))
+    return OpenAIBackend("m", server=Routed(router))
 
 
 def replies(router: respx.Router, **response: Any) -> respx.Route:

@@ -138,3 +138,9 @@ def test_what_cannot_be_batched_is_bad_usage(
     ran = typed("validate", "norms.jsonl", "--engine", "batch", *models)
     assert (ran.returncode, ran.stdout) == (2, b"")
     assert told in ran.stderr.decode()
+
+
+def test_a_dead_address_ends_the_run_at_once(judge: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    code, told = judge("-o", "out", "--no-cache")
+    assert code == 4 and "the batch API cannot be reached" in told, told

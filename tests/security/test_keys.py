@@ -191,7 +191,7 @@ def test_a_key_without_encryption_is_warned_of_once(
 
     openai._warn_of_plain_http.cache_clear()
     for _ in range(2):
-        openai.named_wire(url, key, "OPENAI_BASE_URL", "OPENAI_API_KEY")
+        openai.named_server(url, key, "OPENAI_BASE_URL", "OPENAI_API_KEY")
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == warned
     assert not warned or "OPENAI_BASE_URL: key and records go to http://" in told[0]
@@ -319,6 +319,23 @@ def test_a_secret_spelled_in_escapes_is_redacted(secret: str, data: st.DataObjec
 
 def test_short_keys_leave_replies_alone() -> None:
     assert reply_redactor(["not-needed"])("help was not-needed") == "help was not-needed"
+
+
+ESCAPED = {
+    "the backslash escaped": r"\u005cu0073\u005cu006b-test/0123456789abcdef",
+    "every sign escaped": "".join(
+        rf"\u{ord(c):04x}" for c in r"\u0073\u006b-test\/0123456789abcdef"
+    ),
+    "a part escaped deeper": r"s\u005cu006b-test\\\/0123456789abcde\u0066",
+    "capital digits": r"\u0073\u006B\u002Dtest\/0123456789abcdef",
+}
+
+
+@pytest.mark.parametrize("spelled", ESCAPED.values(), ids=ESCAPED)
+def test_a_key_with_its_escapes_escaped_is_redacted(spelled: str) -> None:
+    redact = Redactor(["sk-test/0123456789abcdef"], 16)
+    assert redact(f"a \\u0061 {spelled}, b {spelled}!") == "a \\u0061 [secret], b [secret]!"
+    assert redact(f"a \\u0061 {spelled[:-6]}") == f"a \\u0061 {spelled[:-6]}"
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""The wire over real sockets: what is sent, and what becomes of a server that misbehaves."""
+"""HTTP over real sockets: what is sent, and what becomes of a server that misbehaves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from judge.backends.wire import Wire
+from judge.backends.http import CHAT, HttpServer
 
 BODY = b'{"choices": []}'
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n" + BODY
@@ -43,29 +43,29 @@ async def server() -> AsyncIterator[tuple[int, list[bytes]]]:
 
 
 @asynccontextmanager
-async def wired(url: str, key: str = "k") -> AsyncIterator[Wire]:
-    wire = Wire(url, {"Authorization": f"Bearer {key}"})
+async def opened(url: str, key: str = "k") -> AsyncIterator[HttpServer]:
+    http = HttpServer(url, {"Authorization": f"Bearer {key}"})
     try:
-        yield wire
+        yield http
     finally:
-        await wire.aclose()
+        await http.aclose()
 
 
 async def test_requests_share_a_connection_and_carry_the_key() -> None:
-    async with server() as (port, had), wired(f"http://127.0.0.1:{port}/v1/?sig=s") as wire:
+    async with server() as (port, had), opened(f"http://127.0.0.1:{port}/v1/?sig=s") as http:
         for number in range(3):
-            answered = await wire.post(json.dumps(number).encode())
-            assert (answered.status, answered.body) == (200, BODY)
+            response = await http.request("POST", CHAT, data=json.dumps(number).encode())
+            assert (response.status, response.body) == (200, BODY)
     assert [request.rpartition(b"\r\n\r\n")[2] for request in had] == [b"0", b"1", b"2"]
     assert had[0].startswith(b"POST /v1/chat/completions?sig=s HTTP/1.1\r\n")
     assert b"\r\nAuthorization: Bearer k\r\n" in had[0]
     assert b"\r\nContent-Type: application/json\r\n" in had[0]
-    assert wire.server == f"http://127.0.0.1:{port}/v1"
+    assert http.server == f"http://127.0.0.1:{port}/v1"
 
 
 async def test_user_and_password_of_the_address_are_sent_as_basic_authentication() -> None:
-    async with server() as (port, had), wired(f"http://ann:p%40ss@127.0.0.1:{port}/v1") as wire:
-        await wire.post(b"{}")
+    async with server() as (port, had), opened(f"http://ann:p%40ss@127.0.0.1:{port}/v1") as http:
+        await http.request("POST", CHAT, data=b"{}")
     login = base64.b64encode(b"ann:p@ss")
     assert b"\r\nAuthorization: Basic " + login + b"\r\n" in had[0]
     assert b"ann:p" not in had[0] and b"Bearer" not in had[0]
@@ -74,10 +74,10 @@ async def test_user_and_password_of_the_address_are_sent_as_basic_authentication
 async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     async with server() as (port, had):
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
-        async with wired("http://models.test/v1") as wire:
-            assert (await wire.post(b"{}")).body == BODY
+        async with opened("http://models.test/v1") as http:
+            assert (await http.request("POST", CHAT, data=b"{}")).body == BODY
         assert had[0].startswith(b"POST http://models.test/v1/chat/completions HTTP/1.1\r\n")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        async with server() as (other, direct), wired(f"http://127.0.0.1:{other}") as wire:
-            await wire.post(b"{}")
+        async with server() as (other, direct), opened(f"http://127.0.0.1:{other}") as http:
+            await http.request("POST", CHAT, data=b"{}")
         assert len(direct) == 1 and direct[0].startswith(b"POST /chat/completions ")

@@ -10,28 +10,28 @@ import asyncio
 import os
 import ssl
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlencode, urljoin, urlsplit, urlunsplit
 
 from judge.backends.faults import retry_after, scrubbed
-from judge.errors import Denied, ServerFault, Unreachable, UsageError
+from judge.errors import BackendError, Denied, ServerFault, Unreachable, UsageError
 from judge.proxies import is_loopback, proxy_for
 from judge.redact import secrets_of_address, without_secrets
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession, FormData
+    from aiohttp import ClientResponse, ClientSession
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
 
 LONGEST_ANSWER = 2 * 1024 * 1024
-"""Bytes, unpacked. The parsed JSON may take sixty times as much memory."""
+"""Bytes in memory, unpacked. The parsed JSON may take sixty times as much memory."""
 
-_PATH = "/chat/completions"
+CHAT = "/chat/completions"
 _BY_PROXIES = frozenset((407, 502, 503, 504))
 """What a proxy may answer itself, where the way to the server is plain HTTP."""
 
@@ -39,16 +39,16 @@ _MOVED = frozenset((301, 302, 303, 307, 308))
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What a server answered: HTTP status, headers (names in any case), body."""
+class HttpResponse:
+    """A server's answer: HTTP status, headers (names in any case), body."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-class Wire:
-    """The way to one address. `server` is that address without secrets.
+class HttpServer:
+    """One address. `server` is that address without secrets.
 
     A user name and password in the address are sent as HTTP's basic authentication. The proxy of
     the environment is used (`judge.proxies`), but never to this machine. Certificates are always
@@ -65,7 +65,7 @@ class Wire:
             parts = urlsplit(url)
             port = f":{parts.port}" if parts.port is not None else ""
         except ValueError:
-            # The library's own words hold the part that it stumbled over, which may be a password.
+            # The library's message holds the part that it stumbled over, which may be a password.
             raise UsageError(
                 "the address cannot be used: host or port is none. In a user name or password, "
                 "characters such as / @ : ? # are written as %2F %40 %3A %3F %23"
@@ -73,25 +73,22 @@ class Wire:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError("the address does not begin with http:// or https:// and a host")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        path = parts.path.rstrip("/").removesuffix(_PATH)
-        self.server = without_secrets(url).removesuffix(_PATH)
-        self._base = (parts.scheme, host + port, path, parts.query)
+        self.server = without_secrets(url).removesuffix(CHAT)
+        path = parts.path.rstrip("/").removesuffix(CHAT)
+        self._base = urlunsplit((parts.scheme, host + port, path, "", ""))
+        self._query = parts.query
         self._headers = {"Content-Type": "application/json", **headers}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
         # The key of `Bearer KEY`, too.
-        sent = (text.removeprefix("Bearer ").removeprefix("Basic ") for text in headers.values())
+        keys = (text.removeprefix("Bearer ").removeprefix("Basic ") for text in headers.values())
         login = self._headers.get("Authorization", "").partition(" ")[2]
-        self.secrets = frozenset((*secrets_of_address(url), *sent, login))
+        self.secrets = frozenset((*secrets_of_address(url), *keys, login))
         self._secure = parts.scheme == "https"
         self._proxy = proxy_for(parts.scheme, host)
         self.open_to_all = not self._secure and not is_loopback(parts.hostname)
         self._session: ClientSession | None = None
-
-    async def post(self, body: bytes) -> Answered:
-        """One chat request and its answer of any status. The client sets the time-out."""
-        return await self.request("POST", _PATH, data=body)
 
     async def request(
         self,
@@ -99,16 +96,18 @@ class Wire:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        data: bytes | FormData | None = None,
-        headers: Mapping[str, str] | None = None,
         silence: float | None = None,
+        into: BinaryIO | None = None,
         longest: int = LONGEST_ANSWER,
-    ) -> Answered:
+        **content: Any,
+    ) -> HttpResponse:
         """One request to a `path` of the server, such as /batches, and its answer of any status.
 
         Args:
-            silence: seconds without a byte until it is given up.
+            silence: seconds without a byte until it is given up. (The client limits the whole.)
+            into: takes the body of an answer with success, of which the response then has none.
             longest: bytes of the answer at most.
+            content: `data` and `headers`, as aiohttp takes them.
 
         Raises:
             Unreachable, ServerFault: no server was spoken to; or its answer never ended.
@@ -117,70 +116,72 @@ class Wire:
         import aiohttp
 
         url, session = self._at(path, query), self._session or self._opened()
-        with self._faults():
-            async with session.request(
-                method,
-                url,
-                data=data,
-                headers=headers,
-                proxy=self._proxy.url if self._proxy else None,
-                # Files may lie elsewhere. The key goes to no other host.
-                allow_redirects=data is None,
-                timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=silence),
-            ) as response:
-                body = bytearray()
+        if silence is not None:
+            limits = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=silence)
+            content["timeout"] = limits
+        # Files may lie elsewhere. The key goes to no other host.
+        follow, body, size = "data" not in content, bytearray(), 0
+        try:
+            async with session.request(method, url, allow_redirects=follow, **content) as response:
+                file = into if response.status < 300 else None
                 async for part in response.content.iter_any():
-                    body += part
-                    if len(body) > longest:
-                        told = f"{self.server}: the answer is longer than {longest} bytes"
-                        raise ServerFault(told)
-        if self._proxy and response.status in _BY_PROXIES:
-            told = f"{self._proxy}, on the way to {self.server}, answers HTTP {response.status}"
-            if response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+                    size += len(part)
+                    if size > longest:
+                        text = f"{self.server}: the answer is longer than {longest} bytes"
+                        raise ServerFault(text)
+                    body.extend(part) if file is None else file.write(part)
+        except (aiohttp.ClientError, ConnectionError, ValueError) as error:
+            raise self._fault(error) from error
+        if response.status >= 300:
+            self._refuse_elsewhere(url, response)
+        return HttpResponse(response.status, response.headers, bytes(body))
+
+    def _at(self, path: str, query: Mapping[str, str] | None) -> str:
+        terms = "&".join(filter(None, (self._query, urlencode(query or {}))))
+        return f"{self._base}{path}?{terms}" if terms else self._base + path
+
+    def _refuse_elsewhere(self, url: str, response: ClientResponse) -> None:
+        """Raise the error for an answer of the proxy's own, or one that leads to another host."""
+        status = response.status
+        if self._proxy and status in _BY_PROXIES:
+            text = f"{self._proxy}, on the way to {self.server}, answers HTTP {status}"
+            if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
                 raise Denied(
-                    f"{told}: it wants a user name and password (http://USER:PASSWORD@...)"
+                    f"{text}: it wants a user name and password (http://USER:PASSWORD@...)"
                 )
-            raise ServerFault(told, retry_after=retry_after(response.headers))
+            raise ServerFault(text, retry_after=retry_after(response.headers))
         location = response.headers.get("Location")
-        if response.status in _MOVED and location is not None:
+        if status in _MOVED and location is not None:
             elsewhere = "an address that is none"
             with suppress(ValueError):
-                elsewhere = without_secrets(urljoin(url, location)).removesuffix(_PATH)
+                elsewhere = without_secrets(urljoin(url, location)).removesuffix(CHAT)
             raise Denied(
-                f"{self.server} sends its callers on to {elsewhere} (HTTP {response.status}). "
+                f"{self.server} sends its callers on to {elsewhere} (HTTP {status}). "
                 "Neither records nor key are sent there; if that is the right address, name it "
                 "instead"
             )
-        return Answered(response.status, response.headers, bytes(body))
 
-    def _at(self, path: str, query: Mapping[str, str] | None = None) -> str:
-        scheme, place, base, own = self._base
-        asked = "&".join(filter(None, (own, urlencode(query or {}))))
-        return urlunsplit((scheme, place, base + path, asked, ""))
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
+    def _fault(self, error: Exception) -> BackendError:
+        """An error of aiohttp's as one of ours."""
         import aiohttp
 
-        try:
-            yield
-        except aiohttp.ClientSSLError as error:
-            raise Unreachable(f"{self.server}: {scrubbed(error)}") from error
-        except aiohttp.ClientHttpProxyError as error:
-            told = f"{self._proxy}, on the way to {self.server}, answers HTTP {error.status}"
+        if isinstance(error, aiohttp.ClientSSLError):
+            return Unreachable(f"{self.server}: {scrubbed(error)}")
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            text = f"{self._proxy}, on the way to {self.server}, answers HTTP {error.status}"
             denied = error.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
-            raise (Denied if denied else ServerFault)(told) from error
-        except aiohttp.ClientProxyConnectionError as error:
-            raise Unreachable(f"{self._proxy}: {_refusal(error.os_error)}") from error
-        except aiohttp.ClientConnectorError as error:
-            raise Unreachable(f"{self.server}: {_refusal(error.os_error)}") from error
-        except aiohttp.ServerTimeoutError as error:
-            if isinstance(error, aiohttp.ConnectionTimeoutError):
-                raise Unreachable(f"{self.server}: no connection in time") from error
-            raise ServerFault(f"{self.server} did not answer in time") from error
-        except (aiohttp.ClientError, ConnectionError, ValueError) as error:
-            told = scrubbed(error) or type(error).__name__
-            raise ServerFault(f"{self.server}: the connection was lost: {told}") from error
+            return (Denied if denied else ServerFault)(text)
+        if isinstance(error, aiohttp.ClientConnectorError):
+            by_proxy = isinstance(error, aiohttp.ClientProxyConnectionError)
+            return Unreachable(
+                f"{self._proxy if by_proxy else self.server}: {_refusal(error.os_error)}"
+            )
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return Unreachable(f"{self.server}: no connection in time")
+        if isinstance(error, aiohttp.ServerTimeoutError):
+            return ServerFault(f"{self.server} did not answer in time")
+        text = scrubbed(error) or type(error).__name__
+        return ServerFault(f"{self.server}: the connection was lost: {text}")
 
     def _opened(self) -> ClientSession:
         import aiohttp
@@ -188,7 +189,11 @@ class Wire:
         # The client limits the calls under way, not the connector.
         connector = aiohttp.TCPConnector(limit=0, ssl=_verified() if self._secure else True)
         self._session = aiohttp.ClientSession(
-            connector=connector, headers=self._headers, cookie_jar=aiohttp.DummyCookieJar()
+            connector=connector,
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            proxy=self._proxy.url if self._proxy else None,
+            timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT),
         )
         return self._session
 

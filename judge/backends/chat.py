@@ -1,4 +1,4 @@
-"""A completion out of what a server of OpenAI's chat protocol answers."""
+"""OpenAI's chat protocol: a call as a request, and the completion out of an answer."""
 
 from __future__ import annotations
 
@@ -9,15 +9,70 @@ from typing import Any
 
 import orjson
 
-from judge.backends.base import Completion
+from judge.backends.base import Call, Completion, Mode
 from judge.backends.reading import arguments_of, ending, is_object, text_of
 from judge.errors import NoReply
 
-_MOST_SHOWN = 120
+_MAX_SHOWN = 120
 """Characters of a name that a server gives."""
 
-_MOST_TOKENS = 2**40
+_MAX_TOKENS = 2**40
 """No server counts more tokens than this."""
+
+_JSON_REQUEST = (
+    "Reply with one JSON object and nothing else, no code fence and no remark. It must follow this "
+    "JSON schema:\n"
+)
+
+
+def with_schema_in_words(call: Call) -> list[dict[str, Any]]:
+    """The messages with the schema at the end of the last one, so the prefix stays shared."""
+    messages: list[dict[str, Any]] = [dict(message) for message in call.messages]
+    request = _JSON_REQUEST + json.dumps(call.schema, ensure_ascii=False)
+    messages[-1]["content"] = f"{messages[-1]['content']}\n\n{request}"
+    return messages
+
+
+def tool(call: Call) -> dict[str, Any]:
+    """The schema as the one tool that the model must call."""
+    return {
+        "type": "function",
+        "function": {
+            "name": call.schema_name or "reply",
+            "description": "Give the answer.",
+            "parameters": dict(call.schema or {}),
+        },
+    }
+
+
+def openai_arguments(call: Call, mode: Mode) -> dict[str, Any]:
+    """Arguments for `chat.completions.create`, without the model's name."""
+    arguments: dict[str, Any] = {
+        "messages": [dict(message) for message in call.messages],
+        "max_tokens": call.max_tokens,
+    }
+    if call.temperature is not None:
+        arguments["temperature"] = call.temperature
+    if call.seed is not None:
+        arguments["seed"] = call.seed
+    if call.logprobs is not None:
+        arguments |= {"logprobs": True, "top_logprobs": call.logprobs}
+    if call.schema is None:
+        return arguments
+    if mode is Mode.JSON_SCHEMA:
+        schema = {"name": call.schema_name or "reply", "schema": dict(call.schema), "strict": True}
+        arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif mode is Mode.TOOLS:
+        chosen = {"type": "function", "function": {"name": call.schema_name or "reply"}}
+        arguments |= {"tools": [tool(call)], "tool_choice": chosen}
+    else:
+        arguments["messages"] = with_schema_in_words(call)
+        if mode is Mode.JSON:
+            arguments["response_format"] = {"type": "json_object"}
+    return arguments
+
+
+# ---------------------------------------------------------------- what comes back
 
 
 def completion(
@@ -38,7 +93,7 @@ def completion(
     if finish == "fault":
         raise NoReply(f"the reply broke off: finish reason {choice['finish_reason']!r}")
     refused = bool(refusal) or finish == "refusal"
-    text = _said(message, tool)
+    text = _text(message, tool)
     usage = mapping_of(answer.get("usage"))
     details = mapping_of(usage.get("prompt_tokens_details"))
     return Completion(
@@ -55,32 +110,32 @@ def completion(
 
 def name_of(name: object, redact: Callable[[str], str]) -> str | None:
     """A name that a server gives itself, for messages and the cache; None for none."""
-    return redact(name)[:_MOST_SHOWN] or None if isinstance(name, str) else None
+    return redact(name)[:_MAX_SHOWN] or None if isinstance(name, str) else None
 
 
-def _said(message: Mapping[str, Any], tool: str | None) -> str:
+def _text(message: Mapping[str, Any], tool: str | None) -> str:
     """A message's text: the arguments of the tool, else the content, else what stands beside it."""
     content = text_of(message.get("content"))
-    called = [mapping_of(call.get("function")) for call in message.get("tool_calls") or ()]
-    called += [mapping_of(message["function_call"])] if message.get("function_call") else []
-    meant = [one for one in called if one.get("name") == tool] or called
-    if meant and (tool is not None or not content.strip()):
-        return arguments_of(meant[0].get("arguments") or "")
+    functions = [mapping_of(call.get("function")) for call in message.get("tool_calls") or ()]
+    functions += [mapping_of(message["function_call"])] if message.get("function_call") else []
+    functions = [call for call in functions if call.get("name") == tool] or functions
+    if functions and (tool is not None or not content.strip()):
+        return arguments_of(functions[0].get("arguments") or "")
     if not content.strip():
         # LM Studio and vLLM put a whole reply there, for models whose thoughts they tell apart.
         thoughts = (message.get(name) for name in ("reasoning_content", "reasoning"))
-        return next((one for one in thoughts if isinstance(one, str) and is_object(one)), content)
+        return next((t for t in thoughts if isinstance(t, str) and is_object(t)), content)
     return content
 
 
-def count_of(told: object) -> int | None:
+def count_of(value: object) -> int | None:
     """A count of tokens; None for anything else, for which no reply is thrown away."""
-    return int(told) if isinstance(told, (int, float)) and 0 <= told <= _MOST_TOKENS else None
+    return int(value) if isinstance(value, (int, float)) and 0 <= value <= _MAX_TOKENS else None
 
 
-def mapping_of(told: object) -> Mapping[str, Any]:
+def mapping_of(value: object) -> Mapping[str, Any]:
     """A JSON object; an empty one for anything else."""
-    return told if isinstance(told, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, float], ...] | None:
@@ -89,10 +144,8 @@ def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, 
         return None if listed is None else ()
     alternatives = listed[0].get("top_logprobs") or [listed[0]]
     # The log of zero comes as null, as -Infinity or not at all.
-    logs = (-inf if one.get("logprob") is None else float(one["logprob"]) for one in alternatives)
-    return tuple(
-        (redact(str(one["token"])), log) for one, log in zip(alternatives, logs, strict=True)
-    )
+    logs = (-inf if a.get("logprob") is None else float(a["logprob"]) for a in alternatives)
+    return tuple((redact(str(a["token"])), log) for a, log in zip(alternatives, logs, strict=True))
 
 
 def parsed(body: bytes) -> Any:
