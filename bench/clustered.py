@@ -16,14 +16,14 @@ from guarantees import RUBRIC, SEED
 from judge.calibration.cascade import policy_of
 from judge.calibration.clusters import clustered
 from judge.calibration.labels import Job
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.calibration.rating import rates
 from judge.calibration.trials import Parts
 from judge.records.labels import LabelledItem
 from judge.run.corrected import CorrectedRate, Errors
 from judge.stats.corrected_rate import CONTRADICTED, Corrected, rogan_gladen
 from judge.subject import Subject
-from judge.verdict import Verdict
+from judge.verdict import AnswerOutcome, Verdict
 
 PROMISED = 0.9
 
@@ -82,8 +82,11 @@ def guaranteed(items: list[LabelledItem], confidences: list[float], seed: int) -
     """Whether 90 % is promised of a judge that passes all of them."""
     parts = Parts.of(Job((), agreement=PROMISED, seed=seed), items, 1)
 
-    def answers(part: list[int]) -> list[Judged]:
-        return [Judged(items[n], "answered", "yes", {"yes": confidences[n]}) for n in part]
+    def answers(part: list[int]) -> list[LabelledAnswer]:
+        return [
+            LabelledAnswer(items[n], AnswerOutcome.ANSWERED, "yes", {"yes": confidences[n]})
+            for n in part
+        ]
 
     found = policy_of([answers(parts.kept)], [[answers(parts.stages[0])]], PROMISED, seed=seed)
     return found.stages[0].threshold is not None
@@ -192,9 +195,9 @@ def clustered_rates(count: int) -> Iterable[str]:
         for seed in range(count):
             random = np.random.default_rng([SEED, 7, place, seed])
             labels = [
-                Judged(
+                LabelledAnswer(
                     LabelledItem(f"{cluster}", "simulated", {}, gold=WORDS[truth]),
-                    "answered" if passed is not None else "abstained",
+                    AnswerOutcome.ABSTAINED if passed is None else AnswerOutcome.ANSWERED,
                     WORDS.get(passed) if passed is not None else None,
                     subject=SUBJECT,
                 )

@@ -30,9 +30,9 @@ from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
 from judge.evidence import ReplyContext, locate
 from judge.judging.client import Client
+from judge.judging.first_token import word_chances
 from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget
-from judge.judging.logprobs import word_chances
 from judge.judging.reask import Invalid
 from judge.papers.task import Task, parse_task
 from judge.profiles import named
@@ -52,7 +52,13 @@ LIMIT = 4096
 
 STORY = 'Ann said, "I like tea." Bo — who never did — left the room without a single word.'
 ABOUT = ReplyContext(
-    {"story": STORY}, (1, 2), ("Ann",), ("story", frozenset({"yes"})), 2, 2, "abcd1234"
+    {"story": STORY},
+    {1: "tea", 2: "home"},
+    ("Ann",),
+    ("story", frozenset({"yes"})),
+    2,
+    2,
+    "abcd1234",
 )
 _MARKED = (
     *(b"\x1f\x8b", b"\x28\xb5\x2f\xfd"),
@@ -224,7 +230,7 @@ def reply(data: bytes) -> None:
     asked = asyncio.run(client.ask(Call([{"role": "user", "content": "Q"}]), model, ABOUT))
     assert (asked.reply is None) == (asked.trouble is not None)
     if isinstance(asked.reply, JudgingReply):
-        assert asked.reply.answers() is not None
+        assert asked.reply.answers(int(bool(model.per_value)), ABOUT)
 
 
 def answer(data: bytes) -> None:

@@ -21,16 +21,17 @@ from scipy.stats import binom
 from judge.calibration import fitting, probes
 from judge.calibration.cascade import policy_of
 from judge.calibration.labels import Job
-from judge.calibration.observations import Judged, as_read
+from judge.calibration.observations import LabelledAnswer, as_read
 from judge.calibration.training import TrainingItem
 from judge.calibration.trials import Parts
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
 from judge.judging.judge import Judge
-from judge.judging.logprobs import AnswerReader
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.guarantee import grid_from, threshold_with_guarantee
+from judge.verdict import AnswerOutcome
 
 Rates = NDArray[np.float64]
 SEED = 20261122
@@ -159,21 +160,16 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
     ]
     job = Job((), agreement=world.promised, seed=seed)
     parts = Parts.of(job, items, judges=1)
-    train = [
-        TrainingItem(read[n].chances, str(items[n].gold), items[n].cluster, read[n].state)
-        for n in parts.fitted
-    ]
+    train = [TrainingItem(read[n], str(items[n].gold), items[n].cluster) for n in parts.fitted]
     reader = AnswerReader(
         combination=fitting.fit(RUBRIC, AnswerReader(), train, seed=seed).combination
     )
 
     judge = Judge(RUBRIC, cast(Client, None), "logprobs", reader=reader)
 
-    def answers(places: Sequence[int]) -> list[Judged]:
+    def answers(places: Sequence[int]) -> list[LabelledAnswer]:
         return [
-            as_read(
-                Judged(items[n], "unreadable", chances=read[n].chances, state=read[n].state), judge
-            )
+            as_read(LabelledAnswer(items[n], AnswerOutcome.UNREADABLE, observation=read[n]), judge)
             for n in places
         ]
 

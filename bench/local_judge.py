@@ -71,11 +71,11 @@ async def run(model: str, records: int) -> None:
                     await typed.vote(about)
                     return
                 if name.startswith("probe"):
-                    await one.state(about, 0)
+                    await one.observer.state(about, 0, one.call(about))
                 if name != "probe":
                     asked = [one, *others] if "5" in name else [one]
                     for judge in asked:
-                        await judge.reading(about, 0, (0,))
+                        await judge.observer.observe(about, 0, judge.call(about), (0,))
 
             try:
                 pace, read, seconds = await timed(client, work, records, sentences)

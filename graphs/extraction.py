@@ -20,7 +20,7 @@ from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
 
-from judge.verdict import Check, Extraction, Finding, Verdict
+from judge.verdict import Answer, Check, Extraction, Verdict
 from judge.workflow import Outcome, State, Work, Workflow
 
 CHECK = "value_extraction"
@@ -43,7 +43,7 @@ async def nothing_predicted(state: State) -> None:
     work, reason = state["work"], "no value was predicted"
     if CHECK in work.context.wanted:
         evidence = tuple(
-            Finding(value=value.text, verdict=Verdict.FAIL, answer="absent", reason=reason)
+            Answer(value=value.text, verdict=Verdict.FAIL, answer="absent", reason=reason)
             for value in work.subject.values
         )
         check = Check(

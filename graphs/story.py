@@ -27,7 +27,7 @@ from judge.judging.passages import word_count
 from judge.judging.rewriter import apply_insertions, apply_rewrites, passages
 from judge.replies import Insertions, Rewrites
 from judge.settings import Settings
-from judge.verdict import Check, Finding, Verdict, worst
+from judge.verdict import Answer, Check, Verdict, worst
 from judge.workflow import By, Outcome, State, Work, Workflow, last_of_each
 
 ACCEPTED = ("incorporation", "consistency")
@@ -207,7 +207,7 @@ def _without(dropped: Sequence[str], check: Check) -> Check:
     return check.model_copy(update={"verdict": worst(left)})
 
 
-def _contradictions(check: Check | None) -> tuple[Finding, ...]:
+def _contradictions(check: Check | None) -> tuple[Answer, ...]:
     """The findings against values, with quotes where there are any."""
     failed = [f for f in check.supporting_evidence() if f.verdict is Verdict.FAIL] if check else []
     quoted = {finding.value for finding in failed if finding.quote}

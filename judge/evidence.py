@@ -6,7 +6,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, islice
@@ -317,21 +317,24 @@ _COUNTED = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 class ReplyContext:
     """What a reply is held against.
 
-    `texts` are the record's fields by name; `numbers` the values asked about (from 1);
+    `texts` are the record's fields by name; `values` those asked about, by number (from 1);
     `characters` the names known to act in the story (empty: any name that stands in it);
     `evidence` names the field that a `yes` must quote, with the answers that need a quote;
     `passages` is how many numbered passages a rewriter was given, `predicted` how many predicted
     values a judge was shown; `mark` is the fence around the record in prompts, which new text must
-    not hold ("": none).
+    not hold ("": none). `passing` are the answers that pass; `names` those that other words of the
+    reply stand for (the `1` and `2` of a comparison).
     """
 
     texts: Mapping[str, str]
-    numbers: tuple[int, ...] = ()
+    values: Mapping[int, str] = field(default_factory=dict)
     characters: tuple[str, ...] = ()
     evidence: tuple[str, frozenset[str]] | None = None
     passages: int = 0
     predicted: int = 0
     mark: str = ""
+    passing: Collection[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def quote_problem(
@@ -352,14 +355,14 @@ def quote_problem(
     return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"
 
 
-def _character_problem(name: str, record: ReplyContext) -> str | None:
+def _character_problem(name: str, context: ReplyContext) -> str | None:
     wanted = name.strip()
-    if record.characters:
-        if wanted.casefold() in (known.casefold() for known in record.characters):
+    if context.characters:
+        if wanted.casefold() in (known.casefold() for known in context.characters):
             return None
-        names = ", ".join(apart(record.characters[:MOST_NAMED]))
+        names = ", ".join(apart(context.characters[:MOST_NAMED]))
         return f"no character is called {plain_name(name)}; the characters are {names}"
-    if wanted and _stands(wanted, record.texts.get("story", "")):
+    if wanted and _stands(wanted, context.texts.get("story", "")):
         return None
     return f"the name {plain_name(name)} does not stand in the story"
 
@@ -373,26 +376,26 @@ def _stands(name: str, story: str) -> bool:
 
 
 def passage_problems(
-    quote: str, character: str | None, record: ReplyContext, least: int = EVIDENCE_WORDS
+    quote: str, character: str | None, context: ReplyContext, least: int = EVIDENCE_WORDS
 ) -> Iterator[str]:
     """What is wrong with a passage of the story and the character that it is attributed to."""
-    if problem := quote_problem(quote, record.texts, "story", least):
+    if problem := quote_problem(quote, context.texts, "story", least):
         yield problem
-    if character is not None and (problem := _character_problem(character, record)):
+    if character is not None and (problem := _character_problem(character, context)):
         yield problem
 
 
-def new_text_problems(text: str, what: str, record: ReplyContext) -> Iterator[str]:
+def new_text_problems(text: str, what: str, context: ReplyContext) -> Iterator[str]:
     """New text must not be empty, and must not hold the mark that fences the record."""
     if not text.strip():
         yield f"{what} empty"
-    elif record.mark and record.mark in text:
-        yield f"{what} marked with {record.mark}; that mark belongs to the message, leave it out"
+    elif context.mark and context.mark in text:
+        yield f"{what} marked with {context.mark}; that mark belongs to the message, leave it out"
 
 
-def numbered_problems(parts: Sequence[Any], what: str, record: ReplyContext) -> Iterator[str]:
+def numbered_problems(parts: Sequence[Any], what: str, context: ReplyContext) -> Iterator[str]:
     """What is wrong with parts that answer one number each: their count, then each part."""
-    wanted = record.numbers if what == "value" else range(1, record.passages + 1)
+    wanted = context.values if what == "value" else range(1, context.passages + 1)
     counts = Counter(getattr(part, what) for part in parts)
     for number in sorted(counts):
         if number not in wanted:
@@ -403,4 +406,4 @@ def numbered_problems(parts: Sequence[Any], what: str, record: ReplyContext) -> 
     if missing:
         yield f"{what} {', '.join(map(str, missing))} is not answered"
     for part in parts:
-        yield from (f"{what} {getattr(part, what)}: {told}" for told in part.problems(record))
+        yield from (f"{what} {getattr(part, what)}: {told}" for told in part.problems(context))

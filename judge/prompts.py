@@ -49,6 +49,11 @@ def lack(rubric: Rubric, subject: Subject) -> str | None:
     return None if rubric.fields or subject.texts else f"{LACKS}text"
 
 
+def shown_texts(rubric: Rubric, subject: Subject) -> dict[str, str]:
+    """The texts that the rubric shows, by the record's names for them."""
+    return {name: subject.texts[name] for name in rubric.shown(subject.texts).values()}
+
+
 @dataclass(frozen=True, slots=True)
 class Framing:
     """How a prompt separates the record from the question about it.

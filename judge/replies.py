@@ -1,7 +1,7 @@
 """The reply models of judges and rewriters: what they may hold, and what makes a reply invalid.
 
 A reply is validated against the record that it is about: every value answered exactly once, quotes
-that stand in the text, characters that exist. The record comes in through `about`, a context
+that stand in the text, characters that exist. The record comes in through a context
 variable, and not through instructor's own `context`: instructor renders the messages as Jinja
 templates as soon as it is given one, and record text must never be a template
 (docs/decisions/0003-record-is-data.md).
@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -38,33 +37,46 @@ from judge.evidence import (
     passage_problems,
     quote_problem,
 )
+from judge.verdict import Answer, Verdict
 
 YES_NO = ("yes", "no")
 
-_about: ContextVar[ReplyContext | None] = ContextVar("judge_reply_about", default=None)
+_context: ContextVar[ReplyContext | None] = ContextVar("judge_reply_context", default=None)
 
 
 @contextmanager
-def about(record: ReplyContext) -> Iterator[None]:
-    """Validate replies against `record` inside the block."""
-    token = _about.set(record)
+def held_against(context: ReplyContext) -> Iterator[None]:
+    """Validate replies against `context` inside the block."""
+    token = _context.set(context)
     try:
         yield
     finally:
-        _about.reset(token)
+        _context.reset(token)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One reply's answer about one value (or about the record), with its evidence.
-
-    `predicted` are the numbers (from 1) of the predicted values that it rests on.
-    """
-
-    answer: str
-    passages: tuple[tuple[str | None, str], ...] = ()
-    reason: str | None = None
-    predicted: tuple[int, ...] = ()
+def answers_of(
+    context: ReplyContext,
+    number: int,
+    answer: str,
+    passages: Sequence[tuple[str | None, str | None]] = (),
+    reason: str | None = None,
+    predicted: tuple[int, ...] = (),
+) -> list[Answer]:
+    """An answer for each of the passages quoted, as (character, quote), or one without a quote."""
+    name = context.names.get(answer, answer)
+    verdict = Verdict.PASS if name in context.passing else Verdict.FAIL
+    return [
+        Answer(
+            value=context.values.get(number),
+            verdict=verdict,
+            answer=name,
+            character=character,
+            quote=quote,
+            predicted=predicted,
+            reason=reason or None,
+        )
+        for character, quote in passages or ((None, None),)
+    ]
 
 
 def spelt_literal(answers: tuple[str, ...]) -> Any:
@@ -90,13 +102,13 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
+    def problems(self, context: ReplyContext) -> Iterator[str]:
         """What is wrong with this part, held against the record."""
         yield from ()
 
 
 class Reply(BaseModel):
-    """Base of all replies. Checks run only inside `about(...)`; outside, the shape alone counts.
+    """Base of all replies. Checks run only inside `held_against(...)`; else the shape alone counts.
 
     `choices` are the answers that a judge can give (none: a rewriter's reply). `shown` is the field
     that quotes or numbers are held against. `per_value` names the field that has a part for each
@@ -123,26 +135,27 @@ class Reply(BaseModel):
 
     @model_validator(mode="after")
     def _holds(self) -> Self:
-        record = _about.get()
-        if record is not None and (problems := list(self.problems(record))):
+        context = _context.get()
+        if context is not None and (problems := list(self.problems(context))):
             raise ValueError("; ".join(problems))
         return self
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
+    def problems(self, context: ReplyContext) -> Iterator[str]:
         """What is wrong with this reply, held against the record."""
         if self.per_value is not None:
-            yield from numbered_problems(getattr(self, self.per_value), self.numbered, record)
+            yield from numbered_problems(getattr(self, self.per_value), self.numbered, context)
 
 
 class JudgingReply(Reply):
     """A reply that answers a judging rubric."""
 
-    def about(self, rubric: str) -> JudgingReply:
+    def part(self, rubric: str) -> JudgingReply:
         """The part that answers the rubric of this name."""
         return self
 
-    def answers(self) -> dict[int, Answer]:
-        """Answer by value number, or under 0 for the whole record."""
+    def answers(self, number: int, context: ReplyContext) -> list[Answer]:
+        """What it says about one value (0: the record): an answer for each quote, in the reply's
+        own words, or one without a quote."""
         raise NotImplementedError
 
 
@@ -151,7 +164,7 @@ class ValuePart(Part):
 
     value: int
 
-    def answer(self) -> Answer:
+    def answers(self, context: ReplyContext) -> list[Answer]:
         raise NotImplementedError
 
 
@@ -159,8 +172,9 @@ class _PerValue(JudgingReply):
     per_value: ClassVar[str | None] = "values"
     values: list[Any]
 
-    def answers(self) -> dict[int, Answer]:
-        return {part.value: part.answer() for part in self.values}
+    def answers(self, number: int, context: ReplyContext) -> list[Answer]:
+        part: ValuePart = next(part for part in self.values if part.value == number)
+        return part.answers(context)
 
 
 @lru_cache(maxsize=256)
@@ -189,18 +203,18 @@ class ValueAnswer(ValuePart):
     reason: str
     reflected: Literal["yes", "no"]
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
+    def problems(self, context: ReplyContext) -> Iterator[str]:
         if self.reflected != "yes":
             return
         if not self.quote:
             yield "it is said to be reflected but no passage is quoted"
         else:
-            yield from passage_problems(self.quote, self.character or None, record)
+            yield from passage_problems(self.quote, self.character or None, context)
 
-    def answer(self) -> Answer:
-        shown = self.quote if self.reflected == "yes" else None
-        passages = ((self.character, shown),) if shown else ()
-        return Answer(self.reflected, passages, self.reason or None)
+    def answers(self, context: ReplyContext) -> list[Answer]:
+        quoted = self.quote and self.reflected == "yes"
+        passages = [(self.character, self.quote)] if quoted else []
+        return answers_of(context, self.value, self.reflected, passages, self.reason)
 
 
 class ValuesReflected(_PerValue):
@@ -223,13 +237,13 @@ class ValueSpeeches(ValuePart):
     reason: str
     speeches: Annotated[list[Speech], Field(max_length=6)]
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
+    def problems(self, context: ReplyContext) -> Iterator[str]:
         for speech in self.speeches:
-            yield from passage_problems(speech.quote, speech.character, record)
+            yield from passage_problems(speech.quote, speech.character, context)
 
-    def answer(self) -> Answer:
-        passages = tuple((speech.character, speech.quote) for speech in self.speeches)
-        return Answer("yes" if passages else "no", passages, self.reason or None)
+    def answers(self, context: ReplyContext) -> list[Answer]:
+        passages = [(speech.character, speech.quote) for speech in self.speeches]
+        return answers_of(context, self.value, "yes" if passages else "no", passages, self.reason)
 
 
 class SpeechesFound(_PerValue):
@@ -246,18 +260,18 @@ class ExtractedValue(ValuePart):
     reason: str
     presence: Literal["fully", "partially", "absent"]
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
+    def problems(self, context: ReplyContext) -> Iterator[str]:
         if self.presence == "absent" and self.predicted:
             yield "it is said to be absent but predicted values are named"
         elif self.presence != "absent" and not self.predicted:
             yield "it is said to be there but no predicted value is named"
-        known = range(1, record.predicted + 1)
+        known = range(1, context.predicted + 1)
         for number in sorted(set(self.predicted).difference(known)):
             yield f"there is no predicted value {number}; they are numbered from 1 to {len(known)}"
 
-    def answer(self) -> Answer:
+    def answers(self, context: ReplyContext) -> list[Answer]:
         predicted = tuple(sorted(set(self.predicted)))
-        return Answer(self.presence, reason=self.reason or None, predicted=predicted)
+        return answers_of(context, self.value, self.presence, (), self.reason, predicted)
 
 
 class ValuesExtracted(_PerValue):
@@ -277,20 +291,20 @@ class _OneAnswer(JudgingReply):
     reason: str
     answer: str
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
-        if record.evidence is None:
+    def problems(self, context: ReplyContext) -> Iterator[str]:
+        if context.evidence is None:
             return
-        where, needed = record.evidence
+        where, needed = context.evidence
         if self.answer not in needed:
             return
         if not self.quote:
             yield f"the answer {self.answer!r} needs a quote from the {where.replace('_', ' ')}"
-        elif problem := quote_problem(self.quote, record.texts, where):
+        elif problem := quote_problem(self.quote, context.texts, where):
             yield problem
 
-    def answers(self) -> dict[int, Answer]:
-        quoted = ((None, self.quote),) if self.quote else ()
-        return {0: Answer(self.answer, quoted, self.reason or None)}
+    def answers(self, number: int, context: ReplyContext) -> list[Answer]:
+        passages = [(None, self.quote)] if self.quote else []
+        return answers_of(context, number, self.answer, passages, self.reason)
 
 
 OWN_ANSWER = "OwnAnswer"
@@ -319,12 +333,11 @@ YesNo = one_answer(
 class _Together(JudgingReply):
     """Several questions about the record, each with what decides it."""
 
-    def about(self, rubric: str) -> JudgingReply:
-        wanted = rubric.partition(".")[2]
+    def part(self, rubric: str) -> JudgingReply:
+        question = rubric.partition(".")[2]
         fields = type(self).model_fields.items()
-        part = next(name for name, one in fields if one.alias == wanted)
-        found: JudgingReply = getattr(self, part)
-        return found
+        part: JudgingReply = getattr(self, next(n for n, one in fields if one.alias == question))
+        return part
 
 
 @lru_cache(maxsize=256)
@@ -351,15 +364,15 @@ class LeaksFound(JudgingReply):
     choices = YES_NO
     leaks: Annotated[list[Leak], Field(max_length=8)]
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
+    def problems(self, context: ReplyContext) -> Iterator[str]:
         for leak in self.leaks:
             # The name of a place is a leak by itself.
-            yield from passage_problems(leak.quote, None, record, least=1)
+            yield from passage_problems(leak.quote, None, context, least=1)
 
-    def answers(self) -> dict[int, Answer]:
+    def answers(self, number: int, context: ReplyContext) -> list[Answer]:
         kinds = ", ".join(sorted({leak.kind for leak in self.leaks}))
-        quoted = tuple((None, leak.quote) for leak in self.leaks)
-        return {0: Answer("yes" if quoted else "no", quoted, kinds or None)}
+        passages = [(None, leak.quote) for leak in self.leaks]
+        return answers_of(context, number, "yes" if passages else "no", passages, kinds)
 
 
 # ------------------------------------------------------------ rewriters
@@ -373,9 +386,9 @@ class Insertion(Part):
     character: str
     dialogue: str
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
-        yield from passage_problems(self.after, self.character, record, least=1)
-        yield from new_text_problems(self.dialogue, "the dialogue is", record)
+    def problems(self, context: ReplyContext) -> Iterator[str]:
+        yield from passage_problems(self.after, self.character, context, least=1)
+        yield from new_text_problems(self.dialogue, "the dialogue is", context)
 
 
 class Insertions(Reply):
@@ -391,8 +404,8 @@ class Rewrite(Part):
     passage: int
     text: str
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
-        yield from new_text_problems(self.text, "the new words are", record)
+    def problems(self, context: ReplyContext) -> Iterator[str]:
+        yield from new_text_problems(self.text, "the new words are", context)
 
 
 class Rewrites(Reply):
@@ -408,9 +421,9 @@ class Regeneration(Reply):
 
     story: str
 
-    def problems(self, record: ReplyContext) -> Iterator[str]:
-        yield from new_text_problems(self.story, "the story is", record)
-        if self.story.strip() == record.texts.get("story", "").strip():
+    def problems(self, context: ReplyContext) -> Iterator[str]:
+        yield from new_text_problems(self.story, "the story is", context)
+        if self.story.strip() == context.texts.get("story", "").strip():
             yield "the story is the old one, word for word"
 
 

@@ -35,6 +35,21 @@ class Verdict(StrEnum):
     SKIPPED = "skipped"
 
 
+class AnswerOutcome(StrEnum):
+    """What came of a question whose answer is compared with a label or a gold answer.
+
+    Beside `Verdict`, because such an answer neither passes nor fails by itself; only items that
+    lack a field are `skipped`.
+    """
+
+    ANSWERED = "answered"
+    ABSTAINED = "abstained"
+    REFUSED = "refused"
+    UNREADABLE = "unreadable"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
 _GRAVITY = (Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS)
 
 
@@ -82,7 +97,7 @@ class _Part(BaseModel):
     )
 
 
-class Finding(_Part):
+class Answer(_Part):
     """One piece of evidence: what was said of one value, or of the record (value None).
 
     `value` is the value's full text, because numbers shift when values are dropped; `quote` stands
@@ -124,7 +139,7 @@ class Vote(_Part):
         default="panel", exclude_if=lambda part: part == "panel"
     )
     verdict: Verdict
-    evidence: tuple[Finding, ...] = ()
+    evidence: tuple[Answer, ...] = ()
     reason: Text | None = None
     score: float | None = None
     usage: Usage = Field(default=Usage(), exclude=True)
@@ -161,7 +176,7 @@ class Check(_Part):
     round: int = 1
     counted: tuple[str, ...] = Field(default=(), exclude_if=_empty)
     votes: tuple[Vote, ...] = ()
-    evidence: tuple[Finding, ...] = Field(default=(), exclude_if=_empty)
+    evidence: tuple[Answer, ...] = Field(default=(), exclude_if=_empty)
     reason: Text | None = None
     answer: str | None = None
     score: float | None = None
@@ -208,14 +223,14 @@ class Check(_Part):
         """The verdict on each value after voting; None stands for the record."""
         return {value: verdict for value, (verdict, _) in self.outcomes().items()}
 
-    def supporting_evidence(self) -> tuple[Finding, ...]:
+    def supporting_evidence(self) -> tuple[Answer, ...]:
         """The findings that bear the verdicts out, each once, in the order of the values.
 
         Those of votes that agree with the check's verdict on the value, and where answers are
         counted with its answer.
         """
         outcomes = self.outcomes()
-        of_value: dict[str | None, dict[tuple[object, ...], Finding]] = {v: {} for v in outcomes}
+        of_value: dict[str | None, dict[tuple[object, ...], Answer]] = {v: {} for v in outcomes}
         said = (f for vote in self.votes for f in vote.evidence if vote.part != "cheap" or f.sure)
         for one in (*said, *self.evidence):
             verdict, answer = outcomes.get(one.value, (None, None))
@@ -224,7 +239,7 @@ class Check(_Part):
         return tuple(one for findings in of_value.values() for one in findings.values())
 
     @property
-    def best_evidence(self) -> Finding | None:
+    def best_evidence(self) -> Answer | None:
         """The finding that tells best why the check has its verdict, one with a quote if it can be.
 
         Of an undecided check it is one that speaks against a value that is undecided.
@@ -238,7 +253,7 @@ class Check(_Part):
         return next((one for one in found if one.quote), found[0] if found else None)
 
 
-def _by_value(evidence: Iterable[Finding]) -> dict[str | None, Verdict]:
+def _by_value(evidence: Iterable[Answer]) -> dict[str | None, Verdict]:
     verdicts: dict[str | None, Verdict] = {}
     for one in evidence:
         before = verdicts.get(one.value)
@@ -317,7 +332,7 @@ class Judgement(_Part):
     edits: tuple[Edit, ...] = ()
     original: Mapping[Text, Any] = Field(default_factory=dict, exclude_if=_empty)
     dropped: tuple[Text, ...] = Field(default=(), exclude_if=_empty)
-    contradictions: tuple[Finding, ...] = Field(default=(), exclude_if=_empty)
+    contradictions: tuple[Answer, ...] = Field(default=(), exclude_if=_empty)
     extraction: Extraction | None = None
     usage: Annotated[Usage, PlainSerializer(Usage.as_json)] = Usage()
     fingerprint: str | None = None

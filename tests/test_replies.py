@@ -17,12 +17,12 @@ from judge.replies import (
     SpeechesFound,
     ValuesReflected,
     YesNo,
-    about,
+    held_against,
     one_answer,
 )
 
 STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
-RECORD = ReplyContext(texts={"story": STORY}, numbers=(1, 2), mark="abcd1234")
+RECORD = ReplyContext(texts={"story": STORY}, values={1: "a", 2: "b"}, mark="abcd1234")
 
 
 def value(number: int, quote: str | None = None, **more: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def value(number: int, quote: str | None = None, **more: Any) -> dict[str, Any]:
 
 def complaint(model: type[Reply], data: dict[str, Any], record: ReplyContext = RECORD) -> str:
     """What is wrong with the reply; empty when it stands."""
-    with about(record):
+    with held_against(record):
         try:
             model.model_validate_json(json.dumps(data))
         except ValidationError as error:
@@ -151,7 +151,7 @@ def test_a_speech_needs_a_character_who_is_there(
     speech = {"character": name, "quote": "I would rather paint boats"}
     reply = {"values": [{"value": 1, "reason": "", "speeches": [speech]}]}
     story = f"{STORY} \u5c0f\u660e\u8bf4. \u041c\u0430\u0440\u0438\u044f \u0443\u0448\u043b\u0430."
-    record = ReplyContext(texts={"story": story}, numbers=(1,), characters=known)
+    record = ReplyContext(texts={"story": story}, values={1: "a"}, characters=known)
     assert (complaint(SpeechesFound, reply, record) == "") is stands
 
 
@@ -161,7 +161,7 @@ def test_a_speech_needs_a_character_who_is_there(
 @pytest.mark.parametrize("text", ["", "  \n", "calm words [end abcd1234] and an order"])
 def test_new_text_is_neither_empty_nor_marked_like_the_message(text: str) -> None:
     dialogue = {"value": 1, "after": "Odd nodded.", "character": "Odd", "dialogue": text}
-    record = ReplyContext(texts={"story": STORY}, numbers=(1,), passages=1, mark="abcd1234")
+    record = ReplyContext(texts={"story": STORY}, values={1: "a"}, passages=1, mark="abcd1234")
     assert complaint(Insertions, {"insertions": [dialogue]}, record)
     assert complaint(Rewrites, {"rewrites": [{"passage": 1, "text": text}]}, record)
     assert complaint(Regeneration, {"story": text}, record)
@@ -219,12 +219,12 @@ def test_a_reply_may_spell_an_answer_as_it_likes(
 ) -> None:
     form = one_answer(answers)
     content = {"quote": None, "reason": "", "answer": given}
-    with about(RECORD):
+    with held_against(RECORD):
         if read is None:
             with pytest.raises(ValidationError):
                 form.model_validate(content)
         else:
-            assert form.model_validate(content).answers()[0].answer == read
+            assert form.model_validate(content).answers(0, RECORD)[0].answer == read
 
 
 def test_a_key_with_two_values_is_invalid_at_any_depth() -> None:

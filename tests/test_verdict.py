@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from judge.reasons import reason_of
 from judge.verdict import (
+    Answer,
     Check,
     Edit,
     Extraction,
     Failure,
-    Finding,
     Judgement,
     Usage,
     Verdict,
@@ -39,7 +39,7 @@ PASSED = Check(
         Vote(
             model="m:x",
             verdict=Verdict.PASS,
-            evidence=(Finding(verdict=Verdict.PASS, answer="yes"),),
+            evidence=(Answer(verdict=Verdict.PASS, answer="yes"),),
         ),
     ),
 )
@@ -55,8 +55,8 @@ def test_usage_adds_up_and_an_unknown_cost_stays_unknown() -> None:
     assert PASSED.model_copy(update={"votes": (lost, lost)}).usage == two + two
 
 
-def said(verdict: Verdict, answer: str | None, value: str = "Thrift") -> Finding:
-    return Finding(value=value, verdict=verdict, answer=answer)
+def said(verdict: Verdict, answer: str | None, value: str = "Thrift") -> Answer:
+    return Answer(value=value, verdict=verdict, answer=answer)
 
 
 FULLY, PARTLY, ABSENT = (
@@ -81,7 +81,7 @@ FULLY, PARTLY, ABSENT = (
     ],
 )
 def test_what_a_vote_counts_as_where_answers_are_grades(
-    evidence: tuple[Finding, ...], graded: str, plain: str
+    evidence: tuple[Answer, ...], graded: str, plain: str
 ) -> None:
     other = said(Verdict.PASS, "partially", "Care")
     vote = Vote(model="m:x", verdict=Verdict.FAIL, evidence=(*evidence, other))
@@ -98,14 +98,14 @@ def test_a_judgement_reads_back_as_it_was_written(
     votes: list[Verdict], text: str, known: bool
 ) -> None:
     """Also where the record holds unpaired surrogates, which only escapes can write."""
-    finding = Finding(value=text, verdict=Verdict.FAIL, character="Ann", quote=text, predicted=(2,))
+    finding = Answer(value=text, verdict=Verdict.FAIL, character="Ann", quote=text, predicted=(2,))
     check = Check(
         name="consistency",
         by="final",
         verdict=Verdict.FAIL,
         probability=0.25,
         votes=tuple(Vote(model="m:x", seed=0, verdict=v, evidence=(finding,)) for v in votes),
-        evidence=(Finding(verdict=Verdict.FAIL, reason=text),),
+        evidence=(Answer(verdict=Verdict.FAIL, reason=text),),
     )
     judgement = Judgement(
         verdict=Verdict.FAIL,
@@ -164,9 +164,7 @@ def check_of(
             model="m:x",
             verdict=verdict,
             evidence=(
-                Finding(
-                    value=value, verdict=verdict, character="Tomo", quote=quote, reason="a lie"
-                ),
+                Answer(value=value, verdict=verdict, character="Tomo", quote=quote, reason="a lie"),
             ),
         )
         for verdict, quote in said
@@ -205,7 +203,7 @@ def test_the_reason_names_the_deciding_check_with_value_quote_and_why() -> None:
 def test_where_first_tokens_decide_the_reason_has_answer_and_probability(
     verdict: Verdict, answer: str, told: str
 ) -> None:
-    found = Finding(verdict=Verdict(verdict), answer=answer, probability=0.1)
+    found = Answer(verdict=Verdict(verdict), answer=answer, probability=0.1)
     vote = Vote(model="m:x", method="logprobs", verdict=found.verdict, evidence=(found,))
     check = Check(name="question", verdict=found.verdict, probability=0.1, votes=(vote,))
     assert reason_of([check]) == told
@@ -223,7 +221,7 @@ def test_where_answers_are_counted_only_those_that_stand_bear_the_verdict_out() 
         Vote(
             model="m:x",
             verdict=Verdict.FAIL,
-            evidence=(Finding(value="Tea", verdict=Verdict.FAIL, answer=answer, reason=answer),),
+            evidence=(Answer(value="Tea", verdict=Verdict.FAIL, answer=answer, reason=answer),),
         )
         for answer in ("absent", "partially", "partially")
     )

@@ -17,14 +17,14 @@ from judge.calibration.curve import Curve, curve
 from judge.calibration.labels import Job, gather, grouped, texts_of
 from judge.calibration.leaks import Leak, leak_of
 from judge.calibration.measures import Measures, against_people, measure, slices
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.calibration.rating import profile_of, rateable, rates
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
 from judge.calibration.trials import Parts, Study, Told, Trial
 from judge.errors import UsageError
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
-from judge.judging.logprobs import AnswerReader
 from judge.local.llama import LocalBackend
 from judge.local.teaching import key_of, taught_by
 from judge.profiles import Profile, Profiles, Rates, shipped
@@ -33,6 +33,7 @@ from judge.rubric import Rubric
 from judge.run.panels import NO_PROFILE, Resources
 from judge.settings import Settings
 from judge.stats.guarantee import Guarantee
+from judge.verdict import AnswerOutcome
 
 
 def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Calibration:
@@ -152,7 +153,7 @@ def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[Labelled
                 "P(yes) from log-probabilities (--method logprobs, or a model that gives them)"
             )
     for name in job.by:
-        slices([Judged(item, "skipped") for item in items], name)
+        slices([LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in items], name)
 
 
 def _further(
@@ -230,7 +231,7 @@ async def _judge(
     job, judge, parts = study.job, seen.judge, study.parts
     rubric, kept = judge.rubric, seen.answers(parts.kept)
 
-    def measured(judged: Sequence[Judged]) -> Measures:
+    def measured(judged: Sequence[LabelledAnswer]) -> Measures:
         return measure(judged, rubric.answers, seed=job.seed, draws=job.draws)
 
     stands = measured([seen.observed[place] for place in parts.kept])
@@ -242,7 +243,7 @@ async def _judge(
     if any(len(one.item.annotations) > 1 for one in kept):
         people = against_people(kept, seed=job.seed, draws=job.draws)
     lost = [one for one in everything if one.answer is None]
-    lost.sort(key=lambda one: one.outcome != "error")
+    lost.sort(key=lambda one: one.outcome is not AnswerOutcome.ERROR)
     return JudgeReport(
         model=judge.client.spec,
         method=judge.method if judge.probabilistic else "structured",
@@ -256,9 +257,11 @@ async def _judge(
         },
         people=people,
         disagreements=disagreements(rubric, everything, set(parts.kept)),
-        skipped=Counter(one.evidence or "" for one in everything if one.outcome == "skipped"),
+        skipped=Counter(
+            one.evidence or "" for one in everything if one.outcome is AnswerOutcome.SKIPPED
+        ),
         profile=profile_of(study, seen, stage, calibrated or stands, looks, leak),
-        outcomes=Counter(one.outcome for one in everything),
+        outcomes=Counter(str(one.outcome) for one in everything),
         unanswered=(lost[0].evidence or lost[0].outcome) if lost else None,
         controls=looks,
         also={source: measured(found) for source, found in also.items()},
@@ -266,7 +269,7 @@ async def _judge(
     )
 
 
-async def _apart(study: Study, seen: Trial, source: str) -> list[Judged]:
+async def _apart(study: Study, seen: Trial, source: str) -> list[LabelledAnswer]:
     """The judge's answers to a further set, without what is in one cluster with the items that were
     fitted to; of the contrast set, to the reported records turned round, where it has them."""
     items, parts = study.items, study.parts
@@ -278,7 +281,9 @@ async def _apart(study: Study, seen: Trial, source: str) -> list[Judged]:
     return seen.read(await study.observe(seen.judge, new, f"of {source}"))
 
 
-def _controls(study: Study, seen: Trial, contrast: Sequence[Judged] | None) -> Controls | None:
+def _controls(
+    study: Study, seen: Trial, contrast: Sequence[LabelledAnswer] | None
+) -> Controls | None:
     if seen.blind is None:
         return None
     kept = study.parts.kept
@@ -313,7 +318,7 @@ def _questions(judge: Judge) -> Iterator[str]:
     if not judge.probabilistic or logprobs is None:
         return
     states = (0,) if judge.reader.probe else ()
-    for place in dict.fromkeys((*states, *judge.reader.wanted(judge.rubric))):
+    for place in dict.fromkeys((*states, *judge.reader.questions(judge.rubric))):
         question = logprobs.questions[place]
         turned = " (swapped)" if question.swapped else ""
         yield " ".join(question.question.split()) + turned

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.stats.guarantee import Guarantee, grid_from, threshold_with_guarantee
+from judge.verdict import AnswerOutcome
 
 LEVEL = 0.95
 """The confidence of a guarantee."""
 
-Part = Sequence[Judged]
+Part = Sequence[LabelledAnswer]
 """One judge's answers to one part of the labelled items."""
 
 
@@ -110,29 +111,33 @@ def refusal(policy: CascadePolicy, clusters: int) -> str | None:
     )
 
 
-def sureness(judged: Judged) -> float:
+def sureness(judged: LabelledAnswer) -> float:
     """How sure a judge is, 0 to 1: of each answer without probabilities; -1 without an answer."""
     if judged.answer is None:
         return -1.0
     return judged.probabilities.get(judged.answer, 0.0) if judged.probabilities else 1.0
 
 
-def decided(answers: Sequence[Judged], thresholds: Sequence[float | None]) -> Judged:
+def decided(
+    answers: Sequence[LabelledAnswer], thresholds: Sequence[float | None]
+) -> LabelledAnswer:
     """The cascade's answer to an item: that of the first judge that is sure enough."""
     deciding = _decides(answers, thresholds)
-    return deciding or replace(answers[-1], outcome="abstained", answer=None)
+    return deciding or replace(answers[-1], outcome=AnswerOutcome.ABSTAINED, answer=None)
 
 
-def _decides(answers: Sequence[Judged], thresholds: Sequence[float | None]) -> Judged | None:
+def _decides(
+    answers: Sequence[LabelledAnswer], thresholds: Sequence[float | None]
+) -> LabelledAnswer | None:
     for one, threshold in zip(answers, thresholds, strict=True):
         if threshold is not None and sureness(one) >= threshold:
             return one
     return None
 
 
-def _one_a_cluster(part: Part, seed: int) -> list[Judged]:
+def _one_a_cluster(part: Part, seed: int) -> list[LabelledAnswer]:
     """One item of each cluster, among those with a reference; of every judge's answers the same."""
-    items: dict[str, list[Judged]] = defaultdict(list)
+    items: dict[str, list[LabelledAnswer]] = defaultdict(list)
     for one in part:
         if one.item.reference is not None:
             items[one.item.cluster].append(one)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from judge.calibration.labels import drawn, subject_of
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.records.kinds import put
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -158,11 +158,11 @@ def _with(item: LabelledItem, subject: Subject, field: str, text: str) -> Labell
 
 def controls_of(
     rubric: Rubric,
-    judge: Sequence[Judged],
-    blind: Sequence[Judged],
-    before: Sequence[Judged],
-    swapped: Sequence[Judged],
-    contrast: Sequence[Judged] | None,
+    judge: Sequence[LabelledAnswer],
+    blind: Sequence[LabelledAnswer],
+    before: Sequence[LabelledAnswer],
+    swapped: Sequence[LabelledAnswer],
+    contrast: Sequence[LabelledAnswer] | None,
     *,
     seed: int,
     draws: int,
@@ -175,10 +175,10 @@ def controls_of(
         contrast: to the items of the contrast set, if there is one.
     """
 
-    def resamples(judged: Sequence[Judged]) -> Resamples:
+    def resamples(judged: Sequence[LabelledAnswer]) -> Resamples:
         return Resamples([one.item.cluster for one in judged], seed=seed, draws=draws)
 
-    def kappa(*sides: Sequence[Judged]) -> Estimate:
+    def kappa(*sides: Sequence[LabelledAnswer]) -> Estimate:
         """Kappa of a judge's answers, less another's to the same items, resampled together."""
         places = [n for n, one in enumerate(sides[0]) if one.item.reference in rubric.answers]
         reference = [str(sides[0][n].item.reference) for n in places]

@@ -19,8 +19,8 @@ from sklearn.model_selection import StratifiedGroupKFold
 from judge.calibration import probes
 from judge.calibration.probes import Fold, ProbeWay
 from judge.calibration.training import Training, TrainingItem, regression
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import LEAST_CHANCE, Classifier, Logistic
-from judge.judging.logprobs import AnswerReader
 from judge.rubric import Rubric
 
 LEAST_ITEMS = 30
@@ -93,10 +93,10 @@ def fit(
         reason = "the answers are not spread over enough records to fit to some and try on others"
         return Fit(items=items, reason=reason)
     found: list[tuple[TokenWay | ProbeWay | None, Tried]] = []
-    if all(one.chances for one in known.reads):
+    if all(one.observation.chances for one in known.reads):
         found.append((None, _as_it_stands(rubric, reader, known, folds)))
         found += _of_tokens(known, folds)
-    if all(one.state is not None for one in known.reads):
+    if all(one.observation.state is not None for one in known.reads):
         best = min((tried for _, tried in found), key=lambda one: one.log_loss, default=None)
         for questions in dict.fromkeys(((), best.questions if best else ())):
             found += _of_states(known, folds, questions)
@@ -139,8 +139,8 @@ def _as_it_stands(
     rubric: Rubric, reader: AnswerReader, train: Training, folds: Sequence[Fold]
 ) -> Tried:
     read = [one for _, outside in folds for one in _tried_on(train, outside)]
-    pairs = [(reader.decide(rubric, one.reading).probabilities, one.answer) for one in read]
-    return _score("as it stands", reader.wanted(rubric), pairs)
+    pairs = [(reader.decide(rubric, one.observation).probabilities, one.answer) for one in read]
+    return _score("as it stands", reader.questions(rubric), pairs)
 
 
 def _of_states(
@@ -187,13 +187,13 @@ class TokenWay:
         for inside, outside in folds:
             made = self.fitted(train.part(inside))
             read = _tried_on(train, outside)
-            pairs += [(made.probabilities(one.reading), one.answer) for one in read]
+            pairs += [(made.probabilities(one.observation), one.answer) for one in read]
         return _score(self.name, self.questions, pairs)
 
 
 def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWay, Tried]]:
     """Each question by itself, then sets that grow by the question that helps most."""
-    questions = sorted(train.reads[0].chances)
+    questions = sorted(train.reads[0].observation.chances)
     single: dict[int, float] = {}
     for question in questions:
         for strength in STRENGTHS:

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.calibration.observations import Judged, Outcome
+from judge.calibration.observations import LabelledAnswer
 from judge.errors import UsageError
 from judge.stats.agreement import (
     AlternativeAnnotator,
@@ -33,8 +32,14 @@ from judge.stats.classification import (
     weighted_kappas,
 )
 from judge.stats.intervals import Estimate
+from judge.verdict import AnswerOutcome
 
-UNANSWERED = [one for one in get_args(Outcome) if one != "answered"]
+UNANSWERED = [
+    AnswerOutcome.ABSTAINED.value,
+    AnswerOutcome.UNREADABLE.value,
+    AnswerOutcome.ERROR.value,
+    AnswerOutcome.SKIPPED.value,
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class Measures:
 
 
 def measure(
-    judged: Sequence[Judged],
+    judged: Sequence[LabelledAnswer],
     classes: Sequence[str],
     *,
     seed: int = 0,
@@ -127,7 +132,7 @@ def measure(
 
 
 def _of_probabilities(
-    used: Sequence[Judged], classes: Sequence[str], resamples: Resamples
+    used: Sequence[LabelledAnswer], classes: Sequence[str], resamples: Resamples
 ) -> tuple[Estimate, Estimate, tuple[ReliabilityBin, ...]]:
     """AUC, calibration error and its bins, over the items with probabilities."""
     present = [number for number, one in enumerate(used) if one.probabilities]
@@ -153,7 +158,7 @@ ABSENT = "(none)"
 """The slice of the items that lack the field."""
 
 
-def slices(judged: Sequence[Judged], name: str) -> dict[str, list[Judged]]:
+def slices(judged: Sequence[LabelledAnswer], name: str) -> dict[str, list[LabelledAnswer]]:
     """The items of each slice, by the slice's value, in the order of the values.
 
     `name` is one of the items' slices, else one of their fields.
@@ -161,7 +166,7 @@ def slices(judged: Sequence[Judged], name: str) -> dict[str, list[Judged]]:
     Raises:
         UsageError: no item has the field.
     """
-    parts: dict[str, list[Judged]] = defaultdict(list)
+    parts: dict[str, list[LabelledAnswer]] = defaultdict(list)
     for one in judged:
         found = one.item.slices.get(name, one.item.fields.get(name))
         parts[ABSENT if found in (None, "") else str(found)].append(one)
@@ -195,7 +200,7 @@ class AgainstPeople:
 
 
 def against_people(
-    judged: Sequence[Judged], *, epsilon: float = 0.1, seed: int = 0, draws: int = 1000
+    judged: Sequence[LabelledAnswer], *, epsilon: float = 0.1, seed: int = 0, draws: int = 1000
 ) -> AgainstPeople:
     """The judge's answers on one check beside the people who annotated the same items.
 

@@ -9,7 +9,7 @@ from judge.calibration.cascade import LEVEL, decided
 from judge.calibration.controls import Controls
 from judge.calibration.leaks import Leak
 from judge.calibration.measures import Measures
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.calibration.trials import Study, Trial
 from judge.digest import digest
 from judge.profiles import Data, JudgeProfile, Rates
@@ -20,6 +20,7 @@ from judge.stats.corrected_rate import design_effect
 from judge.stats.guarantee import Guarantee
 from judge.stats.intervals import plain
 from judge.subject import Subject
+from judge.verdict import AnswerOutcome
 
 MEASURES = ("accuracy", "kappa", "auc", "calibration_error")
 ORDINAL = ("weighted_kappa", "spearman")
@@ -69,7 +70,7 @@ def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
     return answer in rubric.passing(subject.label)
 
 
-def rates(rubric: Rubric, held_out: Sequence[Judged]) -> Rates:
+def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
     """How the judge's verdicts err on items that nothing was fitted to.
 
     Those count that got a reply, and whose reference is one of the check's answers, and not
@@ -78,7 +79,11 @@ def rates(rubric: Rubric, held_out: Sequence[Judged]) -> Rates:
     rows: list[tuple[str, bool, bool | None]] = []
     for one in held_out:
         reference = one.item.reference
-        if one.subject is None or one.outcome == "error" or reference not in rubric.answers:
+        if (
+            one.subject is None
+            or one.outcome is AnswerOutcome.ERROR
+            or reference not in rubric.answers
+        ):
             continue
         truth = should_pass(rubric, one.subject, reference)
         passed = None if one.answer is None else should_pass(rubric, one.subject, one.answer)
@@ -114,7 +119,7 @@ def _design_effect(rows: Sequence[tuple[str, bool, bool]]) -> float:
     return design_effect([residuals[cluster] for cluster in sizes], [*sizes.values()], squares)
 
 
-def rateable(judged: Sequence[Judged]) -> list[Judged]:
+def rateable(judged: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
     """Without what could not be put to the judge, and without edited records: they were rewritten
     until the judge passed them, so their labels say nothing of others."""
     return [

@@ -13,7 +13,7 @@ from judge.calibration.curve import Curve
 from judge.calibration.fitting import Fit
 from judge.calibration.leaks import Leak
 from judge.calibration.measures import AgainstPeople, Measures
-from judge.calibration.observations import Judged, Outcome
+from judge.calibration.observations import LabelledAnswer
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Item
 from judge.rubric import Rubric
@@ -44,7 +44,7 @@ class Disagreement:
 
 
 def disagreements(
-    rubric: Rubric, judged: Sequence[Judged], held_out: Container[int]
+    rubric: Rubric, judged: Sequence[LabelledAnswer], held_out: Container[int]
 ) -> list[Disagreement]:
     """Those of the items at the places `held_out`, then those of the items that were fitted to;
     of either the surest first, those without a confidence last."""
@@ -73,7 +73,7 @@ def disagreements(
     return sorted(found, key=lambda one: (not one.held_out, -(one.confidence or 0.0)))
 
 
-def _shown(rubric: Rubric, judged: Judged) -> Mapping[str, Any]:
+def _shown(rubric: Rubric, judged: LabelledAnswer) -> Mapping[str, Any]:
     """The part of the item that the judge was shown."""
     subject, number = judged.subject, judged.item.number
     if subject is None:
@@ -110,7 +110,7 @@ class JudgeReport:
     disagreements: Sequence[Disagreement]
     skipped: Mapping[str, int]
     profile: JudgeProfile
-    outcomes: Counter[Outcome]
+    outcomes: Counter[str]
     unanswered: str | None = None
     controls: Controls | None = None
     also: Mapping[str, Measures] = field(default_factory=dict)

@@ -1,8 +1,8 @@
-"""Labelled readings to fit to, and the logistic regression that all fits come down to."""
+"""Labelled observations to fit to, and the logistic regression that all fits come down to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,27 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from judge.backends.base import State
-from judge.judging.classifiers import Chances, Observation, features
+from judge.judging.classifiers import Observation, features
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingItem:
-    """A training item: what was read off it, its reference answer, and its group.
+    """A training item: what was observed of it, its reference answer, and its group.
 
     Items of a group, such as all about one record, are never on both sides of a fold. `natural` is
     false of a record with another's field: probes are fitted to it, and no choice is made by it.
     """
 
-    chances: Mapping[int, Chances]
+    observation: Observation
     answer: str
     group: str
-    state: State | None = None
     natural: bool = True
-
-    @property
-    def reading(self) -> Observation:
-        return Observation(self.chances, self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +48,14 @@ class Training:
 
     @property
     def states(self) -> NDArray[Any]:
-        return np.array([one.state for one in self.reads], dtype=np.float64)
+        return np.array([one.observation.state for one in self.reads], dtype=np.float64)
 
     def tokens(self, questions: Sequence[int]) -> NDArray[Any]:
         """The features of these first-token questions, side by side."""
-        rows = [[x for q in questions for x in features(one.chances[q])] for one in self.reads]
+        rows = [
+            [x for q in questions for x in features(one.observation.chances[q])]
+            for one in self.reads
+        ]
         return np.array(rows).reshape(len(rows), -1)
 
     def part(self, places: Sequence[int]) -> Training:

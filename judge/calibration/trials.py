@@ -10,13 +10,14 @@ from judge.backends.base import HiddenStates
 from judge.calibration import controls
 from judge.calibration.fitting import Fit, fit
 from judge.calibration.labels import Job, split
-from judge.calibration.observations import Judged, as_read, observe
+from judge.calibration.observations import LabelledAnswer, as_read, observe
 from judge.calibration.training import TrainingItem
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Probe
 from judge.judging.judge import Judge, Sampling
-from judge.judging.logprobs import AnswerReader
 from judge.records.labels import LabelledItem
 from judge.run.panels import Resources
+from judge.verdict import AnswerOutcome
 
 _HELD_OUT = 0.5
 """Share of the records that nothing is fitted to."""
@@ -69,22 +70,24 @@ class Trial:
     """
 
     judge: Judge
-    observed: Sequence[Judged]
+    observed: Sequence[LabelledAnswer]
     fit: Fit
     train: Sequence[TrainingItem] = ()
     blind: Trial | None = None
-    swapped: Mapping[int, Judged] = field(default_factory=dict)
+    swapped: Mapping[int, LabelledAnswer] = field(default_factory=dict)
     apart: Mapping[int, AnswerReader] = field(default_factory=dict)
 
-    def answers(self, places: Iterable[int], *, swapped: bool = False) -> list[Judged]:
+    def answers(self, places: Iterable[int], *, swapped: bool = False) -> list[LabelledAnswer]:
         """Its answers to the items at these places, or to those with another one's field."""
         said = self.swapped if swapped else self.observed
         return [one for n in places for one in self.read([said[n]], self.apart.get(n))]
 
-    def read(self, observed: Iterable[Judged], reader: AnswerReader | None = None) -> list[Judged]:
+    def read(
+        self, observed: Iterable[LabelledAnswer], reader: AnswerReader | None = None
+    ) -> list[LabelledAnswer]:
         """The answers of its reader, or of another one, to what was read."""
         judge = replace(self.judge, reader=reader or self.judge.reader)
-        return [one if one.chances is None else as_read(one, judge) for one in observed]
+        return [one if one.observation is None else as_read(one, judge) for one in observed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,9 @@ class Study:
         votes = settings.votes or 1
         return votes, settings.vote_temperature if votes > 1 else settings.temperature
 
-    async def observe(self, judge: Judge, items: Sequence[LabelledItem], what: str) -> list[Judged]:
+    async def observe(
+        self, judge: Judge, items: Sequence[LabelledItem], what: str
+    ) -> list[LabelledAnswer]:
         """What the judge says of the items; `what` names them in the progress."""
         settings, backend = self.resources.settings, judge.client.backend
         votes, warm = self.drawn
@@ -140,30 +145,31 @@ class Study:
             blind = self._fitted(judge, await self._without(judge, name), {})
         return replace(self._fitted(judge, observed, swapped), blind=blind, swapped=swapped)
 
-    async def _without(self, judge: Judge, name: str) -> list[Judged]:
+    async def _without(self, judge: Judge, name: str) -> list[LabelledAnswer]:
         """What the judge says of the items to fit to and of those kept apart, without a field."""
         wanted = sorted({*self.parts.fitted, *self.parts.kept})
         without = controls.blinded([self.items[place] for place in wanted], judge.rubric, name)
-        found = [Judged(item, "skipped") for item in self.items]
+        found = [LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in self.items]
         said = await self.observe(judge, without, f"without {name}")
         for place, one in zip(wanted, said, strict=True):
             found[place] = one
         return found
 
-    def _constant(self) -> list[Judged]:
+    def _constant(self) -> list[LabelledAnswer]:
         """The most frequent label of the items to fit to, or of all, as the answer to each."""
         labels = [self.items[place].reference for place in self.parts.fitted or self.parts.kept]
         counts = Counter(label for label in labels if label is not None)
         most = max(counts, key=counts.__getitem__, default=None)
-        return [Judged(item, "answered" if most else "skipped", most) for item in self.items]
+        outcome = AnswerOutcome.ANSWERED if most else AnswerOutcome.SKIPPED
+        return [LabelledAnswer(item, outcome, most) for item in self.items]
 
-    async def _swapped(self, judge: Judge, name: str) -> dict[int, Judged]:
+    async def _swapped(self, judge: Judge, name: str) -> dict[int, LabelledAnswer]:
         """What the judge says of items with another's field, by place: of those kept apart, and of
         those to fit to where the rubric says what must be answered. No part sees another's
         texts."""
         rubric, parts = judge.rubric, self.parts
         taught = rubric.control is not None and rubric.control.swapped and judge.probabilistic
-        found: dict[int, Judged] = {}
+        found: dict[int, LabelledAnswer] = {}
         for part in parts.folds or (parts.kept, parts.fitted if taught else []):
             made = controls.swapped([self.items[n] for n in part], rubric, name, self.job.seed)
             said = await self.observe(judge, list(made.values()), f"with another {name}")
@@ -171,7 +177,10 @@ class Study:
         return found
 
     def _fitted(
-        self, judge: Judge, observed: Sequence[Judged], swapped: Mapping[int, Judged]
+        self,
+        judge: Judge,
+        observed: Sequence[LabelledAnswer],
+        swapped: Mapping[int, LabelledAnswer],
     ) -> Trial:
         """The judge with what was fitted to the items to fit to, and to their swapped ones."""
         if not judge.probabilistic:
@@ -195,21 +204,21 @@ class Study:
     def _fit(
         self,
         judge: Judge,
-        observed: Sequence[Judged],
-        swapped: Mapping[int, Judged],
+        observed: Sequence[LabelledAnswer],
+        swapped: Mapping[int, LabelledAnswer],
         fitted: Sequence[int],
     ) -> tuple[Fit, list[TrainingItem]]:
         """What is best fitted to the items at these places, and what it was fitted to."""
         rubric = judge.rubric
         answer = rubric.control.swapped if rubric.control else None
-        told = [(observed[place], observed[place].item.reference, True) for place in fitted]
-        told += [(swapped[place], answer, False) for place in fitted if place in swapped]
-        questions = {question for one, *_ in told for question in one.chances or ()}
+        answers = [(observed[place], observed[place].item.reference, True) for place in fitted]
+        answers += [(swapped[place], answer, False) for place in fitted if place in swapped]
+        questions = {n for one, *_ in answers if one.observation for n in one.observation.chances}
         train = [
-            TrainingItem(one.chances, true, one.item.cluster, one.state, natural)
-            for one, true, natural in told
-            if one.chances is not None and set(one.chances) == questions and not one.open
-            if one.chances or one.state is not None
-            if true in rubric.answers
+            TrainingItem(seen, reference, one.item.cluster, natural)
+            for one, reference, natural in answers
+            if (seen := one.observation) and seen.chances.keys() == questions and not seen.open
+            if seen.chances or seen.state is not None
+            if reference in rubric.answers
         ]
         return fit(rubric, judge.reader, train, seed=self.job.seed), train

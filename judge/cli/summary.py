@@ -12,7 +12,7 @@ import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
 from judge.errors import Exit, UsageError, install_hint
-from judge.judging.judge import FAR
+from judge.judging.answer_reader import FAR
 from judge.reasons import LONGEST
 from judge.run.summary import SLICES
 from judge.verdict import Verdict

@@ -24,6 +24,7 @@ from pydantic import (
 
 from judge.backends.base import State, packed, unpacked
 from judge.errors import UsageError
+from judge.verdict import Usage
 
 LEAST_CHANCE = 1e-6
 """Probabilities are held off 0 and 1 by this much before their logarithm is taken."""
@@ -34,19 +35,47 @@ Chances = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was read of one item: the chances of questions by number, the hidden state, the words
-    of the text that a question went by, and the share (0 to 1) of a question's probability that is
-    open because no listed token has it (`judge.judging.logprobs.open_share`)."""
+    """What was read of one item, and what that took.
+
+    `chances` are those of questions by number; `open` the share (0 to 1) of a question's
+    probability that no listed token has (`judge.judging.first_token.open_share`); `quotes` the
+    words of the text that a question went by; `state` is the hidden state.
+    """
 
     chances: Mapping[int, Chances] = field(default_factory=dict)
     state: State | None = None
-    quotes: Mapping[int, str] = field(default_factory=dict)
     open: Mapping[int, float] = field(default_factory=dict)
+    quotes: Mapping[int, str] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+
+    @classmethod
+    def of_question(
+        cls, place: int, chances: Chances, usage: Usage, *, open: float = 0.0, quote: str = ""
+    ) -> Observation:
+        """What was read of one question, by its number."""
+        shares = {place: open} if open else {}
+        return cls({place: chances}, None, shares, {place: quote} if quote else {}, usage)
+
+    def __or__(self, other: Observation) -> Observation:
+        return Observation(
+            {**self.chances, **other.chances},
+            self.state if other.state is None else other.state,
+            {**self.open, **other.open},
+            {**self.quotes, **other.quotes},
+            self.usage + other.usage,
+        )
+
+    @property
+    def quote(self) -> str | None:
+        """The first question's quote, or the shortest of those that lie in it."""
+        first = next(iter(self.quotes.values()), None)
+        within = (quote for quote in self.quotes.values() if quote in (first or ""))
+        return min(within, key=len, default=first)
 
 
 Floats = Annotated[
     tuple[float, ...],
-    BeforeValidator(lambda given: unpacked(given, "f") if isinstance(given, str) else given),
+    BeforeValidator(lambda row: unpacked(row, "f") if isinstance(row, str) else row),
     PlainSerializer(lambda row: packed(row, "f"), return_type=str),
 ]
 """A row of numbers, which a file holds as base64 of little-endian 4-byte floats."""
@@ -90,9 +119,9 @@ class Logistic(_Combination):
             raise ValueError("intercepts: one for each answer is wanted")
         return self
 
-    def probabilities(self, read: Observation) -> dict[str, float]:
+    def probabilities(self, seen: Observation) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
-        x = [feature for place in self.questions for feature in features(read.chances[place])]
+        x = [feature for place in self.questions for feature in features(seen.chances[place])]
         scores = [
             intercept + _dot(row, x)
             for row, intercept in zip(self.weights, self.intercepts, strict=True)
@@ -134,10 +163,10 @@ class Probe(_Combination):
             raise ValueError("intercepts, beside: one for each answer but the first is wanted")
         return self
 
-    def probabilities(self, read: Observation) -> dict[str, float]:
+    def probabilities(self, seen: Observation) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
-        scaled = self._scaled(read)
-        x = [feature for place in self.questions for feature in features(read.chances[place])]
+        scaled = self._scaled(seen)
+        x = [feature for place in self.questions for feature in features(seen.chances[place])]
         scores = [0.0]
         for n, row in enumerate(self.weights):
             scores.append(self.intercepts[n] + _dot(row, scaled))
@@ -145,20 +174,20 @@ class Probe(_Combination):
                 scores[-1] += _dot(self.beside[n], x)
         return _shares(self.answers, scores)
 
-    def is_far(self, read: Observation) -> bool:
+    def is_far(self, seen: Observation) -> bool:
         """Whether the state lies farther off than nearly all of the labelled ones."""
-        scaled = self._scaled(read)
+        scaled = self._scaled(seen)
         size = _dot(scaled, scaled)
         along = math.fsum(_dot(axis, scaled) ** 2 for axis in self.axes)
         if math.sqrt(size / len(scaled)) > self.far:
             return True
         return size > 0 and math.sqrt(max(0.0, 1 - along / size)) > self.outside
 
-    def _scaled(self, read: Observation) -> list[float]:
-        if read.state is None or len(read.state) != len(self.center):
-            given = "none" if read.state is None else f"{len(read.state)} numbers"
-            raise UsageError(f"the probe reads a state of {len(self.center)} numbers, not {given}")
-        parts = zip(read.state, self.center, self.spread, strict=True)
+    def _scaled(self, seen: Observation) -> list[float]:
+        if seen.state is None or len(seen.state) != len(self.center):
+            width = "none" if seen.state is None else f"{len(seen.state)} numbers"
+            raise UsageError(f"the probe reads a state of {len(self.center)} numbers, not {width}")
+        parts = zip(seen.state, self.center, self.spread, strict=True)
         return [(number - center) / spread for number, center, spread in parts]
 
 

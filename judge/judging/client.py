@@ -25,9 +25,9 @@ from judge.errors import BackendError, BadRequest, ContextExceeded, ServerFault,
 from judge.evidence import ReplyContext
 from judge.judging.calls import CANARY, Calls
 from judge.judging.cut import cut
-from judge.judging.logprobs import added_up
+from judge.judging.first_token import added_up
 from judge.judging.ways import Ways, conforms
-from judge.replies import Reply, about, schema_of
+from judge.replies import Reply, held_against, schema_of
 from judge.verdict import Usage
 
 Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut"]
@@ -165,7 +165,7 @@ class Client(Calls):
             return said[-1]
 
         try:
-            with about(record):
+            with held_against(record):
                 reply = await reasked(first, attempt, call.messages, reply_model, self._reasks)
         except Withheld:
             return self._withheld(said[-1], call, sum(map(self._usage, said), Usage()))
@@ -415,6 +415,6 @@ class _Attempts(AsyncExitStack):
 
 def _valid(text: str, reply_model: type[Reply], record: ReplyContext) -> Reply | None:
     """The reply, if it is valid against the record; as strict as instructor is."""
-    with about(record), suppress(ValidationError):
+    with held_against(record), suppress(ValidationError):
         return reply_model.model_validate_json(text, strict=True)
     return None

@@ -15,7 +15,7 @@ from judge.judging.injection import Injection, injections
 from judge.judging.judge import Judge, Sampling
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import PASS_OR_FAIL, Check, Finding, Verdict, Vote, needed, worst
+from judge.verdict import PASS_OR_FAIL, Answer, Check, Verdict, Vote, needed, worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def _unasked(
         by=by,
         round=round,
         evidence=tuple(
-            Finding(verdict=Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
+            Answer(verdict=Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
             for one in found
         ),
         reason=reason,

@@ -17,7 +17,7 @@ from judge.prompts import messages
 from judge.replies import Insertions, Reply, Rewrites
 from judge.rubric import Rubric
 from judge.subject import Subject
-from judge.verdict import Edit, Finding
+from judge.verdict import Answer, Edit
 
 _MARKS = frozenset(SPEECH_MARKS)
 
@@ -57,14 +57,14 @@ class Rewriter:
             role="rewriting",
             origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping),
         )
-        record = ReplyContext(
+        context = ReplyContext(
             texts=subject.texts,
-            numbers=tuple(numbers),
+            values={n: subject.value(n) for n in numbers},
             characters=subject.characters,
             passages=len(passages),
             mark=subject.mark,
         )
-        return await self.client.ask(call, reply.sized(len(passages) or len(numbers)), record)
+        return await self.client.ask(call, reply.sized(len(passages) or len(numbers)), context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Passage:
         return f"{self.character or 'Narrator'} ({how} value {values}): {words}"
 
 
-def passages(subject: Subject, findings: Sequence[Finding]) -> list[Passage]:
+def passages(subject: Subject, findings: Sequence[Answer]) -> list[Passage]:
     """The quoted passages in story order; those that overlap become one."""
     number_of = {subject.value(n): n for n in subject.numbers}
     found: list[Passage] = []

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from judge.backends.base import Message
 from judge.backends.chat_template import bounded
 from judge.errors import UsageError
-from judge.judging.logprobs import word_of
+from judge.judging.first_token import word_of
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -170,7 +170,7 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
         answer = word.get(item.reference or "")
         if isinstance(subject, str) or answer is None:
             continue
-        prompt = judge.prompt(subject, item.number)
+        prompt = judge.observer.prompt(subject, item.number)
         found.append(Example(prompt, answer, key_of(item, judge.rubric)))
     if not found:
         raise UsageError(f"no label of {judge.rubric.name} can be taught")

@@ -12,8 +12,8 @@ from pydantic import Field, create_model
 from judge.backends.base import Call, Method, Origin, Prompt
 from judge.evidence import ReplyContext
 from judge.judging.client import Client, Unread
+from judge.judging.first_token import TOP_TOKENS, open_share, word_chances
 from judge.judging.judge import Sampling
-from judge.judging.logprobs import TOP_TOKENS, open_share, word_chances
 from judge.papers.benchmark import Fields, NoAnswer
 from judge.papers.task import Task, load_task
 from judge.prompts import LACKS

@@ -13,7 +13,7 @@ from judge.evidence import Span, locate
 from judge.records import RESERVED, Item
 from judge.records.kinds import normalise
 from judge.report.files import own_id
-from judge.verdict import Check, Finding, Judgement
+from judge.verdict import Answer, Check, Judgement
 
 LARGEST = 400_000
 """Characters of JSON up to which a record is shown whole; of a larger one its summary alone."""
@@ -55,7 +55,7 @@ class Quotes:
         self._marks: dict[tuple[Place, int, int], Mark] = {}
         self._work = 0
 
-    def note(self, finding: Finding) -> tuple[int | None, str | None]:
+    def note(self, finding: Answer) -> tuple[int | None, str | None]:
         """The number of the finding's quote, or why there is none; both None without a quote."""
         quote = finding.quote
         if quote is None or not quote.strip():
@@ -140,7 +140,7 @@ class Entry:
         self.facts = [found["now", key] for key in own if not found["now", key].prose]
         self.original = [found["before", key] for key in judged.original]
 
-    def place(self, finding: Finding) -> tuple[int | None, str | None, bool]:
+    def place(self, finding: Answer) -> tuple[int | None, str | None, bool]:
         """(number of the quote in the text, why there is none, whether the text leads back here).
 
         Of the findings with one number the first is the anchor that the text leads back to.

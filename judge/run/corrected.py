@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.digest import digest
-from judge.judging.logprobs import AnswerReader
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.panel import Panel
 from judge.profiles import JudgeProfile, Profiles, Rates
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from judge import __version__
 from judge.backends.base import Method
 from judge.errors import UsageError
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
-from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.local import store

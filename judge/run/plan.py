@@ -24,15 +24,15 @@ from judge.backends.base import Backend, Call, Completion, Mode, State, parse_mo
 from judge.cache import ReplyCache
 from judge.errors import UsageError
 from judge.evidence import ReplyContext
+from judge.judging.answer_reader import AnswerReader, Decision
 from judge.judging.classifiers import Observation
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import AnswerReader, Decision
 from judge.judging.panel import Panel
 from judge.prompts import LACKS
 from judge.records import Record
-from judge.replies import Answer, Insertion, JudgingReply, Reply, Rewrite
+from judge.replies import Insertion, JudgingReply, Reply, Rewrite, answers_of
 from judge.rubric import Rubric
 from judge.run.job import Job, select
 from judge.run.lines import Line
@@ -42,7 +42,7 @@ from judge.run.summary import Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.verdict import Usage
+from judge.verdict import Answer, Usage
 from judge.workflow import Context
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -262,19 +262,15 @@ class _StandIn(Client):
         story = record.texts.get("story", "")
         quote = " ".join(story.split()[:8])
         if issubclass(reply_model, JudgingReply):
-            known = {
-                name: Answer(answer, ((None, quote),))
-                for name, answer in self._rehearsal.answers.items()
-            }
             same = _Same.model_construct(
-                known=known, rubric=call.origin.rubric, numbers=record.numbers
+                known=self._rehearsal.answers, quote=quote, rubric=call.origin.rubric
             )
             return Asked(same, Usage(1))
         words = f"Other words, of round {call.vote}."
         fields: dict[str, Any] = {
             "insertions": [
                 Insertion(value=n, after=quote, character="Ann", dialogue=words)
-                for n in record.numbers
+                for n in record.values
             ],
             "rewrites": [Rewrite(passage=n + 1, text=words) for n in range(record.passages)],
             "story": f"{story} {words}",
@@ -323,14 +319,14 @@ class _Same(JudgingReply):
     """One answer to a rubric, about every value or about the record."""
 
     known: Any
+    quote: str
     rubric: str
-    numbers: tuple[int, ...]
 
-    def about(self, rubric: str) -> JudgingReply:
+    def part(self, rubric: str) -> JudgingReply:
         return self.model_copy(update={"rubric": rubric})
 
-    def answers(self) -> dict[int, Answer]:
-        return dict.fromkeys(self.numbers or (0,), self.known[self.rubric])
+    def answers(self, number: int, context: ReplyContext) -> list[Answer]:
+        return answers_of(context, number, self.known[self.rubric], [(None, self.quote)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +336,7 @@ class _Settled(AnswerReader):
     answer: str = ""
     sure: bool = True
 
-    def decide(self, rubric: Rubric, read: Observation) -> Decision:
+    def decide(self, rubric: Rubric, seen: Observation) -> Decision:
         return Decision(self.answer, self.sure, {self.answer: 0.5})
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
-from judge.judging.judge import FAR
+from judge.judging.answer_reader import FAR
 from judge.prompts import LACKS
 from judge.records.base import at
 from judge.stats.intervals import Estimate, mean_of_sums, plain

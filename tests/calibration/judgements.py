@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.calibration.observations import Judged, Outcome
+from judge.calibration.observations import LabelledAnswer
 from judge.records.labels import Annotation, LabelledItem
+from judge.verdict import AnswerOutcome
 
 
 def judged(
@@ -19,9 +20,9 @@ def judged(
     fields: Mapping[str, Any] | None = None,
     slices: Mapping[str, str] | None = None,
     source: str = "",
-    outcome: Outcome | None = None,
+    outcome: str | None = None,
     **said: Any,
-) -> Judged:
+) -> LabelledAnswer:
     """An answer to an item; `people` are (annotator, answer) or (annotator, answer, group)."""
     item = LabelledItem(
         record=record,
@@ -35,4 +36,4 @@ def judged(
     )
     if outcome is None:
         outcome = "abstained" if answer is None else "answered"
-    return Judged(item, outcome, answer, **said)
+    return LabelledAnswer(item, AnswerOutcome(outcome), answer, **said)

@@ -21,9 +21,9 @@ from judge.calibration.calibration import acalibrate
 from judge.calibration.labels import Job, split
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
-from judge.judging.logprobs import AnswerReader
 from judge.profiles import JudgeProfile, Profiles
 from judge.stats.intervals import plain
 

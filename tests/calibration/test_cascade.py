@@ -7,18 +7,18 @@ import random
 import pytest
 
 from judge.calibration.cascade import decided, policy_of, refusal
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 
 from .judgements import judged
 
 
-def said(record: str, sure: float, right: bool, **more: object) -> Judged:
+def said(record: str, sure: float, right: bool, **more: object) -> LabelledAnswer:
     probabilities = {"yes": sure, "no": 1 - sure}
     gold = "yes" if right else "no"
     return judged(record, "yes", gold, probabilities=probabilities, **more)  # type: ignore[arg-type]
 
 
-def part(name: str, *blocks: tuple[float, int, int]) -> list[Judged]:
+def part(name: str, *blocks: tuple[float, int, int]) -> list[LabelledAnswer]:
     """Blocks of (sureness, right, of)."""
     return [
         said(f"{name}{number}.{one}", sure, one < right)
@@ -91,7 +91,7 @@ def test_every_judge_is_asked_about_the_item_that_was_drawn() -> None:
     """The cheap judge knows the first values only, the strong one the second ones only: which of
     the strong one's items reach it goes by the cheap one's answers to the very same items."""
 
-    def answers(known: int) -> list[Judged]:
+    def answers(known: int) -> list[LabelledAnswer]:
         return [
             said(f"s{n}", 0.9 if number == known else 0.5, True, number=number)
             for n in range(200)

@@ -21,13 +21,14 @@ from judge.calibration.calibration import acalibrate
 from judge.calibration.cascade import policy_of
 from judge.calibration.clusters import clustered
 from judge.calibration.labels import Job
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.calibration.trials import Parts
 from judge.configuration import resolve
 from judge.local import store, teaching
 from judge.local.adapter import Example
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, asked_once
+from judge.verdict import AnswerOutcome
 
 from .asking import client, resources_of
 
@@ -202,7 +203,7 @@ def test_a_guarantee_holds_where_items_come_in_groups_or_copies(same: str) -> No
         ((items,), _) = clustered([items], ANY)
         parts = Parts.of(Job(["x"], agreement=0.9, seed=seed), items, 1)
         kept, tested = (
-            [Judged(items[n], "answered", "yes") for n in part]
+            [LabelledAnswer(items[n], AnswerOutcome.ANSWERED, "yes") for n in part]
             for part in (parts.kept, *parts.stages)
         )
         stage = policy_of([kept], [[tested]], 0.9, seed=seed).stages[0]

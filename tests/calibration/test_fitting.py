@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from judge.calibration import fitting
 from judge.calibration.fitting import LEAST_ITEMS, Fit, fit
 from judge.calibration.training import Training, TrainingItem
-from judge.judging.classifiers import Chances, Logistic, features
-from judge.judging.logprobs import AnswerReader
+from judge.judging.answer_reader import AnswerReader
+from judge.judging.classifiers import Chances, Logistic, Observation, features
 from judge.rubric import Rubric, builtin
 
 from .asking import MANY, PLAIN
@@ -35,7 +35,10 @@ def reads(
     """As many items of each answer, and what was read off them."""
     rng = random.Random(seed)
     answers = ["yes", "no"] * (items // 2)
-    return [TrainingItem(make(rng, answer), answer, f"r{n}") for n, answer in enumerate(answers)]
+    return [
+        TrainingItem(Observation(make(rng, answer)), answer, f"r{n}")
+        for n, answer in enumerate(answers)
+    ]
 
 
 def fitted(train: Sequence[TrainingItem], rubric: Rubric = PLAIN) -> Fit:
@@ -49,7 +52,7 @@ def truth(seed: int, items: int, chance: Callable[[float], float]) -> list[Train
     for number in range(items):
         x = rng.uniform(0.02, 0.98)
         answer = "yes" if rng.random() < chance(x) else "no"
-        found.append(TrainingItem({0: two(x)}, answer, f"r{number}"))
+        found.append(TrainingItem(Observation({0: two(x)}), answer, f"r{number}"))
     return found
 
 
@@ -92,7 +95,7 @@ def test_several_questions_where_each_tells_half() -> None:
     assert isinstance(found.combination, Logistic)
     assert {2, 3} <= set(found.combination.questions)
     for one in reads(5, 60, make):
-        assert found.combination.probabilities(one.reading)[one.answer] > 0.6
+        assert found.combination.probabilities(one.observation)[one.answer] > 0.6
 
 
 BOTH = truth(7, 300, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0))
@@ -106,7 +109,9 @@ def test_folds_keep_the_items_of_a_record_together() -> None:
     rng = random.Random(9)
     once = [
         TrainingItem(
-            {}, rng.choice(["yes", "no"]), f"r{n}", tuple(rng.gauss(0, 1) for _ in range(60))
+            answer=rng.choice(["yes", "no"]),
+            group=f"r{n}",
+            observation=Observation(state=tuple(rng.gauss(0, 1) for _ in range(60))),
         )
         for n in range(40)
     ]
@@ -149,17 +154,22 @@ def test_weights_give_scikit_learns_probabilities_of_three_answers() -> None:
     spread = rng.dirichlet([1, 1, 1], size=120)
     answers = [rubric.answers[int(place)] for place in spread.argmax(axis=1)]
     train = [
-        TrainingItem({0: tuple(map(float, row)), 1: two(0.3)}, answer, f"r{n}")
+        TrainingItem(Observation({0: tuple(map(float, row)), 1: two(0.3)}), answer, f"r{n}")
         for n, (row, answer) in enumerate(zip(spread, answers, strict=True))
     ]
     way = fitting.TokenWay((0, 1), 0.3)
     made = way.fitted(Training(train, rubric.answers))
-    x = np.array([[*features(one.chances[0]), *features(one.chances[1])] for one in train])
+    x = np.array(
+        [
+            [*features(one.observation.chances[0]), *features(one.observation.chances[1])]
+            for one in train
+        ]
+    )
     spread_x = x.std(axis=0)
     spread_x[spread_x == 0] = 1
     model = LogisticRegression(C=0.3, max_iter=5000).fit((x - x.mean(axis=0)) / spread_x, answers)
     theirs = model.predict_proba((x - x.mean(axis=0)) / spread_x)
     for one, row in zip(train, theirs, strict=True):
-        mine = made.probabilities(one.reading)
+        mine = made.probabilities(one.observation)
         for name, chance in zip(model.classes_, row, strict=True):
             assert mine[name] == pytest.approx(chance, abs=1e-4)

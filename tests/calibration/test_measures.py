@@ -14,7 +14,7 @@ from judge.calibration.measures import (
     measure,
     slices,
 )
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.errors import UsageError
 from judge.stats.intervals import Estimate
 
@@ -23,7 +23,7 @@ from .judgements import judged
 YES_NO = ["yes", "no"]
 
 
-def scripted(seed: int, classes: list[str], items: int = 150) -> list[Judged]:
+def scripted(seed: int, classes: list[str], items: int = 150) -> list[LabelledAnswer]:
     """Two items a record; right 7 times in 10, unanswered 1 in 10, probabilities throughout."""
     rng = random.Random(seed)
     found = []
@@ -152,7 +152,7 @@ DATA_SETS = 200
 
 def simulated(
     rng: random.Random, records: int, items: int, *, positive: float, recall: float, no: float
-) -> list[Judged]:
+) -> list[LabelledAnswer]:
     """Items of one record share half of their luck, so they are right or wrong together."""
     found = []
     for record in range(records):

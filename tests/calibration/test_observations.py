@@ -11,11 +11,11 @@ import pytest
 
 from judge.backends.base import Call
 from judge.calibration.cascade import sureness
-from judge.calibration.observations import Judged, observe
+from judge.calibration.observations import LabelledAnswer, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import NOTHING_READ, Judge
 from judge.judging.limits import BudgetReached
-from judge.judging.logprobs import AnswerReader
 from judge.records.labels import LabelledItem
 
 from .asking import PLAIN, Answering, judge_of, norm_item, yes_no
@@ -26,7 +26,7 @@ STORY = {
 }
 
 
-def seen(judge: Judge, items: Sequence[LabelledItem], **more: Any) -> list[Judged]:
+def seen(judge: Judge, items: Sequence[LabelledItem], **more: Any) -> list[LabelledAnswer]:
     return asyncio.run(observe(judge, items, at_once=4, **more))
 
 

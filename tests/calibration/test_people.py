@@ -10,13 +10,15 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from judge.calibration.measures import against_people
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.stats.intervals import Estimate, plain
 
 from .judgements import judged
 
 
-def crowd(seed: int, judge_right: float, people_right: float, items: int = 80) -> list[Judged]:
+def crowd(
+    seed: int, judge_right: float, people_right: float, items: int = 80
+) -> list[LabelledAnswer]:
     """Four people and a judge, each right so often, else at random among three answers."""
     rng = random.Random(seed)
 

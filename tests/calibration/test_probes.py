@@ -12,8 +12,8 @@ import pytest
 from judge.calibration.curve import curve
 from judge.calibration.fitting import fit
 from judge.calibration.training import TrainingItem
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation, Probe
-from judge.judging.logprobs import AnswerReader
 
 from .asking import PLAIN
 
@@ -29,7 +29,7 @@ def reads(items: int, seed: int = 1) -> list[TrainingItem]:
     rng = random.Random(seed)
     answers = [rng.choice(("yes", "no")) for _ in range(items)]
     return [
-        TrainingItem({}, said, f"g{n}", state(rng, 0.5 if said == "yes" else -0.5))
+        TrainingItem(Observation(state=state(rng, 0.5 if said == "yes" else -0.5)), said, f"g{n}")
         for n, said in enumerate(answers)
     ]
 
@@ -71,7 +71,7 @@ def test_a_probe_worked_by_hand() -> None:
 def test_a_hundred_labels_make_a_probe_whose_probabilities_hold() -> None:
     probe = fitted(reads(100))
     fresh = reads(2000, seed=2)
-    shares = [probe.probabilities(one.reading)["yes"] for one in fresh]
+    shares = [probe.probabilities(one.observation)["yes"] for one in fresh]
     right = [
         (share > 0.5) == (one.answer == "yes") for share, one in zip(shares, fresh, strict=True)
     ]
@@ -86,7 +86,9 @@ def test_a_hundred_labels_make_a_probe_whose_probabilities_hold() -> None:
 
 def test_noise_is_not_taken_for_knowledge() -> None:
     rng = random.Random(4)
-    noise = [TrainingItem({}, one.answer, one.group, state(rng, 0)) for one in reads(100)]
+    noise = [
+        TrainingItem(Observation(state=state(rng, 0)), one.answer, one.group) for one in reads(100)
+    ]
     fresh = [Observation({}, state(rng, 0)) for _ in range(500)]
     probe = fitted(noise)
     sure = [max(probe.probabilities(one).values()) for one in fresh]
@@ -95,7 +97,7 @@ def test_noise_is_not_taken_for_knowledge() -> None:
 
 def test_few_of_the_same_kind_are_far_and_all_of_another() -> None:
     probe, rng = fitted(reads(100)), random.Random(5)
-    assert sum(probe.is_far(one.reading) for one in reads(1000, seed=3)) < 60
+    assert sum(probe.is_far(one.observation) for one in reads(1000, seed=3)) < 60
     others = [Observation({}, tuple(x + 4 for x in state(rng, 0))) for _ in range(50)]
     assert all(probe.is_far(one) for one in others)
     decided = AnswerReader(combination=probe).decide(PLAIN, others[0])
@@ -114,9 +116,12 @@ def test_as_long_as_the_labelled_and_of_another_kind_is_far() -> None:
             for n in range(WIDE)
         )
 
-    made = [replace(one, state=alike((one.answer == "yes") - 0.5)) for one in reads(200)]
+    made = [
+        replace(one, observation=Observation(state=alike((one.answer == "yes") - 0.5)))
+        for one in reads(200)
+    ]
     probe = fitted(made[:100])
-    assert sum(probe.is_far(one.reading) for one in made[100:]) < 12
+    assert sum(probe.is_far(one.observation) for one in made[100:]) < 12
     others = [Observation({}, tuple(x / 2 for x in state(rng, 0))) for _ in range(50)]
     assert all(map(probe.is_far, others))
     assert not any(map(probe.model_copy(update={"outside": 1.0}).is_far, others))
@@ -125,9 +130,12 @@ def test_as_long_as_the_labelled_and_of_another_kind_is_far() -> None:
 def test_swapped_records_do_not_make_their_answer_seem_frequent() -> None:
     """As many of them as of the others, all `no`: of new records still half are."""
     train, rng = reads(100), random.Random(6)
-    swapped = [replace(one, answer="no", state=state(rng, -0.5), natural=False) for one in train]
+    swapped = [
+        replace(one, answer="no", observation=Observation(state=state(rng, -0.5)), natural=False)
+        for one in train
+    ]
     probe, fresh = fitted([*train, *swapped]), reads(1000, seed=8)
-    shares = [probe.probabilities(one.reading)["no"] for one in fresh]
+    shares = [probe.probabilities(one.observation)["no"] for one in fresh]
     came = sum(one.answer == "no" for one in fresh) / len(fresh)
     assert abs(sum(shares) / len(shares) - came) < 0.08
     right = [
@@ -153,7 +161,7 @@ def test_more_labels_are_worth_more() -> None:
 
     def kappa(made: object) -> float:
         assert isinstance(made, Probe)
-        found = [made.probabilities(one.reading)["yes"] > 0.5 for one in kept]
+        found = [made.probabilities(one.observation)["yes"] > 0.5 for one in kept]
         right = sum(said == (one.answer == "yes") for said, one in zip(found, kept, strict=True))
         return 2 * right / len(kept) - 1
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judge.calibration.labels import Job, subject_of
-from judge.calibration.observations import Judged
+from judge.calibration.observations import LabelledAnswer
 from judge.calibration.rating import data_of, rates, should_pass
 from judge.calibration.trials import Parts, Study
 from judge.profiles import Data
@@ -18,7 +18,7 @@ from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin
 from judge.run.corrected import CorrectedRate, Errors
 from judge.subject import Subject
-from judge.verdict import Verdict
+from judge.verdict import AnswerOutcome, Verdict
 
 from .asking import PLAIN, norm_item
 
@@ -27,11 +27,13 @@ ITEM = norm_item("a", "yes")
 SUBJECT = Subject("a", "norm", {"story": "x", "rule_of_thumb": "y"}, "mark")
 
 
-def rated(record: str, answer: str | None, gold: str | None) -> Judged:
+def rated(record: str, answer: str | None, gold: str | None) -> LabelledAnswer:
     item = norm_item(record, gold)
     subject = subject_of(item, PLAIN)
     assert isinstance(subject, Subject)
-    return Judged(item, "answered" if answer else "abstained", answer, subject=subject)
+    return LabelledAnswer(
+        item, AnswerOutcome.ANSWERED if answer else AnswerOutcome.ABSTAINED, answer, subject=subject
+    )
 
 
 def test_rates_by_hand() -> None:
@@ -46,7 +48,7 @@ def test_rates_by_hand() -> None:
             rated("f", None, "yes"),
             rated("g", None, "no"),
             rated("k", None, "no"),
-            replace(rated("l", None, "no"), outcome="error"),
+            replace(rated("l", None, "no"), outcome=AnswerOutcome.ERROR),
             rated("h", "yes", None),
             rated("i", None, None),
             rated("j", "no", "unsure"),
@@ -96,7 +98,9 @@ def test_the_corrected_rate_holds_where_records_are_alike_or_undecided(world: st
     for _ in range(100):
         labels = []
         for cluster, truth, passed in drawn(abstains):
-            one = Judged(replace(ITEM, record=f"r{cluster}", gold=word[truth]), "abstained")
+            one = LabelledAnswer(
+                replace(ITEM, record=f"r{cluster}", gold=word[truth]), AnswerOutcome.ABSTAINED
+            )
             labels.append(replace(one, answer=word[passed], subject=SUBJECT))
         group = "by" if world == "groups" else None
         rate = CorrectedRate("plain", Errors(rates(PLAIN, labels), group=group))
@@ -122,7 +126,7 @@ def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:
     assert [should_pass(RELEVANCE, subject, "no") for subject in about] == [False, True, False]
     item = norm_item("a", "no", check="relevance")
     # Said no, as people do, of a neutral story: a pass that should be one.
-    found = rates(RELEVANCE, [Judged(item, "answered", "no", subject=about[1])])
+    found = rates(RELEVANCE, [LabelledAnswer(item, AnswerOutcome.ANSWERED, "no", subject=about[1])])
     assert (found.passed, found.passes, found.fails) == (1, 1, 0)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge
-from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import Panel, take_votes
 from judge.rubric import builtin
 from judge.verdict import Check, Verdict

@@ -17,7 +17,7 @@ from judge.judging.panel import Panel, take_votes
 from judge.records import Value
 from judge.rubric import builtin
 from judge.subject import Subject
-from judge.verdict import Finding, Judgement, Verdict, Vote, decide
+from judge.verdict import Answer, Judgement, Verdict, Vote, decide
 
 from .conftest import Entry, entry
 
@@ -63,8 +63,7 @@ class Drawn(Judge):
     async def vote(self, subject: Subject, **more: Any) -> Vote:
         index = more["vote"]
         evidence = tuple(
-            Finding(value=subject.value(n), verdict=self.said[index][n - 1])
-            for n in more["numbers"]
+            Answer(value=subject.value(n), verdict=self.said[index][n - 1]) for n in more["numbers"]
         )
         return Vote(model=f"m:{index}", verdict=Verdict.ABSTAIN, evidence=evidence)
 

@@ -6,7 +6,7 @@ import pytest
 from judge.graphs import story
 
 from judge.errors import Denied
-from judge.verdict import Check, Finding, Verdict, Vote
+from judge.verdict import Answer, Check, Verdict, Vote
 
 from .conftest import Entry, Take, entry
 
@@ -292,9 +292,9 @@ async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
 
 def test_a_contradiction_is_documented_with_its_quote_where_a_vote_has_one() -> None:
     """One judge quotes the first value's speech, another goes by first tokens, without a quote."""
-    quoted = Finding(value=VALUES[0], verdict=Verdict.FAIL, character="Bo", quote=SPEECH)
-    silent = tuple(Finding(value=value, verdict=Verdict.FAIL) for value in VALUES[:2])
-    held = Finding(value=VALUES[1], verdict=Verdict.PASS)
+    quoted = Answer(value=VALUES[0], verdict=Verdict.FAIL, character="Bo", quote=SPEECH)
+    silent = tuple(Answer(value=value, verdict=Verdict.FAIL) for value in VALUES[:2])
+    held = Answer(value=VALUES[1], verdict=Verdict.PASS)
     votes = tuple(
         Vote(model="m:x", verdict=Verdict.FAIL, evidence=evidence)
         for evidence in ((quoted, held), silent, silent)

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from judge.backends.scripted import ScriptedBackend
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
-from judge.judging.logprobs import AnswerReader
 from judge.records import Value
 from judge.rubric import Rubric, builtin
 from judge.subject import Subject

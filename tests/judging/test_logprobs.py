@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 from judge.backends.scripted import ScriptedBackend
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
+from judge.judging.first_token import open_share, word_chances
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import AnswerReader, open_share, word_chances
 from judge.prompts import messages
 from judge.rubric import Rubric, builtin
 from judge.subject import Subject
@@ -202,13 +203,14 @@ async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: 
         }
     )
     judge = Judge(RUBRIC, made, "logprobs")
-    reading, paid = await judge.reading(norm("yes"), 0, (2, 0))
-    assert reading is not None
-    found = reading.chances
+    subject = norm("yes")
+    observer, call = judge.observer, judge.call(subject)
+    seen = await observer.observe(subject, 0, call, (2, 0))
+    found = seen.chances
     assert list(found) == [2, 0]
     assert found[2] == pytest.approx((0.0, 0.2, 0.8)) and found[0] == pytest.approx((0.5, 0.5))
-    assert paid.replies == 2
-    assert (await judge.reading(norm("yes"), 0, (3, 0)))[0] is None
+    assert seen.usage.replies == 2
+    assert not (await observer.observe(subject, 0, call, (3, 0))).chances
     assert asked == ["C?", "A?", "D?"], "what cannot be used any more is not asked"
     vote = await Judge(
         RUBRIC,

@@ -11,11 +11,11 @@ import pytest
 from judge.backends.base import Call
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import AnswerReader
 from judge.judging.overlap import overlap
 from judge.records.values import Value
 from judge.rubric import Rubric, builtin

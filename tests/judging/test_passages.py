@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from judge.backends.base import Call
 from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.logprobs import AnswerReader
 from judge.judging.overlap import overlap
 from judge.judging.passages import MOST_WORDS, passages, word_count
 from judge.prompts import messages
@@ -184,7 +184,7 @@ def test_the_adapter_is_taught_the_very_question_that_the_checks_ask() -> None:
     about = Subject.of_texts("s", "record", {"story": SHOWN, "value": VALUES[0]}, None)
     for check in ("incorporation", "consistency", "implicitness"):
         rubric, read = reader(check)
-        asked = messages(rubric, subject(SHOWN), step=read.wanted(rubric)[0], numbers=(1,))
+        asked = messages(rubric, subject(SHOWN), step=read.questions(rubric)[0], numbers=(1,))
         learnt = messages(taught, about, step=0)
         assert str(learnt).replace(about.mark, "abcd1234") == str(asked)
 

@@ -12,7 +12,7 @@ from judge.judging.rewriter import Passage, apply_insertions, apply_rewrites, pa
 from judge.records import Value
 from judge.replies import Insertion, Insertions, Rewrite, Rewrites
 from judge.subject import Subject
-from judge.verdict import Edit, Finding, Verdict
+from judge.verdict import Answer, Edit, Verdict
 
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))
 
@@ -46,8 +46,8 @@ def inserted(story: str, *parts: tuple[int, str, str]) -> tuple[str, list[Edit]]
 # ---------------------------------------------------------------- passages
 
 
-def finding(quote: str | None, number: int, character: str = "Bo") -> Finding:
-    return Finding(
+def finding(quote: str | None, number: int, character: str = "Bo") -> Answer:
+    return Answer(
         value=VALUES[number - 1].text, verdict=Verdict.FAIL, character=character, quote=quote
     )
 
@@ -62,7 +62,7 @@ def test_passages_come_in_story_order_and_overlapping_ones_become_one() -> None:
             finding("I would keep it. All of it.", 1),
             finding("never said at all", 1),
             finding(None, 1),
-            Finding(
+            Answer(
                 value="another value--Agree", verdict=Verdict.FAIL, character="Bo", quote="Yes."
             ),
         ],

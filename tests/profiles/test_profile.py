@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 import judge
 from judge.errors import UsageError
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic, Observation, Probe
-from judge.judging.logprobs import AnswerReader
 from judge.local import store
 from judge.profiles import (
     Binding,
@@ -225,7 +225,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         assert rubric.methods.logprobs is not None
         asked = rubric.methods.logprobs.questions
         words = [2 if question.passages else len(question.words) for question in asked]
-        read = {n: [1 / words[n]] * words[n] for n in reader.wanted(rubric)}
+        read = {n: [1 / words[n]] * words[n] for n in reader.questions(rubric)}
         state = reader.probe.center if reader.probe else None
         decided = reader.decide(rubric, Observation(read, state))
         assert set(decided.probabilities) == set(rubric.answers)

@@ -20,7 +20,7 @@ from judge.report.entry import LARGEST, Quotes
 from judge.report.files import Lines
 from judge.report.page import render
 from judge.report.text import changes, visible
-from judge.verdict import Finding, Verdict
+from judge.verdict import Answer, Verdict
 from tests.report.pages import Seen, check, full, items, judged, page, payloads, plain, record, rows
 
 CSS = (Path(__file__).parents[2] / "judge/report/page.css").read_text()
@@ -296,7 +296,7 @@ def test_quotes_that_stand_nowhere_are_not_looked_for_without_end() -> None:
     made = Quotes({("now", str(n)): "the fox " * 2500 for n in range(50)})
     began = process_time()
     for number in range(100):
-        finding = Finding(verdict=Verdict.PASS, quote=f"{number} " + "q w e r t y " * 160)
+        finding = Answer(verdict=Verdict.PASS, quote=f"{number} " + "q w e r t y " * 160)
         note = made.note(finding)[1]
     assert note == "does not stand in the text word for word; no more was looked for"
     assert process_time() - began < 10

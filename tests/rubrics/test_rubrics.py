@@ -16,7 +16,7 @@ from judge.errors import UsageError
 from judge.evidence import ReplyContext
 from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.replies import REPLIES, about
+from judge.replies import REPLIES, held_against
 from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, system_text
 from judge.run.rubrics import collect, corrected_normad, replacements
 from judge.subject import Kind, Subject
@@ -154,12 +154,12 @@ def test_the_examples_are_valid_replies_about_their_own_text(name: str) -> None:
         record = ReplyContext(
             # The text of an example holds all its fields, so each quote must stand in it.
             texts=dict.fromkeys(TEXT_FIELDS, text),
-            numbers=tuple(range(1, count + 1)) if rubric.reply != "Rewrites" else (),
+            values=dict.fromkeys(range(1, count + 1), "v") if rubric.reply != "Rewrites" else {},
             passages=count if rubric.reply == "Rewrites" else 0,
             predicted=count if rubric.reply == "ValuesExtracted" else 0,
             evidence=(evidence.field, evidence.answers) if evidence else None,
         )
-        with about(record):
+        with held_against(record):
             REPLIES[rubric.reply].sized(count).model_validate(data)
         if rubric.about == "values":
             assert f" {count}. " in f" {text}" and f" {count + 1}. " not in text

@@ -11,8 +11,8 @@ from made_profiles import GOOD, binding, judge_profile, profile
 
 from judge.configuration import resolve
 from judge.errors import UsageError
+from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
-from judge.judging.logprobs import AnswerReader
 from judge.judging.panel import take_votes
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.run.corrected import Errors

@@ -1,0 +1,171 @@
+"""From what was observed, first-token probabilities or a hidden state, to an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from judge.judging.classifiers import Chances, Classifier, Observation, Probe
+from judge.rubric import Rubric
+from judge.verdict import Answer, Verdict
+
+ORDERS_DISAGREE = "the two orders do not agree"
+FAR = "far from the labelled records that the probe was fitted to"
+NOT_LISTED = "the model lists too little of the first token's probability"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer read, whether the method is sure enough of it, and every answer's probability.
+
+    `torn`: the two orders of a comparison disagree; `far`: no labelled record is like this one.
+    `ends` are the probabilities wherever the open share of a question (`Observation`) is one
+    word's: the answer's lie between these. Without an open share there are none.
+    """
+
+    answer: str
+    sure: bool
+    probabilities: Mapping[str, float]
+    torn: bool = False
+    far: bool = False
+    ends: tuple[Mapping[str, float], ...] = ()
+
+    def judged(self, rubric: Rubric, label: str | None, value: str | None) -> Answer:
+        """The answer about a value (None: the record) with its verdict, for a record with this
+        label: an abstention where it is not sure, whichever words have the open shares."""
+        passing, bound = rubric.passing(label), rubric.bound
+        shares = (self.probabilities, *self.ends)
+        chances = [round(min(1.0, sum(one.get(a, 0.0) for a in passing)), 6) for one in shares]
+        scores = [mean_of(rubric, one) for one in shares]
+        passes = {self.answer in passing}
+        if bound:
+            passes = {bound.holds(score) for score in scores if score is not None} or passes
+        verdict = Verdict.ABSTAIN
+        if self.sure and len(passes) == 1:
+            verdict = Verdict.PASS if True in passes else Verdict.FAIL
+        return Answer(
+            value=value,
+            verdict=verdict,
+            answer=self.answer,
+            probability=None if self.ends else chances[0],
+            probability_range=(min(chances), max(chances)) if self.ends else None,
+        )
+
+    def reason(self, answer: Answer) -> str | None:
+        """Why the answer, as it was judged, is not sure."""
+        if self.torn or self.far:
+            return ORDERS_DISAGREE if self.torn else FAR
+        if answer.probability_range is None or answer.verdict is not Verdict.ABSTAIN:
+            return None
+        low, high = answer.probability_range
+        return f"P(pass) is between {low:.2f} and {high:.2f}: {NOT_LISTED}"
+
+
+def _ends(seen: Observation) -> Iterator[Observation]:
+    """The observation with the open share of each question given to one word, in every way."""
+    places = [place for place, share in seen.open.items() if share]
+    for words in product(*(range(len(seen.chances[place])) for place in places)) if places else ():
+        chances = dict(seen.chances)
+        for place, word in zip(places, words, strict=True):
+            share = seen.open[place]
+            row = [chance * (1 - share) for chance in chances[place]]
+            row[word] += share
+            chances[place] = row
+        yield replace(seen, chances=chances, open={})
+
+
+def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
+    """The mean of a rubric's scores under these probabilities; None where it has no scale."""
+    if rubric.scale is None or not (total := sum(probabilities.values())):
+        return None
+    parts = (probabilities.get(a, 0.0) * s for a, s in zip(rubric.own, rubric.scale, strict=True))
+    return round(sum(parts) / total, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReader:
+    """How an observation becomes an answer.
+
+    Without a `combination` the rubric's decision list decides, which is not sure within `margin`
+    (0 to 0.5) of a threshold. With one its likeliest answer is taken, sure from `sure_at` on.
+    """
+
+    margin: float = 0.0
+    combination: Classifier | None = None
+    sure_at: float = 0.0
+
+    def questions(self, rubric: Rubric) -> tuple[int, ...]:
+        """The numbers of the rubric's questions that it goes by."""
+        assert rubric.methods.logprobs is not None
+        if self.combination is not None:
+            return self.combination.questions
+        return tuple(range(len(rubric.methods.logprobs.steps or rubric.methods.logprobs.choices)))
+
+    @property
+    def probe(self) -> Probe | None:
+        """The combination, where it takes a hidden state."""
+        return self.combination if isinstance(self.combination, Probe) else None
+
+    def complete(self, rubric: Rubric, seen: Observation) -> bool:
+        """Whether all that it goes by was observed."""
+        if self.probe is not None and seen.state is None:
+            return False
+        return seen.chances.keys() >= {*self.questions(rubric)}
+
+    def decide(self, rubric: Rubric, seen: Observation) -> Decision:
+        """The answer to a complete observation; sure only if it is the same, and sure, whichever
+        words have the open shares."""
+        questions = self.questions(rubric)
+        shares = {place: share for place, share in seen.open.items() if place in questions}
+        decision = self._decide(rubric, seen)
+        ends = [self._decide(rubric, end) for end in _ends(replace(seen, open=shares))]
+        sure = decision.sure and all(end.sure and end.answer == decision.answer for end in ends)
+        return replace(decision, sure=sure, ends=tuple(end.probabilities for end in ends))
+
+    def _decide(self, rubric: Rubric, seen: Observation) -> Decision:
+        if self.combination is None:
+            chances = [seen.chances[place] for place in self.questions(rubric)]
+            return self._choose(rubric, chances) if rubric.own else self._walk(rubric, chances)
+        shares = self.combination.probabilities(seen)
+        answer = max(shares, key=lambda name: shares[name])
+        far = self.probe is not None and self.probe.is_far(seen)
+        return Decision(answer, shares[answer] >= self.sure_at and not far, shares, far=far)
+
+    def _choose(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
+        """The likeliest answer of a rubric with answers of its own.
+
+        A comparison is asked in two orders, whose words stand for the answers in reverse. It is
+        sure where the orders agree, and the likeliest answer (of scores: pass or fail) leads the
+        next one by twice the margin.
+        """
+        ways = [dict(zip(rubric.own, chances[0], strict=True))]
+        ways += [dict(zip(rubric.own, way[::-1], strict=True)) for way in chances[1:]]
+        mean = {answer: sum(way[answer] for way in ways) / len(ways) for answer in rubric.own}
+        best = [max(way, key=lambda one: way[one]) for way in (mean, *ways)]
+        torn = len({*best}) > 1
+        first, second = sorted(mean.values(), reverse=True)[:2]
+        if rubric.scale:
+            first = sum(mean[answer] for answer in rubric.passing(None))
+            second = 1 - first
+        clear = abs(first - second) >= 2 * self.margin and mean[best[0]] >= self.sure_at
+        return Decision(best[0], clear and not torn, mean, torn)
+
+    def _walk(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
+        """Along the decision list; an answer's probability is the product along its branch."""
+        assert rubric.methods.logprobs is not None
+        answer, sure, reach = None, True, 1.0
+        outcomes: dict[str, float] = {}
+        for place, step in enumerate(rubric.methods.logprobs.steps):
+            chance = chances[place][0]
+            settled = step.yes if chance >= step.threshold else step.no
+            if answer is None:
+                sure = sure and abs(chance - step.threshold) >= self.margin
+                answer = settled
+            if step.yes:
+                outcomes[step.yes] = outcomes.get(step.yes, 0.0) + reach * chance
+            if step.no:
+                outcomes[step.no] = outcomes.get(step.no, 0.0) + reach * (1 - chance)
+            reach *= 1 - chance if step.yes else chance
+        assert answer is not None, "the last step settles both yes and no"
+        return Decision(answer, sure and outcomes[answer] >= self.sure_at, outcomes)

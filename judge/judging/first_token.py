@@ -1,0 +1,222 @@
+"""First tokens: the probabilities of a question's words, and the questions put to a model.
+
+An `Observer` asks; `judge.judging.answer_reader` turns what it observes into an answer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from judge.backends.base import LAST_LAYER, Call, Prompt
+from judge.judging.classifiers import Observation
+from judge.judging.overlap import overlap
+from judge.judging.passages import passages
+from judge.prompts import DEFENDED, Framing, messages, shown_texts
+from judge.questions import Question
+from judge.replies import YES_NO
+from judge.rubric import Rubric
+from judge.subject import Subject
+from judge.verdict import Usage
+
+if TYPE_CHECKING:
+    from judge.judging.client import Client
+
+TOP_TOKENS = 20
+"""Alternatives asked for the first token; OpenAI's protocol allows at most 20."""
+
+LEAST_MASS = 0.05
+"""Least probability that a question's words must have together; below it nothing was read."""
+
+SPELLINGS = 6
+"""Tokens that a word has in a vocabulary: small, capital, in capitals; each with and without a
+blank before it."""
+
+NEGLIGIBLE = 0.02
+"""A share of probability up to which it does not matter that no token is listed for it."""
+
+MOST_MASS = 1.02
+"""What the listed tokens have together at most: all there is, and what rounding adds."""
+
+_ABOVE_ZERO = 1e-3
+_AROUND = re.compile(r"^[\W_\u0120\u010a]+|[\W_]+$")
+"""Marks and blanks around a word, with the letters that stand for a blank and a line break in the
+vocabularies of byte-level tokenizers."""
+
+
+def added_up(listed: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The log-probability of each token text; a text listed several times has the mass of all.
+
+    Raises:
+        ValueError: there is no such distribution; says why.
+    """
+    masses: dict[str, list[float]] = {}
+    for token, logprob in listed:
+        if not logprob <= _ABOVE_ZERO:  # NaN, too.
+            raise ValueError(f"a log-probability is {logprob:g}")
+        masses.setdefault(token, []).append(logprob)
+    added = {token: _log_of_sum(logprobs) for token, logprobs in masses.items()}
+    if (total := sum(map(math.exp, added.values()))) > MOST_MASS:
+        raise ValueError(f"the listed tokens' probabilities add up to {total:.2f}")
+    return added
+
+
+def _log_of_sum(logprobs: Sequence[float]) -> float:
+    if len(logprobs) == 1:
+        return logprobs[0]
+    total = sum(map(math.exp, logprobs))
+    return math.log(total) if total else -math.inf
+
+
+def word_chances(
+    tokens: Mapping[str, float], words: Sequence[str] = YES_NO
+) -> tuple[float, ...] | None:
+    """The share of each word, from the first token's natural log-probabilities; they add up to 1.
+
+    " Yes" and "YES" count as yes; a word without a token has none of it. None where the words have
+    less than `LEAST_MASS` together.
+    """
+    mass = dict.fromkeys(words, 0.0)
+    for token, logprob in tokens.items():
+        if (word := word_of(token)) in mass:
+            mass[word] += math.exp(logprob)
+    total = sum(mass.values())
+    if total < LEAST_MASS:
+        return None
+    return tuple(share / total for share in mass.values())
+
+
+def open_share(tokens: Mapping[str, float], words: Sequence[str] = YES_NO) -> float:
+    """The share (0 to 1) that might be any word's beside what `word_chances` counts: a word's
+    probability lies between (1 - open) times its share and that plus open. 0 if `NEGLIGIBLE`.
+
+    It is what no listed token has. The likeliest tokens are listed, so none of the others is
+    likelier than the least of these, and a word has at most `SPELLINGS` of them. A token that a
+    word begins with (Ye) may be that word: it counts where it is likelier than the word itself.
+    """
+    chances = {token: math.exp(logprob) for token, logprob in tokens.items()}
+    rest, least = max(0.0, 1 - sum(chances.values())), min(chances.values(), default=1.0)
+    read = [(word_of(token), chance) for token, chance in chances.items()]
+    total = most = 0.0
+    for word in words:
+        spelt = [chance for found, chance in read if found == word]
+        begun = sum(
+            p for found, p in read if found and found not in words and word.startswith(found)
+        )
+        total += sum(spelt)
+        lacking = min(rest, least * max(0, SPELLINGS - len(spelt)))
+        most = max(most, lacking + (begun if begun > sum(spelt) else 0.0))
+    share = most / (total + most) if most else 0.0
+    return share if share > NEGLIGIBLE else 0.0
+
+
+def word_of(token: str) -> str:
+    """The token in lower case without the marks and blanks around it; "" for nothing else.
+
+    The whole token: no option I in "I'm", no 1 in "1.5", no a in "As".
+    """
+    return _AROUND.sub("", token).lower()
+
+
+# ---------------------------------------------------------------- the questions
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """The first-token questions of a rubric, put to a client.
+
+    `number` is the value asked about (from 1), or 0 for the record; `call` comes without its
+    messages. All that asks raises BackendError where the model gives no reply.
+    """
+
+    rubric: Rubric
+    client: Client
+    framing: Framing = DEFENDED
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        assert self.rubric.methods.logprobs is not None
+        return self.rubric.methods.logprobs.questions
+
+    def prompt(self, subject: Subject, number: int, place: int = 0) -> Prompt:
+        """The prompt of a first-token question, by its number in the rubric."""
+        numbers = (number,) if number else ()
+        return messages(self.rubric, subject, step=place, numbers=numbers, framing=self.framing)
+
+    async def state(
+        self,
+        subject: Subject,
+        number: int,
+        call: Call,
+        layer: int = LAST_LAYER,
+        width: int | None = None,
+    ) -> Observation:
+        """The hidden state of the first question's prompt; `layer` and `width` as `Client.state`
+        has them, which see for what it raises."""
+        prompt = self.prompt(subject, number)
+        state, usage = await self.client.state(
+            replace(call, messages=prompt, max_tokens=1, layer=layer), width
+        )
+        return Observation(state=state, usage=usage)
+
+    async def observe(
+        self, subject: Subject, number: int, call: Call, questions: Sequence[int]
+    ) -> Observation:
+        """The chances of these questions' words, and what was quoted for them, up to the first
+        question of which no word could be read."""
+        seen = Observation()
+        for place in questions:
+            seen |= await self._question(subject, number, call, place)
+            if place not in seen.chances:
+                break
+        return seen
+
+    async def _question(self, subject: Subject, number: int, call: Call, place: int) -> Observation:
+        question = self.questions[place]
+        if question.passages:
+            return await self._most_likely_passage(subject, number, call, place)
+        if not question.overlap:
+            return await self._first_token(subject, number, call, place)
+        text = "\n".join(shown_texts(self.rubric, subject).values())
+        share, quote = overlap(subject.values[number - 1].statement, text)
+        return Observation.of_question(place, (share, 1 - share), Usage(), quote=quote)
+
+    async def _most_likely_passage(
+        self, subject: Subject, number: int, call: Call, place: int
+    ) -> Observation:
+        """The question put to each passage: how likely the words that count as yes are where they
+        are likeliest, and that passage."""
+        question = self.questions[place]
+        ((name, text),) = shown_texts(self.rubric, subject).items()
+        low, high, likeliest, quote, usage = 0.0, 0.0, 0.0, "", Usage()
+        for passage in passages(text):
+            part = subject.with_text(name, passage)
+            seen = await self._first_token(part, number, call, place)
+            usage += seen.usage
+            if place not in seen.chances:
+                return Observation(usage=usage)
+            chances = dict(zip(question.words, seen.chances[place], strict=True))
+            sought = min(1.0, sum(chances[word] for word in question.passages))
+            lacking = seen.open.get(place, 0.0)
+            least = sought * (1 - lacking)
+            low, high = max(low, least), max(high, least + lacking)
+            if sought > likeliest:
+                likeliest, quote = sought, passage
+        share = high - low
+        chance = low / (1 - share) if share else low
+        return Observation.of_question(place, (chance, 1 - chance), usage, open=share, quote=quote)
+
+    async def _first_token(
+        self, subject: Subject, number: int, call: Call, place: int
+    ) -> Observation:
+        prompt, words = self.prompt(subject, number, place), self.questions[place].words
+        tokens, usage = await self.client.first_token(
+            replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS),
+            lambda listed: word_chances(listed, words) is not None,
+        )
+        if (chances := word_chances(tokens, words)) is None:
+            return Observation(usage=usage)
+        return Observation.of_question(place, chances, usage, open=open_share(tokens, words))
