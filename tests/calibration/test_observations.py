@@ -87,7 +87,13 @@ def test_answered_abstained_unreadable_error_and_skipped_are_told_apart() -> Non
         "bad-request: too long",
         "the record has no rule_of_thumb",
     ]
-    assert [bool(one.chances) for one in found] == [True, True, False, False, False]
+    assert [bool(one.observation and one.observation.chances) for one in found] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
     assert [one.subject is not None for one in found] == [True, True, True, True, False]
     # What abstained still tells how likely it held each answer.
     assert found[1].probabilities == pytest.approx({"yes": 0.55, "no": 0.45})
@@ -98,7 +104,7 @@ def test_where_half_is_listed_an_item_counts_as_the_least_that_it_can_be() -> No
     most, half = seen(judge, [norm_item("most"), norm_item("half")])
     assert (most.answer, most.probabilities) == ("yes", pytest.approx({"yes": 0.8, "no": 0.2}))
     assert (half.outcome, half.answer) == ("abstained", None)
-    assert [one.open for one in (most, half)] == [
+    assert [one.observation and one.observation.open for one in (most, half)] == [
         {0: pytest.approx(0.2)},
         {0: pytest.approx(0.6)},
     ]
@@ -126,7 +132,7 @@ def test_a_structured_answer_comes_with_its_evidence() -> None:
         "yes",
         "Ann, number a, greets — It is yes.",
     )
-    assert (one.chances, one.probabilities) == (None, {})
+    assert (one.observation, one.probabilities) == (None, {})
     judge = judge_of(PLAIN, lambda call: yes_no("no"), "structured")
     (one,) = seen(judge, [norm_item("a")])
     assert (one.answer, one.evidence) == ("no", "It is no.")
