@@ -18,12 +18,15 @@ import threading
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.warm import warm_judge
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "recipes.md"
@@ -121,10 +124,19 @@ def models() -> Iterator[str]:
     server.shutdown()
 
 
-def environment(folder: Path, url: str) -> dict[str, str]:
+@dataclass(frozen=True)
+class Shell:
+    """Where a user types: the address of the models, and the PATH with judge on it."""
+
+    url: str
+    path: str = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+def environment(folder: Path, at: Shell) -> dict[str, str]:
     """A user's shell: judge on the PATH, its own cache, packages installed into the folder."""
+    url = at.url
     return os.environ | {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": at.path,
         "HOME": str(folder),
         "JUDGE_CACHE_DIR": str(folder / "cache"),
         "OPENAI_BASE_URL": f"{url}/v1",
@@ -137,7 +149,7 @@ def environment(folder: Path, url: str) -> dict[str, str]:
     }
 
 
-def shell(command: str, folder: Path, url: str) -> str:
+def shell(command: str, folder: Path, at: Shell) -> str:
     """What a person sees on the terminal.
 
     Raises:
@@ -146,7 +158,7 @@ def shell(command: str, folder: Path, url: str) -> str:
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", command],
         cwd=folder,
-        env=environment(folder, url),
+        env=environment(folder, at),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -178,7 +190,7 @@ def recipes() -> dict[str, str]:
     return {part.splitlines()[0].removeprefix("## "): part for part in parts}
 
 
-def cooked(recipe: str, folder: Path, url: str) -> str:
+def cooked(recipe: str, folder: Path, at: Shell) -> str:
     """The recipe, with what its commands print now."""
     shutil.copytree(ROOT / "docs" / "examples", folder, dirs_exist_ok=True)
     for file in (*(ROOT / "fixtures").glob("*.jsonl"), ROOT / "fixtures" / "judge.yaml"):
@@ -194,57 +206,57 @@ def cooked(recipe: str, folder: Path, url: str) -> str:
         if language == "bash":
             if "pip install -q .\n" in text:
                 install(folder)
-            printed = shell(re.sub("^pip install .*", "", text, flags=re.M), folder, url)
+            printed = shell(re.sub("^pip install .*", "", text, flags=re.M), folder, at)
         elif first.startswith("# "):
             file = folder / first.removeprefix("# ")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(rest.replace("http://127.0.0.1:8000", url), "utf-8")
+            file.write_text(rest.replace("http://127.0.0.1:8000", at.url), "utf-8")
         return found[0]
 
     return BLOCK.sub(block, recipe)
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with models() as address:
-        yield address
+@pytest.fixture(scope="session")
+def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    with models() as url, warm_judge(tmp_path_factory.mktemp("warm")) as path:
+        yield Shell(url, path)
 
 
 @pytest.mark.parametrize("title", recipes())
-def test_recipe(title: str, tmp_path: Path, url: str) -> None:
+def test_recipe(title: str, tmp_path: Path, at: Shell) -> None:
     recipe = recipes()[title]
-    assert cooked(recipe, tmp_path, url) == recipe
+    assert cooked(recipe, tmp_path, at) == recipe
 
 
-def test_the_actions_gate_the_data(tmp_path: Path, url: str) -> None:
-    cooked(recipes()["A question in a file"], tmp_path, url)
-    cooked(recipes()["GitHub Actions"], tmp_path, url)
+def test_the_actions_gate_the_data(tmp_path: Path, at: Shell) -> None:
+    cooked(recipes()["A question in a file"], tmp_path, at)
+    cooked(recipes()["GitHub Actions"], tmp_path, at)
     (tmp_path / "judged.jsonl").unlink()
     flow = yaml.safe_load((tmp_path / ".github/workflows/data.yml").read_text("utf-8"))
     steps = [step["run"] for step in flow["jobs"]["judge"]["steps"] if "run" in step]
     assert steps[0].startswith("pip install")
     with pytest.raises(AssertionError, match="mail-2"):
-        shell(steps[1], tmp_path, url)
-    assert "wrote judged.html" in shell(steps[2], tmp_path, url)
-    summary = shell(f"export GITHUB_STEP_SUMMARY=told.md; {steps[3]}; cat told.md", tmp_path, url)
+        shell(steps[1], tmp_path, at)
+    assert "wrote judged.html" in shell(steps[2], tmp_path, at)
+    summary = shell(f"export GITHUB_STEP_SUMMARY=told.md; {steps[3]}; cat told.md", tmp_path, at)
     assert "scolds the reader" in summary
 
 
-def test_the_first_run_of_the_readme(tmp_path: Path, url: str) -> None:
+def test_the_first_run_of_the_readme(tmp_path: Path, at: Shell) -> None:
     text = (ROOT / "README.md").read_text("utf-8").split("## Try it in a minute", 1)[1]
     commands, printed = re.findall(r"^```(?:bash)?\n(.*?)^```$", text, re.M | re.S)[:2]
     for folder in ("docs", "fixtures"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    assert shell(commands.splitlines()[1], tmp_path, url) == printed
+    assert shell(commands.splitlines()[1], tmp_path, at) == printed
 
 
 def main() -> None:
     text = PAGE.read_text("utf-8")
-    with models() as address:
+    with models() as url:
         for recipe in recipes().values():
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    text = text.replace(recipe, cooked(recipe, Path(folder), address))
+                    text = text.replace(recipe, cooked(recipe, Path(folder), Shell(url)))
                 except AssertionError as error:
                     sys.stderr.write(f"{recipe.splitlines()[0]}: {error}\n")
     PAGE.write_text(text, "utf-8")
