@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hashlib
 import json
 import sqlite3
 import time
@@ -24,6 +23,7 @@ import diskcache
 import platformdirs
 from diskcache.core import DEFAULT_SETTINGS, UNKNOWN
 
+from judge.digest import digest
 from judge.errors import Exit, UsageError
 
 LOCKED_SECONDS = 30.0
@@ -268,9 +268,7 @@ def _opened_entry(key: str, stored: object) -> dict[str, Any] | None:
 
 
 def _checksum(key: str, text: str) -> str:
-    hashed = hashlib.blake2b(key.encode(), digest_size=_CHECKSUM // 2)
-    hashed.update(text.encode("utf-8", "surrogatepass"))
-    return hashed.hexdigest()
+    return digest(f"{key}{text}".encode("utf-8", "surrogatepass"), _CHECKSUM // 2)
 
 
 def _clear_settings(database: Path) -> None:

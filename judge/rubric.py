@@ -6,7 +6,6 @@ A rubric is a YAML file with the keys of `Rubric`, or with the few of the short 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -18,6 +17,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from judge.answers import spelling
+from judge.digest import digest
 from judge.errors import UsageError, read_text
 from judge.names import apart
 from judge.questions import (
@@ -275,7 +275,7 @@ class Rubric(Section):
     def digest(self) -> str:
         """12 hex digits over everything that can change an answer, the shared system text too."""
         body = self.model_dump_json(by_alias=True, exclude={"title", "source", "control"})
-        return hashlib.blake2b(f"{system_text()}\n{body}".encode(), digest_size=6).hexdigest()
+        return digest(f"{system_text()}\n{body}".encode(), 6)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with a digest of its own, whenever that of the original was asked for."""

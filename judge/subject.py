@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -200,5 +199,5 @@ def fence_mark(seed: str, texts: Sequence[str]) -> str:
     """8 hex digits that none of the texts holds; `seed` is a hash of them, in hex digits."""
     mark = seed[:8]
     while any(mark in text for text in texts):
-        mark = hashlib.blake2b(mark.encode() + seed.encode(), digest_size=4).hexdigest()
+        mark = digest(mark.encode() + seed.encode(), 4)
     return mark

@@ -115,6 +115,13 @@ def test_no_files_import_one_another_in_a_circle() -> None:
     assert left == {}
 
 
+def test_one_function_makes_every_digest() -> None:
+    users = [
+        str(path.relative_to(ROOT)) for path in SOURCES if "blake2b" in path.read_text("utf-8")
+    ]
+    assert users == ["judge/digest.py"]
+
+
 def test_the_architecture_names_every_room_and_file_and_what_it_names_is_there() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     named = set(re.findall(r"`((?:[\w.]+/)+[\w.]*)`", text))

@@ -20,7 +20,6 @@ fields (`story`, `values`, `label`, ...) and `prompt`.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import math
 from collections import Counter
@@ -35,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
+from judge.digest import digest
 from judge.yamlfile import read_plain
 
 _KINDS = (errors.RateLimited, errors.ServerFault, errors.Unreachable, errors.Denied)
@@ -107,7 +107,7 @@ class ScriptedBackend:
             where = ".".join(map(str, first["loc"])) or "a script is a mapping with `replies`"
             raise errors.UsageError(f"scripted:{name}: {where}: {first['msg']}") from error
         self._name = path.name
-        self._digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        self._digest = digest(text.encode(), 8)
         self._used: Counter[int] = Counter()
         entries = self._script.replies
         counted = any(entry.times is not None for entry in entries)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from judge.answers import SEVERAL
 from judge.calibration.agreement import OWN_ANSWERS
 from judge.calibration.leaks import without_answers
+from judge.digest import digest
 from judge.errors import UsageError
 from judge.prompts import lack
 from judge.records import Item, Kind, Problem, build
@@ -225,8 +225,9 @@ def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[L
     return [item for item in items if item.record in chosen]
 
 
-def drawn(name: str, seed: int) -> bytes:
-    return hashlib.blake2b(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest()
+def drawn(name: str, seed: int) -> str:
+    """What a name is sorted by, in an order that the seed draws."""
+    return digest(f"{seed}\n{name}".encode("utf-8", "surrogatepass"), 64)
 
 
 # ---------------------------------------------------------------- what a judge is shown

@@ -6,7 +6,6 @@ what it knows. As with a rubric the material comes first, fenced, and the questi
 
 from __future__ import annotations
 
-import hashlib
 import string
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -54,7 +53,7 @@ class Task(Section):
         """12 hex digits over everything that can change an answer."""
         body = self.model_dump_json(exclude={"title", "source"})
         system = "" if self.bare else system_text()
-        return hashlib.blake2b(f"{system}\n{body}".encode(), digest_size=6).hexdigest()
+        return digest(f"{system}\n{body}".encode(), 6)
 
     def marks(self, options: Sequence[str]) -> tuple[str, ...]:
         """What each option is answered with: a letter, or its own words."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import tempfile
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from judge.digest import digest
 from judge.errors import unwritable
 from judge.verdict import Judgement, Verdict
 
@@ -104,7 +104,7 @@ def hashed_json(fields: Mapping[str, Any]) -> tuple[str, str]:
     own = {key: content for key, content in fields.items() if key != RESERVED}
     # Escaped to ASCII, because a lone surrogate has no UTF-8 form.
     text = json.dumps(own, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return text, hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+    return text, digest(text.encode("ascii"), 16)
 
 
 @lru_cache(maxsize=1024)

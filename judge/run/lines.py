@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from judge import plugins
+from judge.digest import digest
 from judge.records import (
     RESERVED,
     Item,
@@ -112,7 +112,7 @@ def written(
 
 def key_of(text: bytes) -> str:
     """What the line of input that cannot be judged is known by."""
-    return hashlib.blake2b(text, digest_size=16).hexdigest()
+    return digest(text, 16)
 
 
 def earlier(text: bytes) -> Line | None:
@@ -180,8 +180,7 @@ def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> 
     }
     if foreign:
         body["plugins"] = foreign
-    text = json.dumps(body, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return digest(json.dumps(body, sort_keys=True).encode(), 8)
 
 
 def flat(tree: Any, path: str = "") -> dict[str, Any]:

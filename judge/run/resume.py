@@ -9,7 +9,6 @@ in the place of those that were rewritten.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from judge.digest import digest
 from judge.errors import UsageError, unwritable
 from judge.run.lines import Line, Mark, earlier, flat, parsed
 from judge.run.output import described, read_description, real, reorder
@@ -228,11 +228,11 @@ def refuse_edited_review(review: Path, out: Path) -> None:
         )
 
 
-def _digest(line: bytes) -> bytes:
+def _digest(line: bytes) -> str:
     """A hash of what a line says, however it is spaced."""
     content = parsed(line)
     text = line if content is None else json.dumps(content, sort_keys=True).encode("ascii")
-    return hashlib.blake2b(text, digest_size=16).digest()
+    return digest(text, 16)
 
 
 def _cut_off(line: bytes) -> bool:

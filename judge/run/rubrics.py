@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import runpy
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Self, get_args
 
 from judge import plugins
+from judge.digest import digest
 from judge.errors import UsageError, why_unread
 from judge.records import Kind
 from judge.rubric import Rubric, asked_once, builtin, load
@@ -268,7 +268,7 @@ def _from_file(path: Path, variable: str) -> Workflow:
         raise UsageError(f"--workflow {path}: {type(error).__name__}: {error}") from error
     if not isinstance(found, Workflow):
         found = _of_graph(found, path, variable)
-    return replace(found, name=f"{found.name}@{hashlib.blake2b(code, digest_size=4).hexdigest()}")
+    return replace(found, name=f"{found.name}@{digest(code, 4)}")
 
 
 def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
