@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.warm import warm_judge
 
 # As many test processes run at once as there are cores: a library that takes a thread for each core
 # makes them wait for each other, and spins meanwhile. Libraries read this when they are loaded.
@@ -50,3 +53,10 @@ def pytest_configure() -> None:
     if listed != {(p.group, p.name, p.value) for p in installed if p.group != "console_scripts"}:
         command = "pip install -e . --no-deps --no-build-isolation"
         pytest.exit(f"pyproject.toml lists other entry points than are installed: {command}", 2)
+
+
+@pytest.fixture(scope="session")
+def judge_path() -> Iterator[str]:
+    """A PATH with a `judge` on it that costs a fork instead of a start."""
+    with warm_judge() as path:
+        yield path

@@ -26,8 +26,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.warm import warm_judge
-
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "recipes.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -217,9 +215,9 @@ def cooked(recipe: str, folder: Path, at: Shell) -> str:
 
 
 @pytest.fixture(scope="session")
-def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    with models() as url, warm_judge(tmp_path_factory.mktemp("warm")) as path:
-        yield Shell(url, path)
+def at(judge_path: str) -> Iterator[Shell]:
+    with models() as url:
+        yield Shell(url, judge_path)
 
 
 @pytest.mark.parametrize("title", recipes())

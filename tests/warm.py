@@ -1,6 +1,6 @@
 """`judge` as a command on the PATH that costs a fork instead of a start.
 
-    with warm_judge(folder) as path:
+    with warm_judge() as path:
         subprocess.run(["bash", "-c", "judge --help | head"], env=os.environ | {"PATH": path})
 
 A process that has judge imported waits on a socket. The command sends it the arguments, the
@@ -17,6 +17,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,23 +44,23 @@ sys.exit(code)
 
 
 @contextmanager
-def warm_judge(folder: Path) -> Iterator[str]:
-    """A PATH whose first folder holds the command; what it needs lies in `folder`."""
-    address, real = str(folder / "judge.socket"), str(Path(sys.executable).with_name("judge"))
-    (folder / "bin").mkdir()
-    command = folder / "bin" / "judge"
-    command.write_text(COMMAND.format(python=sys.executable, real=real, address=address))
-    command.chmod(0o755)
-    with socket.socket(socket.AF_UNIX) as listener:
+def warm_judge() -> Iterator[str]:
+    """A PATH whose first folder holds the command."""
+    real = str(Path(sys.executable).with_name("judge"))
+    # Not under pytest's folders: the name of a socket has 107 bytes at most.
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        address, command = f"{folder}/socket", Path(folder, "judge")
+        command.write_text(COMMAND.format(python=sys.executable, real=real, address=address))
+        command.chmod(0o755)
         listener.bind(address)
         listener.listen(64)
         words = [sys.executable, __file__, str(listener.fileno())]
         process = subprocess.Popen(words, pass_fds=[listener.fileno()], cwd=folder)
-    try:
-        yield f"{command.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    finally:
-        process.terminate()
-        process.wait()
+        try:
+            yield f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def serve(listener: socket.socket) -> None:

@@ -42,10 +42,13 @@ main()
 
 
 class Shell:
-    """Runs `judge` in its folder, which holds judge.yaml (the fixtures' script) and yes.yaml."""
+    """Runs `judge` in its folder, which holds judge.yaml (the fixtures' script) and yes.yaml.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    A call is a fork of a process that has judge imported (tests/warm.py); `start` starts a process.
+    """
+
+    def __init__(self, folder: Path, path: str) -> None:
+        self.folder, self._judge = folder, f"{path.partition(':')[0]}/judge"
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("JUDGE_")}
         self.env |= {"JUDGE_CACHE_DIR": str(folder / "cache"), "PYTHONUNBUFFERED": ""}
         (folder / "judge.yaml").write_bytes((FIXTURES / "judge.yaml").read_bytes())
@@ -55,7 +58,7 @@ class Shell:
         self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            [*COMMAND, *words],
+            [self._judge, *words],
             input=stdin,
             capture_output=True,
             cwd=self.folder,
@@ -141,8 +144,8 @@ def lines(output: bytes) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def judge(tmp_path: Path, judge_path: str) -> Shell:
+    return Shell(tmp_path, judge_path)
 
 
 @pytest.fixture

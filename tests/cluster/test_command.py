@@ -91,9 +91,9 @@ def prepared(judge: Shell, plugin: Path) -> Shell:
 
 
 @pytest.fixture(scope="module")
-def local(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def local(plugin: Path, tmp_path_factory: pytest.TempPathFactory, judge_path: str) -> bytes:
     """What a run without Ray writes."""
-    judge = prepared(Shell(tmp_path_factory.mktemp("local")), plugin)
+    judge = prepared(Shell(tmp_path_factory.mktemp("local"), judge_path), plugin)
     assert judge(*RUN, "-o", "out").returncode == 3
     return judge.read("out")
 
