@@ -1,5 +1,18 @@
-"""`python -m judge`."""
+"""The console script, and `python -m judge`."""
 
-from judge.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line. Ctrl-C while it is loaded ends it with exit code 130, too."""
+    try:
+        from judge.cli import main as command_line
+
+        command_line()
+    except KeyboardInterrupt:
+        sys.stderr.write("judge: interrupted; the same command can be run again\n")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

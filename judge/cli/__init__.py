@@ -94,6 +94,10 @@ def _ended(step: Callable[[], object]) -> int | str | None:
         if isinstance(end.__context__, BrokenPipeError):
             drop_stdout()
             return int(Exit.READER_GONE)
+        # Typer's own exit stands between the interrupt and the end.
+        if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
+            tell("interrupted; the same command can be run again")
+            return int(Exit.INTERRUPTED)
         return end.code
     except BrokenPipeError:
         drop_stdout()

@@ -65,9 +65,9 @@ class RayValidation(Validation):
     _given: Settings
 
     @classmethod
-    def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
+    def of(cls, settings: Settings, items: Iterator[Item], by: str | None = None) -> Self:
         # Each worker has a cache; one here would never be looked into.
-        task = cls(Resources.of(settings.model_copy(update={"cache": False})), items)
+        task = cls(Resources.of(settings.model_copy(update={"cache": False})), items, by)
         task._given = settings
         return task
 

@@ -12,7 +12,7 @@ from typing import Self
 from judge.errors import UsageError
 from judge.names import plain_name
 from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, mapped, recognise
-from judge.records.base import LabelError
+from judge.records.base import LabelError, at
 from judge.records.text import form
 from judge.run import lines
 from judge.run.job import Job, refuse_unusable, select
@@ -46,7 +46,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
         from judge.cluster.driver import RayValidation
 
         task_of = RayValidation.of
-    task = task_of(settings, select(job))
+    task = task_of(settings, select(job), job.by)
     report = run(job, task, watcher)
     for told in task.missing() if report.finished else ():
         watcher.say(told)
@@ -69,15 +69,31 @@ def _has(subject: Subject, name: str) -> bool:
     return True
 
 
+def _has_path(item: Item, path: str) -> bool:
+    try:
+        at(item.fields or {}, path)
+    except KeyError:
+        return False
+    except LabelError:
+        return True
+    return True
+
+
 def fields_shown(record: Record, subject: Subject) -> str:
     """Which fields are shown where a rubric names none, and which are not, and why."""
-    contents, left_out = record.contents(), record.hidden()
+    contents, left_out = record.contents(), hidden(record, subject)
     there = {n: form(one) for n, one in contents.items() if n in subject.texts}
-    for name in contents.keys() - there.keys():
-        left_out[name] = ", ".join(subject.texts.shown(name).omitted) or "empty"
-    order = {name: left_out[name] for name in (*record.item.shown, *left_out) if name in left_out}
-    told = f"fields shown: {_listed(there) or 'none'}"
-    return f"{told}; not shown: {_listed(order)}" if order else told
+    message = f"fields shown: {_listed(there) or 'none'}"
+    return f"{message}; not shown: {_listed(left_out)}" if left_out else message
+
+
+def hidden(record: Record, subject: Subject) -> dict[str, str]:
+    """The fields that are not shown where a rubric names none, and why, in the record's order."""
+    left_out = record.hidden()
+    for name in record.contents():
+        if name not in subject.texts:
+            left_out[name] = ", ".join(subject.texts.shown(name).omitted) or "empty"
+    return {name: left_out[name] for name in (*record.item.shown, *left_out) if name in left_out}
 
 
 def _listed(names: Mapping[str, str]) -> str:
@@ -92,8 +108,9 @@ def _listed(names: Mapping[str, str]) -> str:
 class Validation(Task):
     """The task of validation."""
 
-    def __init__(self, resources: Resources, items: Iterator[Item]) -> None:
-        self.resources, self._ids = resources, SeenIds()
+    def __init__(self, resources: Resources, items: Iterator[Item], by: str | None = None) -> None:
+        """`by` is the field that records are told apart by."""
+        self.resources, self._ids, self._by = resources, SeenIds(), by
         self.columns = resources.settings.columns
         self._items = mapped(items, self.columns)
         chosen = resources.settings.workflow
@@ -118,13 +135,13 @@ class Validation(Task):
         self._hidden: set[str] = set()
 
     @classmethod
-    def of(cls, settings: Settings, items: Iterator[Item]) -> Self:
+    def of(cls, settings: Settings, items: Iterator[Item], by: str | None = None) -> Self:
         """The task of a run with these settings.
 
         Raises:
             UsageError: as `Resources.of`.
         """
-        return cls(Resources.of(settings), items)
+        return cls(Resources.of(settings), items, by)
 
     def items(self) -> Iterator[Item]:
         return self._items
@@ -140,30 +157,45 @@ class Validation(Task):
             self.watcher.note(self.shown)
 
     def look_ahead(self) -> None:
-        """Read on until a record has each field of --on, and see what is shown of the first record
-        where a rubric names no field.
+        """Read on until one record can be judged and each field of --on and --by was there, and see
+        what is shown of the first record where a rubric names no field.
 
         Raises:
-            UsageError: no record has such a field (of the first `LOOK` records at most).
+            UsageError: no record has such a field, or nothing is asked of any (of the first `LOOK`
+                records at most).
         """
-        unseen = {*self.resources.settings.on}
+        on, by = {*self.resources.settings.on}, self._by
         held: list[Item] = []
         first: Subject | None = None
-        while (unseen or (self._whole and first is None)) and len(held) < LOOK:
+        problem: str | None = None
+        search = self._whole or not (self.kind or self._any_record)
+        while (on or by or (search and first is None)) and len(held) < LOOK:
             if (item := next(self._items, None)) is None:
                 break
             held.append(item)
+            if by and _has_path(item, by):
+                by = None
             record = build(item, self.kind_of(item))
             if isinstance(record, Record):
                 subject = Subject.of(record)
                 if first is None and self._whole:
                     self.shown = fields_shown(record, subject)
-                    self._hidden.update(record.hidden())
+                    self._hidden.update(hidden(record, subject))
                 first = first or subject
-                unseen = {name for name in unseen if not _has(subject, name)}
-        if first is not None and unseen and len(held) < LOOK:
-            raise UsageError(no_such_field(f"--on {min(unseen)}", min(unseen), first))
+                on = {name for name in on if not _has(subject, name)}
+            elif problem is None and self._nothing_asked(item):
+                problem = f"line {item.line} of {item.source}: {record.message}"
+        if first is None and problem is not None:
+            raise UsageError(f'{problem}: add --ask "QUESTION" or --rubric FILE')
+        for flag, names in (("--on", on), ("--by", {by} if by else set())):
+            if first is not None and names and len(held) < LOOK:
+                raise UsageError(no_such_field(f"{flag} {min(names)}", min(names), first))
         self._items = chain(held, self._items)
+
+    def _nothing_asked(self, item: Item) -> bool:
+        """Whether a readable record is of no workflow, and the user asks no question."""
+        sound = item.fields is not None and item.problem is None
+        return sound and self.kind_of(item) is None and recognise(item.shown) is None
 
     def mark(self, name: str) -> Mark:
         return self.resources.bound(name)
@@ -200,7 +232,8 @@ class Validation(Task):
     def _tell_hidden(self, record: Record) -> None:
         """Name a field that is not shown where it comes first, as those of the first record."""
         if self.shown and len(self._hidden) < MOST_NAMED:
-            new = {k: why for k, why in record.hidden().items() if k not in self._hidden}
+            left_out = hidden(record, Subject.of(record))
+            new = {name: why for name, why in left_out.items() if name not in self._hidden}
             self._hidden.update(new)
             if new:
                 self.watcher.note(f"line {record.item.line}: not shown: {_listed(new)}")

@@ -6,6 +6,7 @@ import fcntl
 import json
 import signal
 import subprocess
+import sys
 import termios
 import time
 from typing import IO
@@ -108,3 +109,21 @@ def test_of_two_runs_on_one_out_the_second_is_refused(judge: Shell, typed: Typed
     _, told = first.communicate(timeout=60)
     assert first.returncode == 0, told
     assert [line["id"] for line in lines(judge.read("o"))] == [f"n{i}" for i in range(4)]
+
+
+@pytest.mark.parametrize("module", ["typer", "judge.run.validate"])
+def test_an_interrupt_while_judge_is_loaded_ends_as_a_later_one(typed: Typed, module: str) -> None:
+    program = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from judge.__main__ import main\n"
+        "sys.argv = 'judge validate n.jsonl -m scripted:yes.yaml --ask Polite?'.split()\n"
+        "main()\n"
+    )
+    typed.write("n.jsonl", [{"mail": "Thank you."}])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == "judge: interrupted; the same command can be run again\n"

@@ -106,6 +106,13 @@ def test_the_fields_are_told_once_with_what_is_left_out_and_why(
     typed.write("in.jsonl", [record, {"question": "Who?"}, *[{"question": "x", "winner": "b"}] * 2])
     said = typed.text("validate", "in.jsonl", *ASK)[2]
     assert said.count("judge: line 3: not shown: winner (labels)\n") == said.count("winner") == 1
+    typed.write(
+        "in.jsonl", [{"question": "Who?", "note": "n"}, *[{"question": "x", "note": ""}] * 2]
+    )
+    said = typed.text("validate", "in.jsonl", *ASK)[2]
+    assert "line 2: not shown: note (empty)\n" in said and said.count("not shown") == 1
+    typed.write("in.jsonl", [record])
+    typed("validate", "in.jsonl", *ASK)
     assert "[image not shown]" not in shown_to(server) and "annotator1" not in shown_to(server)
     # A field that is named is shown.
     typed("validate", "in.jsonl", *ASK, "--on", "label", "--on", "chat.-1.content")
@@ -320,3 +327,22 @@ def test_a_chat_with_a_system_turn_and_tools_is_no_message_to_the_judge(
     assert found["verdict"] == "pass" and "1. system: Be kind." in shown_to(server), json.dumps(
         found
     )
+
+
+def test_records_that_no_workflow_knows_need_a_question(typed: Typed, server: Loopback) -> None:
+    typed.write("in.jsonl", [{"mail": "Thank you.", "sender": "x" * 200}])
+    code, out, message = typed.text("validate", "in.jsonl", "-m", "openai:m", "-o", "o.jsonl")
+    assert (code, out, (typed.folder / "o.jsonl").exists()) == (2, "", False)
+    assert message.startswith("judge: line 1 of in.jsonl: neither a story record")
+    assert message.endswith(
+        "its fields are ['mail', 'sender']; --ask and --rubric put questions of "
+        'your own to any record: add --ask "QUESTION" or --rubric FILE\n'
+    )
+    # One that a workflow knows is judged, and the others have error lines.
+    norm = {"rule_of_thumb": "Greet.", "story": "Ann greets."}
+    typed.write("in.jsonl", [{"mail": "Thank you."}, norm])
+    typed("validate", "in.jsonl", "-m", "openai:m", "-o", "o.jsonl", "--check", "relevance")
+    assert [line["judge"].get("workflow") for line in lines(typed.read("o.jsonl"))] == [
+        None,
+        "norm",
+    ]
