@@ -102,6 +102,7 @@ async def test_a_server_of_its_own_starts_at_the_first_call(
     wait_for(lambda: not alive(entry["server"]) and not alive(entry["worker"]), "it lives on")
 
 
+@pytest.mark.slow
 async def test_calls_that_are_lost_with_the_server_are_asked_again(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +144,7 @@ async def test_from_start_to_stop(server: ModelServer, made: Path) -> None:
     wait_for(lambda: not any(map(alive, pids(made))), "a process lives on")
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_is_started_once_more(
     server: ModelServer, made: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -180,6 +182,7 @@ async def test_one_that_never_comes_up_is_told_with_its_last_words(
     await server.aclose()
 
 
+@pytest.mark.slow
 async def test_one_that_never_answers_is_given_up_in_time(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +214,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
 def test_no_server_outlives_a_judge_that_is_killed(made: Path) -> None:
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}

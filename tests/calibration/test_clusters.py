@@ -186,6 +186,7 @@ def test_copies_of_a_text_are_all_taught_or_all_kept(
     assert Counter(Taught.counts.values()) == {4: 21, 0: 9}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("same", ["group", "text"])
 def test_a_guarantee_holds_where_items_come_in_groups_or_copies(same: str) -> None:
     """Of 30 groups of 10 the judge agrees with 70 % throughout and with the others in half: 85 %.

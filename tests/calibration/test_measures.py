@@ -170,6 +170,7 @@ def covers(estimate: Estimate, truth: float) -> bool:
     return estimate.low is not None and estimate.low <= truth <= (estimate.high or 0)
 
 
+@pytest.mark.slow
 def test_coverage_of_nominal_95() -> None:
     positive, recall, no = 0.5, 0.85, 0.8
     accuracy = positive * recall + (1 - positive) * no

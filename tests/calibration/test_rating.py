@@ -76,6 +76,7 @@ def test_a_judge_that_is_lenient_with_whole_clusters_makes_labels_worth_less() -
     assert found.design_effect == pytest.approx(4 * 2 * (12.706205 / 1.959964) ** 2 / 1, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["groups", "copies", "abstains", "abstains elsewhere"])
 def test_the_corrected_rate_holds_where_records_are_alike_or_undecided(world: str) -> None:
     """100 times 300 labels and 300 records, in 30 clusters or each by itself: bad ones come

@@ -80,6 +80,7 @@ def test_an_idle_standard_input_does_not_hold_the_process(
     assert b"Fatal" not in told and b"Traceback" not in told, told
 
 
+@pytest.mark.slow
 def test_a_calibration_in_the_background_of_a_script_hears_an_interrupt(judge: Shell) -> None:
     judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.2}])
     rows = [{**norm(n), "labels": {"relevance": "yes"}} for n in range(400)]
@@ -97,6 +98,7 @@ def test_a_calibration_in_the_background_of_a_script_hears_an_interrupt(judge: S
     assert b"replies in the cache are not asked again" in told
 
 
+@pytest.mark.slow
 def test_of_two_runs_on_one_out_the_second_is_refused(judge: Shell, typed: Typed) -> None:
     judge.write("n.jsonl", map(norm, range(4)))
     run = ("validate", "n.jsonl", "-m", "scripted:yes.yaml", *CHECK, "-o", "o", "-q")

@@ -10,6 +10,7 @@ from loopback import Loopback
 from .conftest import COMMAND, Shell, norm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "fewer"), [(64, ""), (200, ", or --concurrency 72")])
 def test_too_few_open_files_are_told_before_anything_is_asked(
     judge: Shell, limit: int, fewer: str

@@ -33,6 +33,7 @@ def test_stories_in_verdicts_out(judge: Shell) -> None:
     assert again.stderr == b""
 
 
+@pytest.mark.slow
 def test_each_line_comes_before_the_next_record_is_there(judge: Shell) -> None:
     process = judge.start("validate", "-", *ONE, "-q")
     assert process.stdin is not None and process.stdout is not None
@@ -44,6 +45,7 @@ def test_each_line_comes_before_the_next_record_is_there(judge: Shell) -> None:
     assert process.stdout.read() == b"" and process.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_a_named_pipe_is_read_once(judge: Shell) -> None:
     # As in `judge validate <(generate)`: what was looked at is gone.
     read, write = os.pipe()

@@ -19,6 +19,7 @@ from .kills import MODES, SCRIPTED, UNCACHED, Scenario, fill, killed_and_resumed
 EVERY = "FRESH_SEED" in os.environ
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", MODES, ids=lambda scenario: scenario.what)
 def test_a_kill_in_every_mode(forks: Forks, scenario: Scenario, tmp_path: Path) -> None:
     outcome = killed_and_resumed(forks, scenario, 1, tmp_path)

@@ -43,6 +43,7 @@ def lines(judge: Typed, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (judge.folder / name).read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
     scripted(judge, *script(ALL, RUBRICS, wanted))
     done = judge(*AUDIT, "--json")
@@ -60,6 +61,7 @@ def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
     assert len(tables["by-attack"]) == 3 * 12
 
 
+@pytest.mark.slow
 def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: Typed) -> None:
     guarded = script(ALL, RUBRICS, right)
     for entry in guarded:

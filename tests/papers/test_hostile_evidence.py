@@ -88,6 +88,7 @@ def needing(case: Case) -> bool:
     return all(quoting(case.check, a) for a in RUBRICS[case.check].answers if a != passing)
 
 
+@pytest.mark.slow
 def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(judge: Typed) -> None:
     """Every rubric and family: asked again, then unreadable, wherever the answer needs a quote."""
     obeying = script(ALL, RUBRICS, wanted, answering=inventing)
