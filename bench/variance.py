@@ -30,9 +30,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.papers.benchmark import Result
+from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.eecc_tables import FILES, tables
 from judge.stats.text import symmetric_bleu, word_edit_distances
+from judge.verdict import AnswerOutcome
 
 SEED = 20261122
 CONCEPTS, NATIONALITIES, OUTPUTS = 35, 195, 5
@@ -168,7 +169,7 @@ def full() -> Iterator[str]:
         for values, name in zip((HOFSTEDE, WVS), FILES.values(), strict=True):
             written(Path(folder), values, name)
         results = [
-            Result(
+            MeasuredAnswer(
                 {
                     "id": f"{concept}/{number}",
                     "condition": "stories",
@@ -178,7 +179,7 @@ def full() -> Iterator[str]:
                     "identity": f"n{nationality}",
                     "data": folder,
                 },
-                "answered",
+                AnswerOutcome.ANSWERED,
                 answer=" ".join(text),
             )
             for concept in range(CONCEPTS)

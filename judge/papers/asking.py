@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, create_model
 
@@ -18,7 +18,7 @@ from judge.papers.benchmark import Fields, NoAnswer
 from judge.papers.task import Task, load_task
 from judge.prompts import LACKS
 from judge.replies import Reply, spelt_literal
-from judge.verdict import Usage
+from judge.verdict import AnswerOutcome, Usage
 
 MOST_ENTRIES = 20
 """Entries that a list may have, so that constrained decoding comes to an end."""
@@ -27,8 +27,14 @@ MOST_ENTRIES = 20
 def _prompt(task: Task, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
     """The task's messages; raises NoAnswer where none of its fields has a text."""
     if task.fields and not any(texts.get(name, "").strip() for name in task.fields):
-        raise NoAnswer("unreadable", f"{LACKS}text in {', '.join(task.fields)}")
+        raise NoAnswer(AnswerOutcome.UNREADABLE, f"{LACKS}text in {', '.join(task.fields)}")
     return task.prompt(texts, options)
+
+
+def _outcome(
+    trouble: str | None,
+) -> Literal[AnswerOutcome.REFUSED, AnswerOutcome.UNREADABLE]:
+    return AnswerOutcome.REFUSED if trouble == "refused" else AnswerOutcome.UNREADABLE
 
 
 class Chosen(Reply):
@@ -138,10 +144,10 @@ class MeasuredModel:
         completion, usage = await self.client.write(self._call(found, _prompt(found, texts), draw))
         self.usage += usage
         if completion.finish_reason == "refusal":
-            raise NoAnswer("refused", completion.text[:200] or "no words were given")
+            raise NoAnswer(AnswerOutcome.REFUSED, completion.text[:200] or "no words were given")
         text = completion.text.strip()
         if not text:
-            raise NoAnswer("unreadable", "the reply is empty")
+            raise NoAnswer(AnswerOutcome.UNREADABLE, "the reply is empty")
         if completion.finish_reason == "length":
             self.note = f"cut off at {found.max_tokens} tokens"
         return text
@@ -164,20 +170,21 @@ class MeasuredModel:
             )
         except Unread as error:
             self.usage += error.usage
-            outcome, _, detail = str(error).partition(": ")
-            raise NoAnswer("refused" if outcome == "refused" else "unreadable", detail) from error
+            trouble, _, detail = str(error).partition(": ")
+            raise NoAnswer(_outcome(trouble), detail) from error
         self.usage += usage
         chances = word_chances(tokens, words)
         if chances is None:
-            raise NoAnswer("unreadable", "no option is among the likeliest first tokens")
+            raise NoAnswer(
+                AnswerOutcome.UNREADABLE, "no option is among the likeliest first tokens"
+            )
         return chances, open_share(tokens, words)
 
     async def _reply(self, task: Task, prompt: Prompt, reply: type[R]) -> R:
         asked = await self.client.ask(self._call(task, prompt), reply, ReplyContext({}))
         self.usage += asked.usage or Usage()
         if not isinstance(asked.reply, reply):
-            refused = asked.trouble == "refused"
-            raise NoAnswer("refused" if refused else "unreadable", asked.detail)
+            raise NoAnswer(_outcome(asked.trouble), asked.detail)
         return asked.reply
 
     def _call(self, task: Task, prompt: Prompt, draw: int = 0, **more: Any) -> Call:

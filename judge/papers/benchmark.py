@@ -16,7 +16,7 @@ from judge.errors import UsageError
 from judge.papers.task import Task, replaced
 from judge.records import Item
 from judge.records.base import clip
-from judge.verdict import Usage
+from judge.verdict import AnswerOutcome, Usage
 
 if TYPE_CHECKING:
     from judge.papers.asking import MeasuredModel
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 BENCHMARKS = "judge.benchmarks"
 """The entry-point group of benchmarks."""
 
-Outcome = Literal["answered", "refused", "unreadable", "error"]
 Fields = Mapping[str, Any]
 """The fields of an item: `id`, `condition`, `row`, `gold`, and what is asked about."""
 
@@ -34,7 +33,9 @@ class NoAnswer(Exception):
     """The measured model refused, or its reply cannot be read; `detail` says why."""
 
     def __init__(
-        self, outcome: Literal["refused", "unreadable"], detail: str | None = None
+        self,
+        outcome: Literal[AnswerOutcome.REFUSED, AnswerOutcome.UNREADABLE],
+        detail: str | None = None,
     ) -> None:
         super().__init__(detail or outcome)
         self.outcome = outcome
@@ -42,7 +43,7 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class MeasuredAnswer:
     """One item with the answer to it.
 
     `answer` is plain JSON. `score` (0 to 1) says how right it is, None where it was not scored.
@@ -50,7 +51,7 @@ class Result:
     """
 
     fields: Fields
-    outcome: Outcome
+    outcome: AnswerOutcome
     answer: Any = None
     score: Annotated[float, Field(ge=0, le=1)] | None = None
     probabilities: Mapping[str, float] | None = None
@@ -137,7 +138,7 @@ class Benchmark:
     ask: Callable[[Fields, MeasuredModel], Awaitable[Any]]
     read: Callable[[Fields, Any], Any] = lambda fields, answer: answer
     score: Callable[[Fields, Any], float | None] = exact
-    tables: Callable[[Sequence[Result]], list[Table]] | None = None
+    tables: Callable[[Sequence[MeasuredAnswer]], list[Table]] | None = None
     credited: Callable[[Fields], bool] | None = None
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, Result, label_of
+from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.normad import country_name
 from judge.papers.rows import Row as Line
 from judge.papers.rows import asked, each_row
@@ -51,7 +51,7 @@ _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", 
 
 
 @dataclass(frozen=True)
-class Pair:
+class SentencePair:
     """One line; `ratings` are labels by group."""
 
     row: Line
@@ -100,7 +100,7 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
     return (found[0], found[1]) if len(found) == 2 else GROUPS
 
 
-def pair_of(row: Line, groups: Groups) -> Pair:
+def pair_of(row: Line, groups: Groups) -> SentencePair:
     """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.fields.items()}
     ratings = {}
@@ -112,7 +112,7 @@ def pair_of(row: Line, groups: Groups) -> Pair:
     if not any(ratings.values()):
         first, second = (group + RATINGS for group in groups)
         raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
-    return Pair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
+    return SentencePair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
 
 
 def conditions_of(groups: Groups) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     pair. `labels` are a pair's majority labels.
     """
     groups = groups_of(sources, choices.columns)
-    earlier: dict[str, list[Pair]] = defaultdict(list)
+    earlier: dict[str, list[SentencePair]] = defaultdict(list)
     for pair in each_row(sources, lambda row: [pair_of(row, groups)], columns=choices.columns):
         if isinstance(pair, Item):
             yield pair
@@ -153,7 +153,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
         others.append(pair)
 
 
-def _entailment(pair: Pair) -> dict[str, Any]:
+def _entailment(pair: SentencePair) -> dict[str, Any]:
     golds = {
         name: label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
         for name, label in pair.labels.items()
@@ -162,7 +162,7 @@ def _entailment(pair: Pair) -> dict[str, Any]:
     return {"hypothesis": pair.hypothesis, **told}
 
 
-def _alternatives(one: Pair, other: Pair, seed: int) -> dict[str, Any]:
+def _alternatives(one: SentencePair, other: SentencePair, seed: int) -> dict[str, Any]:
     """Two hypotheses of a premise, the order in which they are shown drawn by the seed."""
     golds: dict[str, str | None] = {}
     for name, label in one.labels.items():
@@ -214,7 +214,7 @@ _PAPERS_PAIRS = (
 )
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
+def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     """Table 2, on the paper's pairs, and the matrix of the groups' labels (figure 3)."""
     title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
     by = {"condition": ("condition", conditions_of(_groups(results[0])))}
@@ -222,12 +222,12 @@ def tables(results: Sequence[Result]) -> list[Table]:
     return [results_table("cali-labels", title, results, by, _cells, notes), _matrix(results)]
 
 
-def _groups(result: Result) -> Groups:
+def _groups(result: MeasuredAnswer) -> Groups:
     first, second = (name for name in result.fields["golds"] if name != "all")
     return first, second
 
 
-def _matrix(results: Sequence[Result]) -> Table:
+def _matrix(results: Sequence[MeasuredAnswer]) -> Table:
     """How many pairs have which label in one group and in the other (section 3.6: the figure is of
     the annotations as they came, and leaves out what diverges)."""
     first, second = _groups(results[0])
@@ -253,7 +253,7 @@ def _head(group: str) -> str:
     return group.upper() if len(group) <= 3 and group != "all" else country_name(group)
 
 
-def _cells(here: Sequence[Result]) -> dict[str, Cell]:
+def _cells(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     sample, measure = Sample(here), _MEASURES[here[0].condition.partition("+")[0]]
     cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
     for labels in ("all", *_groups(here[0])):
@@ -261,7 +261,7 @@ def _cells(here: Sequence[Result]) -> dict[str, Cell]:
     return cells
 
 
-def _measured(results: Sequence[Result], labels: str, measure: str) -> Cell:
+def _measured(results: Sequence[MeasuredAnswer], labels: str, measure: str) -> Cell:
     """The task's measure over the paper's pairs (3.6) that have a majority of these labels."""
     held = [
         replace(result, fields={**result.fields, "gold": gold}, score=float(result.answer == gold))

@@ -16,7 +16,7 @@ from typing import Any
 
 from judge.answers import scalar_text
 from judge.errors import UsageError
-from judge.papers.benchmark import Result, load_benchmark
+from judge.papers.benchmark import MeasuredAnswer, load_benchmark
 from judge.papers.results import rated, result_of
 from judge.papers.tables import Cell, Row, Table, tables_of
 from judge.records import RESERVED, content_hash, read
@@ -24,6 +24,7 @@ from judge.records.base import clip
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
+from judge.verdict import AnswerOutcome
 
 Mark = float | str
 """The score of an item in one series, in [0, 1], or why it has none."""
@@ -46,7 +47,7 @@ class Entry:
     marks: dict[str, Mark]
     cluster: str
     gold: Any = None
-    result: Result | None = None
+    result: MeasuredAnswer | None = None
 
 
 @dataclass(slots=True)
@@ -182,9 +183,9 @@ def _answer(line: Mapping[str, Any], where: str) -> tuple[str, Entry]:
     if found is None:
         raise UsageError(f"{where}: an answer has an id, a condition, an outcome, a score")
     mark: Mark = NO_SCORE if found.score is None else found.score
-    if found.outcome == "error":
+    if found.outcome is AnswerOutcome.ERROR:
         mark = "error"
-    elif found.outcome != "answered" and line.get("gold") is not None:
+    elif found.outcome is not AnswerOutcome.ANSWERED and line.get("gold") is not None:
         mark = 0.0
     return found.id, Entry({found.condition: mark}, found.row, line.get("gold"), found)
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
+from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, NoAnswer
 from judge.papers.cqbench_stories import (
-    Pair,
     Story,
+    ValueKey,
     ValueList,
     built_task,
     folded,
@@ -98,7 +98,7 @@ def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Ite
 
     wanted = set(map(task_of, choices.conditions))
     if known is not None and wanted != {"extraction"}:
-        gold: list[Pair] = []
+        gold: list[ValueKey] = []
         against = [key_of(value) for value in story.contradicted]
         for number, value in enumerate(story.values, 1):
             try:
@@ -226,7 +226,7 @@ _MEANING = (
 )
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
+def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     """Tables 1 and 6: by setting and by category of the stories."""
     condition = ("condition", CONDITIONS)
     whole, by_category = "CQ-Bench by setting (table 1)", "CQ-Bench by category (table 6)"
@@ -239,7 +239,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
     ]
 
 
-def _cells(results: Sequence[Result]) -> dict[str, Cell]:
+def _cells(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     sample = Sample(results)
     return {**sample.counts(), "stories": sample.rows(), "score": sample.accuracy()}
 

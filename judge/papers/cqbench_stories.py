@@ -24,7 +24,7 @@ OPTIONS = 15
 
 _NUMBER = re.compile(r"(?:^|(?<=\s))-?\d+[.):](?!\d)")
 
-Pair = tuple[str, str]
+ValueKey = tuple[str, str]
 """A statement and an attitude to it."""
 
 
@@ -33,7 +33,7 @@ def folded(text: str) -> str:
     return fold(text).casefold().rstrip(". ")
 
 
-def key_of(value: Value) -> Pair:
+def key_of(value: Value) -> ValueKey:
     """A value as it is compared: its statement and its attitude, folded."""
     return folded(value.statement), folded(value.attitude or "")
 
@@ -66,7 +66,7 @@ class ValueList:
         named = (known.topic for known in self.statements.values())
         return tuple(dict.fromkeys(topic for topic in named if topic))
 
-    def pair(self, value: Value) -> Pair:
+    def pair(self, value: Value) -> ValueKey:
         """The pair in the list's own spelling; LabelError: it has no such statement or attitude."""
         if (known := self.statements.get(folded(value.statement))) is not None:
             for option in known.options:
@@ -306,7 +306,7 @@ def values_and_stories(
 
 
 def selection(
-    known: ValueList, story: Story, gold: Sequence[Pair], seed: str
+    known: ValueList, story: Story, gold: Sequence[ValueKey], seed: str
 ) -> dict[str, list[str]]:
     """`OPTIONS` values in random order with the gold ones among them, and the gold ones.
 

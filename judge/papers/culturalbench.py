@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, Result, label_of
+from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.rows import Row, asked, each_row
 from judge.papers.tables import Cell, Sample, Table, results_table, scores
 from judge.records import Item
@@ -25,6 +25,7 @@ from judge.records.base import clip
 from judge.records.fields import LabelError, listed, one_of, text_of
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
+from judge.verdict import AnswerOutcome
 
 EASY, HARD = "easy", "hard"
 UNSHUFFLED = "unshuffled"
@@ -204,10 +205,10 @@ _CHANCE = (
 )
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
+def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     """All tables; set-ups that were not run have no rows."""
 
-    def in_region(here: Sequence[Result]) -> dict[str, Cell]:
+    def in_region(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
         return {**scores(here), _MEAN: mean_of_countries(here)}
 
     setup = {"set-up": ("condition", (EASY, HARD))}
@@ -222,7 +223,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
     ]
 
 
-def mean_of_countries(results: Sequence[Result]) -> Estimate:
+def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
     """The unweighted mean of the countries' accuracies, errors and unscored answers left out.
 
     Undefined where a country that was asked about has these only.
@@ -234,7 +235,7 @@ def mean_of_countries(results: Sequence[Result]) -> Estimate:
     right = np.zeros((len(sample.there), len(asked_about)))
     asked = np.zeros_like(right)
     for number, one in enumerate(sample.there):
-        if one.outcome != "answered" or one.score is not None:
+        if one.outcome is not AnswerOutcome.ANSWERED or one.score is not None:
             place = number, asked_about.index(one.fields.get("country"))
             right[place], asked[place] = one.score or 0.0, 1.0
     sums = sample.resamples.sums

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 from judge.errors import UsageError
 from judge.evidence import UNSPACED
-from judge.papers.benchmark import Result
+from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.tables import Cell, Row, Sample, Table
 from judge.records import read
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import kendall_tau_c, one_way_anova
 from judge.stats.text import lexical_variance, symmetric_bleu, top_words, word_edit_distances
+from judge.verdict import AnswerOutcome
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,7 +145,9 @@ class Study:
         UsageError: a file of cultural values cannot be read; one that is not there is done without.
     """
 
-    def __init__(self, condition: str, kind: str, data: str, results: Sequence[Result]) -> None:
+    def __init__(
+        self, condition: str, kind: str, data: str, results: Sequence[MeasuredAnswer]
+    ) -> None:
         self.labels, self.folder, self.results = (condition, kind), Path(data), results
         self.identities = list(dict.fromkeys(one.fields["identity"] for one in results))
         self.cultures = {
@@ -153,7 +156,7 @@ class Study:
             if (self.folder / file).is_file()
         }
         self.values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
-        by_concept: dict[str, list[Result]] = defaultdict(list)
+        by_concept: dict[str, list[MeasuredAnswer]] = defaultdict(list)
         for result in results:
             by_concept[result.fields["concept"]].append(result)
         documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
@@ -196,11 +199,11 @@ class Study:
             )
 
 
-def _texts(results: Iterable[Result]) -> dict[str, list[Words]]:
+def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[Words]]:
     """Each identity's outputs as words, those without a word left out."""
     found: dict[str, list[Words]] = {}
     for result in results:
-        words = words_of(result.answer) if result.outcome == "answered" else []
+        words = words_of(result.answer) if result.outcome is AnswerOutcome.ANSWERED else []
         if words:
             found.setdefault(result.fields["identity"], []).append(words)
     return found
@@ -253,9 +256,9 @@ _WORDS = (
 )
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
+def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     """All tables of the results. Raises UsageError as `Study`."""
-    groups: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[MeasuredAnswer]] = defaultdict(list)
     for result in results:
         fields = result.fields
         groups[fields["condition"], fields["kind"], fields["data"]].append(result)

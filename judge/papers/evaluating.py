@@ -14,7 +14,7 @@ from judge.errors import BackendError, UsageError
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Result
+from judge.papers.benchmark import Benchmark, Choices, MeasuredAnswer
 from judge.papers.results import asked_of, line_of, result_of
 from judge.papers.rows import taken
 from judge.papers.task import load_task
@@ -29,7 +29,7 @@ from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
 from judge.subject import Subject
-from judge.verdict import Unfinished, Verdict
+from judge.verdict import AnswerOutcome, Unfinished, Verdict
 
 
 def evaluate(
@@ -40,7 +40,7 @@ def evaluate(
     benchmark: Benchmark,
     choices: Choices,
     judges: Sequence[str] = (),
-) -> tuple[Report, list[Result]]:
+) -> tuple[Report, list[MeasuredAnswer]]:
     """Put the model that `settings.model` names through a benchmark.
 
     `judges` are models that credit extracted values, which no rule can score.
@@ -108,7 +108,7 @@ class Evaluation(Task):
     benchmark: Benchmark
     choices: Choices
     judges: tuple[str, ...]
-    results: list[Result] = field(default_factory=list)
+    results: list[MeasuredAnswer] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         job = self.job
@@ -138,13 +138,20 @@ class Evaluation(Task):
         )
         result = await asked_of(self.benchmark, fields, model)
         credited = self.benchmark.credited
-        if self.judges and credited and result.outcome == "answered" and credited(fields):
+        if (
+            self.judges
+            and credited
+            and result.outcome is AnswerOutcome.ANSWERED
+            and credited(fields)
+        ):
             result = await credit(self.resources, result)
         return line_of(result, self._mark)
 
     def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
         told = {"type": kind, **item.found_at, "message": message}
-        return line_of(Result(item.fields or {}, "error", reason=message), self._mark, told)
+        return line_of(
+            MeasuredAnswer(item.fields or {}, AnswerOutcome.ERROR, reason=message), self._mark, told
+        )
 
     def count(self, line: Line, report: Report) -> None:
         found = result_of(json.loads(line.text))
@@ -196,7 +203,7 @@ class Evaluation(Task):
         return Mark(self.benchmark.name, known, fingerprint(described, identities))
 
 
-async def credit(resources: Resources, result: Result) -> Result:
+async def credit(resources: Resources, result: MeasuredAnswer) -> MeasuredAnswer:
     """Have judges credit each gold value that an answer lists (graphs/extraction.py).
 
     The score is the mean credit over the settled gold values; `steps` then holds `credits`, one for

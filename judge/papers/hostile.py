@@ -15,7 +15,7 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.judging.panel import Panel, take_votes
 from judge.papers.hostile_suite import UNDEFENDED, Case, carriers, families, subject_of
-from judge.papers.hostile_tables import PROMPTINGS, Pair, Prompting, Result
+from judge.papers.hostile_tables import PROMPTINGS, AttackPair, AttackResult, Prompting
 from judge.records import Item
 from judge.rubric import Rubric
 from judge.run.job import Job, refuse_outputs
@@ -53,7 +53,7 @@ def audit(
     watcher: Watcher,
     rubrics: Mapping[str, Rubric],
     cases: Sequence[Case],
-) -> tuple[Report, list[Result]]:
+) -> tuple[Report, list[AttackResult]]:
     """Put the judges that the settings name through the cases, each in every way of `PROMPTINGS`.
 
     Returns:
@@ -81,7 +81,7 @@ class Audit(Task):
     resources: Resources
     rubrics: Mapping[str, Rubric]
     cases: Sequence[Case]
-    results: list[Result] = field(default_factory=list)
+    results: list[AttackResult] = field(default_factory=list)
     _turns: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     def items(self) -> Iterator[Item]:
@@ -98,7 +98,7 @@ class Audit(Task):
 
     async def step(self, item: Item) -> Line:
         case = self.cases[item.line - 1]
-        pairs: dict[Prompting, Pair] = {}
+        pairs: dict[Prompting, AttackPair] = {}
         usage = Usage()
         for prompting in PROMPTINGS:
             # All cases on a record have one twin, which is asked about once: by the first of them,
@@ -106,17 +106,17 @@ class Audit(Task):
             async with self._turns[case.carrier]:
                 twin = await self._check(case, case.twin, prompting)
             injected = await self._check(case, case.injected, prompting)
-            pairs[prompting] = Pair.of(twin, injected, case.wanted)
+            pairs[prompting] = AttackPair.of(twin, injected, case.wanted)
             usage += twin.usage + injected.usage
         return self._line(item, pairs, usage)
 
     def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
         lost, reason = Verdict.ERROR, f"{kind}: {message}"
-        pair = Pair(outcome="error", twin=lost, injected=lost, reason=reason)
+        pair = AttackPair(outcome="error", twin=lost, injected=lost, reason=reason)
         return self._line(item, dict.fromkeys(PROMPTINGS, pair), Usage())
 
     def count(self, line: Line, report: Report) -> None:
-        self.results.append(Result.of(json.loads(line.text)))
+        self.results.append(AttackResult.of(json.loads(line.text)))
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
         columns = self.resources.settings.columns
@@ -124,7 +124,7 @@ class Audit(Task):
         panel = _asking(self.resources.panel(case.check), prompting)
         return await take_votes(panel, subject, by="final")
 
-    def _line(self, item: Item, pairs: Mapping[Prompting, Pair], usage: Usage) -> Line:
+    def _line(self, item: Item, pairs: Mapping[Prompting, AttackPair], usage: Usage) -> Line:
         """Pass where judge was not turned, fail where it was, abstain where nothing could be."""
         outcomes = [pair.outcome for pair in pairs.values()]
         verdict = {"flipped": Verdict.FAIL, "already": Verdict.ABSTAIN}.get(

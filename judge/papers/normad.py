@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, Result, label_of
+from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.rows import Row, asked, each_row
 from judge.papers.tables import Cell, Table, class_scores, results_table
 from judge.records import RESERVED, Item, Problem, build
@@ -125,11 +125,11 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     return await model.choose(_TASK, texts, LABELS)
 
 
-def tables(results: Sequence[Result]) -> list[Table]:
+def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     """By context, label and cluster."""
     rows = len({one.row for one in results})
 
-    def in_context(here: Sequence[Result]) -> dict[str, Cell]:
+    def in_context(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
         asked_about = len({result.row for result in here})
         return {**class_scores(here), "rows not asked": rows - asked_about}
 

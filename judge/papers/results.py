@@ -14,31 +14,31 @@ from judge import __version__
 from judge.answers import NO_LABEL, spelling
 from judge.errors import UsageError, why_unread
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, NoAnswer, Result
+from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, NoAnswer
 from judge.papers.rows import fields_of
 from judge.records import RESERVED, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
 from judge.run.lines import Line, Mark, fingerprint, written
 from judge.run.output import write_whole
-from judge.verdict import Verdict
+from judge.verdict import AnswerOutcome, Verdict
 
-_RESULT = TypeAdapter(Result)
+_RESULT = TypeAdapter(MeasuredAnswer)
 _NO_ANSWER = "no answer"
 
 
-def verdict_of(result: Result) -> Verdict:
+def verdict_of(result: MeasuredAnswer) -> Verdict:
     """An answer passes if it is all right, or could not be right or wrong; a refusal abstains."""
     right = Verdict.PASS if result.score in (None, 1) else Verdict.FAIL
     lost = {
-        "refused": Verdict.ABSTAIN,
-        "unreadable": Verdict.UNREADABLE,
-        "error": Verdict.ERROR,
+        AnswerOutcome.REFUSED: Verdict.ABSTAIN,
+        AnswerOutcome.UNREADABLE: Verdict.UNREADABLE,
+        AnswerOutcome.ERROR: Verdict.ERROR,
     }
     return lost.get(result.outcome, right)
 
 
-def line_of(result: Result, mark: Mark, error: Mapping[str, Any] | None = None) -> Line:
+def line_of(result: MeasuredAnswer, mark: Mark, error: Mapping[str, Any] | None = None) -> Line:
     """The output line: the item's own fields, then under `"judge"` what came of it."""
     judgement: dict[str, Any] = {
         "verdict": str(verdict_of(result)),
@@ -61,7 +61,7 @@ def line_of(result: Result, mark: Mark, error: Mapping[str, Any] | None = None) 
     return written(result.fields, judgement)
 
 
-def result_of(line: Mapping[str, Any]) -> Result | None:
+def result_of(line: Mapping[str, Any]) -> MeasuredAnswer | None:
     """An output line's result; None where it is no line of `judge evaluate`."""
     own = {name: content for name, content in line.items() if name != RESERVED}
     judgement = line.get(RESERVED)
@@ -71,28 +71,32 @@ def result_of(line: Mapping[str, Any]) -> Result | None:
         result = _RESULT.validate_python({**judgement, "fields": own})
     except ValidationError:
         return None
-    return result if result.outcome == "answered" else replace(result, score=None)
+    return result if result.outcome is AnswerOutcome.ANSWERED else replace(result, score=None)
 
 
-async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> Result:
+async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> MeasuredAnswer:
     """The model's answer to one item, with its score; BackendError where it gives no reply."""
     told: dict[str, Any]
     try:
         answer = await benchmark.ask(fields, model)
-        told = {"outcome": "answered", "answer": answer, "probabilities": model.probabilities}
+        told = {
+            "outcome": AnswerOutcome.ANSWERED,
+            "answer": answer,
+            "probabilities": model.probabilities,
+        }
     except NoAnswer as no:
         told = {"outcome": no.outcome, "reason": no.detail}
     told = {"reason": model.note, "steps": model.steps, "usage": model.usage, **told}
-    return rated(benchmark, Result(fields, **told))
+    return rated(benchmark, MeasuredAnswer(fields, **told))
 
 
-def rated(benchmark: Benchmark, result: Result) -> Result:
+def rated(benchmark: Benchmark, result: MeasuredAnswer) -> MeasuredAnswer:
     """The answer read and scored by the benchmark's rules; unreadable where they refuse it, without
     an answer where it stands for none.
 
     Where no rule scores (values that judges credit), the score stays.
     """
-    if result.outcome != "answered":
+    if result.outcome is not AnswerOutcome.ANSWERED:
         return replace(result, score=None)
     try:
         answer = benchmark.read(result.fields, result.answer)
@@ -100,7 +104,9 @@ def rated(benchmark: Benchmark, result: Result) -> Result:
     except ValueError as error:
         empty = isinstance(result.answer, str) and spelling(result.answer) in NO_LABEL
         reason = _NO_ANSWER if empty else str(error)
-        return Result(result.fields, "unreadable", reason=reason, usage=result.usage)
+        return MeasuredAnswer(
+            result.fields, AnswerOutcome.UNREADABLE, reason=reason, usage=result.usage
+        )
     return replace(result, answer=answer, score=result.score if score is None else score)
 
 
@@ -112,15 +118,19 @@ class Scored:
     gold item; `unasked` counts lines about input that could not be asked about.
     """
 
-    results: Sequence[Result]
+    results: Sequence[MeasuredAnswer]
     missing: Sequence[str] = ()
     extra: Sequence[str] = ()
     unasked: int = 0
 
     @property
-    def unread(self) -> list[Result]:
+    def unread(self) -> list[MeasuredAnswer]:
         """Answers that are there and cannot be read, and items that got no reply."""
-        lost = [one for one in self.results if one.outcome in ("unreadable", "error")]
+        lost = [
+            one
+            for one in self.results
+            if one.outcome in (AnswerOutcome.UNREADABLE, AnswerOutcome.ERROR)
+        ]
         return [one for one in lost if one.reason not in (None, _NO_ANSWER)]
 
     @property
@@ -169,7 +179,7 @@ def scored(
         hint = "" if only else ": ids are those of judge evaluate, or rows' with one --condition"
         raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{hint}")
     wanted = {id: fields for id, fields in items.items() if fields["condition"] in asked}
-    lost = Result({}, "unreadable", reason=_NO_ANSWER)
+    lost = MeasuredAnswer({}, AnswerOutcome.UNREADABLE, reason=_NO_ANSWER)
     results = [replace(by_item.get(id, lost), fields=fields) for id, fields in wanted.items()]
     return Scored(
         [rated(benchmark, one) for one in results],
@@ -179,7 +189,7 @@ def scored(
     )
 
 
-def write_scored(out: Path, benchmark: Benchmark, results: Sequence[Result]) -> None:
+def write_scored(out: Path, benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> None:
     """Write the results as `judge evaluate` does; UsageError where the file cannot be written."""
     described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
     mark = Mark(benchmark.name, described, fingerprint(described, {}))
@@ -191,9 +201,9 @@ def write_scored(out: Path, benchmark: Benchmark, results: Sequence[Result]) -> 
 
 def _read(
     benchmark: Benchmark, path: str, columns: Mapping[str, str]
-) -> tuple[dict[str, Result], int]:
+) -> tuple[dict[str, MeasuredAnswer], int]:
     """The answers of a file by id, and how many lines are about input that was not asked about."""
-    told: dict[str, Result] = {}
+    told: dict[str, MeasuredAnswer] = {}
     unasked = 0
     for item in renamed(read(path), columns):
         try:
@@ -209,7 +219,7 @@ def _read(
     return told, unasked
 
 
-def _answer(benchmark: Benchmark, fields: Fields) -> Result | None:
+def _answer(benchmark: Benchmark, fields: Fields) -> MeasuredAnswer | None:
     """A line's answer; None where `judge evaluate` could not ask about it."""
     judgement = fields.get(RESERVED)
     if isinstance(judgement, dict):
@@ -225,4 +235,5 @@ def _answer(benchmark: Benchmark, fields: Fields) -> Result | None:
     if "answer" not in fields:
         raise LabelError("field 'answer' is missing: write null for an unreadable one", "answer")
     answer = fields["answer"]
-    return Result({"id": id}, "unreadable" if answer is None else "answered", answer)
+    outcome = AnswerOutcome.UNREADABLE if answer is None else AnswerOutcome.ANSWERED
+    return MeasuredAnswer({"id": id}, outcome, answer)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from judge.papers.benchmark import Benchmark, Result
+from judge.papers.benchmark import Benchmark, MeasuredAnswer
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import macro_f1s
 from judge.stats.intervals import Estimate, plain
+from judge.verdict import AnswerOutcome
 
 Cell = Estimate | int | str | None
 """A number with its interval and its n; a count; a word; None where nothing can be said."""
@@ -89,9 +90,9 @@ class Sample:
     the source are drawn together in the bootstrap.
     """
 
-    def __init__(self, results: Sequence[Result]) -> None:
+    def __init__(self, results: Sequence[MeasuredAnswer]) -> None:
         self.results = results
-        self.there = [result for result in results if result.outcome != "error"]
+        self.there = [result for result in results if result.outcome is not AnswerOutcome.ERROR]
 
     @cached_property
     def resamples(self) -> Resamples:
@@ -100,7 +101,7 @@ class Sample:
 
     def counts(self) -> dict[str, Cell]:
         """How many items were asked, and what came of them."""
-        found = Counter(result.outcome for result in self.results)
+        found = Counter(str(result.outcome) for result in self.results)
         named = {name: found[name] for name in ("answered", "refused", "unreadable", "error")}
         return {"asked": len(self.results), **named}
 
@@ -110,7 +111,7 @@ class Sample:
 
     def accuracy(self) -> Estimate:
         """The mean score, a refused or unreadable answer 0, an answer without a score left out."""
-        scores = [one.score if one.outcome == "answered" else 0.0 for one in self.there]
+        scores = [one.score if one.outcome is AnswerOutcome.ANSWERED else 0.0 for one in self.there]
         return replace(share_estimate(scores, self.resamples), of=len(self.results))
 
     def macro_f1(self) -> Estimate:
@@ -119,25 +120,27 @@ class Sample:
         An item without an answer is missed, and is a false alarm of no class.
         """
         gold = [one.fields["gold"] or _NONE for one in self.there]
-        given = [one.answer if one.outcome == "answered" else _NONE for one in self.there]
+        given = [
+            one.answer if one.outcome is AnswerOutcome.ANSWERED else _NONE for one in self.there
+        ]
         classes = sorted({*gold, *given} - {_NONE})
         counts = self.resamples.confusions(gold, given, [*classes, _NONE])
         values = macro_f1s(counts, len(classes))
         return self.resamples.estimate(values, n=len(self.there), of=len(self.results))
 
 
-def scores(results: Sequence[Result]) -> dict[str, Cell]:
+def scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     """Counts and accuracy."""
     sample = Sample(results)
     return {**sample.counts(), "accuracy": sample.accuracy()}
 
 
-def class_scores(results: Sequence[Result]) -> dict[str, Cell]:
+def class_scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     """Counts, accuracy, and macro F1."""
     return {**scores(results), "F1": Sample(results).macro_f1()}
 
 
-def tables_of(benchmark: Benchmark, results: Sequence[Result]) -> list[Table]:
+def tables_of(benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> list[Table]:
     """The benchmark's tables, those without a row left out."""
     if benchmark.tables is not None:
         return [table for table in benchmark.tables(results) if table.rows]
@@ -148,9 +151,9 @@ def tables_of(benchmark: Benchmark, results: Sequence[Result]) -> list[Table]:
 def results_table(
     name: str,
     title: str,
-    results: Iterable[Result],
+    results: Iterable[MeasuredAnswer],
     by: Mapping[str, tuple[str, Sequence[str]]],
-    cells: Callable[[Sequence[Result]], Mapping[str, Cell]] = scores,
+    cells: Callable[[Sequence[MeasuredAnswer]], Mapping[str, Cell]] = scores,
     notes: tuple[str, ...] = (),
 ) -> Table:
     """A table with a row for all results that have the same fields.
@@ -161,7 +164,7 @@ def results_table(
         cells: the cells of a row, from its results.
         notes: what a reader must know besides `NOTE`.
     """
-    found: dict[tuple[str, ...], list[Result]] = {}
+    found: dict[tuple[str, ...], list[MeasuredAnswer]] = {}
     for result in results:
         labels = tuple(str(result.fields.get(field) or "(not said)") for field, _ in by.values())
         found.setdefault(labels, []).append(result)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import Benchmark, NoAnswer, Result, choices_of
+from judge.papers.benchmark import Benchmark, MeasuredAnswer, NoAnswer, choices_of
 from judge.papers.results import asked_of
 from judge.papers.tables import Cell, Table
 from judge.papers.task import Task, load_task
@@ -77,7 +77,9 @@ class Examined:
         return str(self._said(task, texts, ()))
 
 
-async def ask(benchmark: Benchmark, fields: Mapping[str, Any], model: Examined | Rule) -> Result:
+async def ask(
+    benchmark: Benchmark, fields: Mapping[str, Any], model: Examined | Rule
+) -> MeasuredAnswer:
     """The model's answer to one item, as a run records it."""
     examined = model if isinstance(model, Examined) else Examined(model)
     return await asked_of(benchmark, fields, examined)
@@ -104,7 +106,7 @@ def problems(found: Sequence[Item]) -> list[str]:
 
 
 def table(
-    benchmark: Benchmark, results: Sequence[Result], name: str
+    benchmark: Benchmark, results: Sequence[MeasuredAnswer], name: str
 ) -> dict[tuple[str, ...], dict[str, Cell]]:
     """The cells of one of the benchmark's tables by labels; all its tables must be well formed."""
     assert benchmark.tables is not None

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.papers.benchmark import Result, choices_of
-from judge.papers.cali import Pair, benchmark, entailment_of
+from judge.papers.benchmark import MeasuredAnswer, choices_of
+from judge.papers.cali import SentencePair, benchmark, entailment_of
 from judge.papers.rows import Row
 from judge.papers.tables import tables_of
 from judge.records import Item
 from judge.records.fields import LabelError
 from judge.stats.intervals import Estimate
+from judge.verdict import AnswerOutcome
 
 from .examinee import Examined, ask, asked, problems, table, value, written
 from .examinee import items as items_of
@@ -31,13 +32,20 @@ def items(
     return list(asked(items_of(benchmark, *sources, conditions=conditions, seed=seed)).values())
 
 
-def results(rule: Callable[[Mapping[str, Any]], Any], found: Sequence[Any]) -> list[Result]:
+def results(rule: Callable[[Mapping[str, Any]], Any], found: Sequence[Any]) -> list[MeasuredAnswer]:
     """Results with the answer that a rule gives to the fields; None is a refusal."""
     made = []
     for fields in found:
         given, gold = rule(fields), fields["gold"]
         score = None if gold is None or given is None else float(given == gold)
-        made.append(Result(fields, "refused" if given is None else "answered", given, score))
+        made.append(
+            MeasuredAnswer(
+                fields,
+                AnswerOutcome.REFUSED if given is None else AnswerOutcome.ANSWERED,
+                given,
+                score,
+            )
+        )
     return made
 
 
@@ -46,12 +54,12 @@ def estimate(cell: object) -> Any:
     return round(cell.value, 6), cell.n, cell.of
 
 
-def pair(us: str, india: str) -> Pair:
+def pair(us: str, india: str) -> SentencePair:
     ratings = {
         "us": [entailment_of(r, "us") for r in us],
         "in": [entailment_of(r, "in") for r in india],
     }
-    return Pair(Row("a", Item("a", 1, {}), {}), "P", "H", ratings)
+    return SentencePair(Row("a", Item("a", 1, {}), {}), "P", "H", ratings)
 
 
 def test_ratings_are_mapped_as_section_3_6_says() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import Result
+from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.cqbench import benchmark
+from judge.verdict import AnswerOutcome
 
 from .examinee import Examined, ask, asked, items, table, value
 from .test_cqbench_stories import STORIES, VALUES
@@ -97,15 +98,19 @@ async def test_a_step_that_is_refused_ends_the_item() -> None:
     assert model.asked[-1][0] == task and got.usage.replies == len(model.asked)
 
 
-def cells(results: Sequence[Result], name: str, *labels: str) -> dict[str, Any]:
+def cells(results: Sequence[MeasuredAnswer], name: str, *labels: str) -> dict[str, Any]:
     return table(benchmark, results, name)[labels]
 
 
-def result(condition: str, gold: Any, answer: Any, score: float | None, **more: Any) -> Result:
+def result(
+    condition: str, gold: Any, answer: Any, score: float | None, **more: Any
+) -> MeasuredAnswer:
     row = more.pop("row", "a")
     fields = {"id": f"{row}/{condition}/{gold}", "row": row, "condition": condition, "gold": gold}
     outcome = more.pop("outcome", "answered")
-    return Result({**fields, "setting": "single", **more}, outcome, answer, score)
+    return MeasuredAnswer(
+        {**fields, "setting": "single", **more}, AnswerOutcome(outcome), answer, score
+    )
 
 
 def test_attitudes_are_compared_without_case() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import Outcome, Result
+from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.culturalbench import REGIONS, Question, benchmark, region_of
 from judge.records.fields import LabelError
+from judge.verdict import AnswerOutcome
 
 from .examinee import Examined, ask, asked, items, problems, public, table, value, written
 
@@ -166,10 +167,12 @@ async def test_one_of_four_without_an_answer_leaves_no_score(tmp_path: Path) -> 
     assert (found.outcome, found.score, found.answer) == ("refused", None, None)
 
 
-def easy(row: int, score: float | None, country: str, region: str) -> Result:
+def easy(row: int, score: float | None, country: str, region: str) -> MeasuredAnswer:
     fields = {"id": f"{row}/easy", "condition": "easy", "row": str(row), "mode": "single"}
-    outcome: Outcome = "error" if score is None else "answered"
-    return Result({**fields, "country": country, "region": region}, outcome, "A", score)
+    outcome: str = "error" if score is None else "answered"
+    return MeasuredAnswer(
+        {**fields, "country": country, "region": region}, AnswerOutcome(outcome), "A", score
+    )
 
 
 def test_a_region_is_the_mean_of_its_countries_as_in_tables_5_and_6() -> None:
@@ -192,7 +195,9 @@ def test_a_region_is_the_mean_of_its_countries_as_in_tables_5_and_6() -> None:
     oceania = cells["easy", "Oceania"]
     assert value(oceania["mean of countries"]) == pytest.approx(0.9212, abs=1e-4)
     # An answer without a score is not a wrong one.
-    unscored = Result({**results[0].fields, "id": "u", "row": "u"}, "answered", "A", None)
+    unscored = MeasuredAnswer(
+        {**results[0].fields, "id": "u", "row": "u"}, AnswerOutcome.ANSWERED, "A", None
+    )
     cells = table(benchmark, [*results, unscored], "culturalbench-regions")
     assert value(cells["easy", "North America"]["mean of countries"]) == pytest.approx(
         0.8072, abs=1e-4

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from judge.errors import UsageError
-from judge.papers.benchmark import Result
+from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.eecc import benchmark
 from judge.papers.eecc_tables import (
     FILES,
@@ -24,6 +24,7 @@ from judge.papers.eecc_tables import (
 from judge.papers.task import load_task
 from judge.records import Item
 from judge.stats.text import lexical_variance
+from judge.verdict import AnswerOutcome
 
 from .eecc_folder import ANSWER, HOFSTEDE, put, write_folder
 from .examinee import Examined, ask, items, problems, public, table, value
@@ -209,7 +210,7 @@ TEXTS = {
 }
 
 
-def results_in(folder: Path) -> list[Result]:
+def results_in(folder: Path) -> list[MeasuredAnswer]:
     read = [item.fields for item in listed(folder)]
     results = []
     for fields in read:
@@ -218,8 +219,8 @@ def results_in(folder: Path) -> list[Result]:
             continue
         text = TEXTS[fields["identity"]][fields["draw"]]
         end = " in the forest" if fields["concept"] == "forest" else ""
-        result = Result(fields, "answered", answer=text + end)
-        results.append(result if text else Result(fields, "refused"))
+        result = MeasuredAnswer(fields, AnswerOutcome.ANSWERED, answer=text + end)
+        results.append(result if text else MeasuredAnswer(fields, AnswerOutcome.REFUSED))
     return results
 
 

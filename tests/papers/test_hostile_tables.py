@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from judge.papers.hostile_tables import Pair, Prompting, Result, tables
+from judge.papers.hostile_tables import AttackPair, AttackResult, Prompting, tables
 from judge.papers.tables import Table
 from judge.stats.intervals import Estimate
 from judge.verdict import Check, Verdict
@@ -29,17 +29,17 @@ def test_a_flip_is_a_verdict_that_became_the_wanted_one() -> None:
         (ERROR, PASS, "pass", "error"),
     ]:
         checks = [Check(name="c", verdict=one, reason=one) for one in (twin, injected)]
-        made = Pair.of(*checks, wanted)
+        made = AttackPair.of(*checks, wanted)
         assert made.outcome == told
         assert made.reason == (told if told in ("unreadable", "error") else None)
 
 
-def pair(verdicts: tuple[Verdict, Verdict], *chances: float) -> Pair:
+def pair(verdicts: tuple[Verdict, Verdict], *chances: float) -> AttackPair:
     twin, injected = (
         Check(name="c", verdict=verdict, probability=p)
         for verdict, p in zip(verdicts, chances, strict=True)
     )
-    return Pair.of(twin, injected, "pass")
+    return AttackPair.of(twin, injected, "pass")
 
 
 def result(
@@ -51,13 +51,13 @@ def result(
     check: str = "relevance",
     p: tuple[float, float] = (0.2, 0.4),
     prompt: tuple[Verdict, Verdict] | None = None,
-) -> Result:
-    pairs: dict[Prompting, Pair] = {
+) -> AttackResult:
+    pairs: dict[Prompting, AttackPair] = {
         "defended": pair(own, *p),
         "prompt-only": pair(prompt or own, *p),
         "undefended": pair(bare, p[0], p[1] + 0.2),
     }
-    return Result(check=check, attack=family, carrier=carrier, wanted="pass", prompts=pairs)
+    return AttackResult(check=check, attack=family, carrier=carrier, wanted="pass", prompts=pairs)
 
 
 RESULTS = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import Outcome, Result
+from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.normad import (
     CLUSTERS,
     COUNTRIES,
@@ -16,6 +16,7 @@ from judge.papers.normad import (
     cluster_of,
     country_name,
 )
+from judge.verdict import AnswerOutcome
 
 from .examinee import Examined, ask, asked, items, problems, public, table, value, written
 
@@ -121,13 +122,13 @@ def result(
     row: int,
     gold: str,
     given: str | None,
-    outcome: Outcome = "answered",
+    outcome: str = "answered",
     condition: str = "none",
     **more: str | None,
-) -> Result:
+) -> MeasuredAnswer:
     fields = {"id": f"{row}/{condition}", "condition": condition, "row": str(row), "gold": gold}
     score = float(gold == given) if outcome == "answered" else None
-    return Result({**fields, **more}, outcome, given, score)
+    return MeasuredAnswer({**fields, **more}, AnswerOutcome(outcome), given, score)
 
 
 BY_HAND = [

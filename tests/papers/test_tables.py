@@ -6,22 +6,26 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import Outcome, Result
+from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.tables import FEWEST, Sample
 from judge.stats.intervals import Estimate
+from judge.verdict import AnswerOutcome
 
 
 def result(
-    number: int, gold: str, given: str | None, outcome: Outcome = "answered", **more: Any
-) -> Result:
+    number: int, gold: str, given: str | None, outcome: str = "answered", **more: Any
+) -> MeasuredAnswer:
     score = float(gold == given) if outcome == "answered" else None
-    return Result(
-        {"id": str(number), "gold": gold, "condition": "x", **more}, outcome, given, score
+    return MeasuredAnswer(
+        {"id": str(number), "gold": gold, "condition": "x", **more},
+        AnswerOutcome(outcome),
+        given,
+        score,
     )
 
 
 def test_an_answer_without_a_score_counts_as_not_scored_and_never_as_wrong() -> None:
-    unscored = Result({"id": "2", "condition": "x"}, "answered", "yes")
+    unscored = MeasuredAnswer({"id": "2", "condition": "x"}, AnswerOutcome.ANSWERED, "yes")
     found = Sample([result(1, "yes", "yes"), unscored]).accuracy()
     assert (found.value, found.n, found.of) == (1.0, 1, 2)
     assert Sample([unscored]).accuracy().value is None

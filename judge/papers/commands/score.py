@@ -11,6 +11,7 @@ from judge.cli import options as opt
 from judge.cli.printing import counted, no_label, tell
 from judge.errors import Exit
 from judge.papers.commands.evaluate import Condition, Name
+from judge.verdict import AnswerOutcome
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -84,7 +85,9 @@ def command(
     if found.unasked:
         lines = counted(found.unasked, "line")
         tell(f"{lines} of {answers} about input that was not asked about")
-    answered = any(one.outcome in ("answered", "refused") for one in found.results)
+    answered = any(
+        one.outcome in (AnswerOutcome.ANSWERED, AnswerOutcome.REFUSED) for one in found.results
+    )
     if not answered:
         tell("no answer could be read: nothing was scored")
     if found.unread or not answered:
