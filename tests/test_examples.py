@@ -31,6 +31,13 @@ def test_the_guide_shows_the_rubric_that_is_there(rubric: str) -> None:
     assert (QUESTIONS / f"{rubric}.yaml").read_text("utf-8") in guide
 
 
+def test_each_example_of_an_addition_is_complete_in_40_lines() -> None:
+    added = [*QUESTIONS.parent.glob("*.py"), QUESTIONS.parent / "check" / "polite.yaml"]
+    lengths = {path.name: len(path.read_text("utf-8").splitlines()) for path in added}
+    assert lengths.keys() >= {"backend.py", "benchmark.py", "command.py", "workflow.py"}
+    assert max(lengths.values()) < 40, lengths
+
+
 def test_scores_are_held_against_their_bound() -> None:
     lines, _ = judged("clarity.yaml")
     told = [(line["judge"]["verdict"], line["judge"]["checks"][0]["score"]) for line in lines]

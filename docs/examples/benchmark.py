@@ -22,8 +22,7 @@ CAPITAL = Task(
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     def of_row(row: Row) -> Iterator[Item]:
-        for condition in choices.conditions:
-            yield asked(row.item, condition, row.fields, row=row.id)
+        return (asked(row.item, name, row.fields, row=row.id) for name in choices.conditions)
 
     return each_row(sources, of_row, columns=choices.columns)
 
@@ -34,11 +33,6 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
 
 
 benchmark = Benchmark(
-    name="capitals",
-    title="Capitals, with and without the continent",
-    source="our own",
-    conditions=("bare", "continent"),
-    tasks=(CAPITAL,),
-    items=items,
-    ask=ask,
-)
+    name="capitals", title="Capitals, with and without the continent", source="our own",
+    conditions=("bare", "continent"), tasks=(CAPITAL,), items=items, ask=ask,
+)  # fmt: skip
