@@ -38,7 +38,7 @@ from judge.papers.task import Task, parse_task
 from judge.profiles import named
 from judge.records import Item, Problem, build, read
 from judge.records.jsonfiles import dump
-from judge.records.labels import SETS, LabelledItem, read_labels
+from judge.records.labels import LabelledItem, read_labels, set_names
 from judge.replies import REPLIES, JudgingReply
 from judge.rubric import Rubric, builtin
 from judge.rubric import parse as parse_rubric
@@ -132,7 +132,8 @@ def labels(data: bytes) -> None:
     """Labelled lines in every released form."""
     if len(data) < 2:
         return
-    name = SETS[data[0] % len(SETS)]
+    names = set_names()
+    name = names[data[0] % len(names)]
     file = _PLACE / f"labels{('.jsonl', '.json', '.csv', '.tsv')[data[1] % 4]}"
     file.write_bytes(data[2:])
     for source in (f"{name}:{file}", str(file)):
@@ -314,7 +315,7 @@ SEEDS: Mapping[str, tuple[bytes, ...]] = {
     "gz and zst": (b'\x01\x80\x01{"id":1}\n', b'\x02\x80\x01{"id":1}\n', b'\x07\x09\x41{"id":1}\n'),
     "labelled": tuple(
         bytes([number, kind]) + text
-        for number in range(len(SETS))
+        for number in range(len(set_names()))
         for kind, text in (
             (0, b'{"story":"A","rot":"x","label":"yes","labels":{"relevance":["yes",null]}}'),
             (0, b'{"ID":"1","norm":"n","moral_action":"a","label":"1"}'),

@@ -194,8 +194,8 @@ class _Plan:
         sources = [_rubric(one) for one in (rubric if several else [rubric])]
         named = [one for one in sources if isinstance(one, str)]
         settings = _settings({**given, "rubric": named})
-        if settings.engine == "ray":
-            raise UsageError("engine: Ray is for `judge validate --engine ray`, which writes OUT")
+        if (name := settings.engine) not in IN_PROCESS:
+            raise UsageError(f"engine: {name} is for `judge validate --engine {name}` and its OUT")
         refuse_stray(settings)
         rubrics = [one for one in sources if isinstance(one, Rubric)]
         if hasattr(records, "to_dict"):

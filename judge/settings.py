@@ -141,6 +141,9 @@ _limit = partial(_setting, group=LIMITS)
 
 Words = tuple[str, ...]
 
+IN_PROCESS = ("local", "batch")
+"""Engines that need no entry point in `judge.engines`."""
+
 
 class Settings(BaseModel):
     """What a run is made with."""
@@ -279,8 +282,10 @@ class Settings(BaseModel):
     reasks: int = _judging(
         "Ask again after an invalid reply, so many times.", default=2, ge=0, le=10
     )
-    engine: Literal["local", "batch", "ray"] = _engine(
-        "Where to judge: this process, providers' batch APIs, or a Ray cluster.", default="local"
+    engine: str = _engine(
+        "Where to judge: this process, providers' batch APIs, or a Ray cluster.",
+        default="local",
+        metavar="local|batch|ray",
     )
     address: str | None = _engine(
         "Address of the Ray cluster: auto or HOST:PORT.", unset="a Ray on this machine"
@@ -377,6 +382,14 @@ class Settings(BaseModel):
             if named.setdefault(name, what) != what:
                 raise ValueError(f"{name} is named twice: {named[name]} and {what}")
         return tuple(f"{name}={what}" for name, what in named.items())
+
+
+    @field_validator("engine")
+    @classmethod
+    def _installed(cls, name: str) -> str:
+        if name not in (known := (*IN_PROCESS, *plugins.names("judge.engines"))):
+            raise ValueError(f"{name!r} is none of {', '.join(known)}")
+        return name
 
 
 # ---------------------------------------------------------------- what is declared

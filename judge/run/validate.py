@@ -23,7 +23,7 @@ from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
-from judge.settings import Settings
+from judge.settings import IN_PROCESS, Settings
 from judge.subject import Subject
 from judge.verdict import Unfinished
 
@@ -42,10 +42,8 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     """
     refuse_unusable(job)
     task_of: Callable[..., Validation] = Validation.of
-    if settings.engine == "ray":
-        from judge.cluster.driver import RayValidation
-
-        task_of = RayValidation.of
+    if settings.engine not in IN_PROCESS:
+        task_of = plugins.load("judge.engines", settings.engine).of
     task = task_of(settings, select(job), job.by)
     report = run(job, task, watcher)
     for told in task.missing() if report.finished else ():

@@ -9,25 +9,25 @@ from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 
+from judge import plugins
 from judge.errors import UsageError
-from judge.papers.label_sets import Ambient, LLMBar, MoralStories, MultiPico, NormAd
 from judge.records.base import Item, mapped, renamed
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
 from judge.records.labels.table import ROLES, TABLE, Table
 from judge.records.read import read
 
-__all__ = ["SETS", "UNNAMED", "Annotation", "LabelledItem", "read_labels"]
+__all__ = ["UNNAMED", "Annotation", "LabelledItem", "read_labels", "set_names"]
 
-_SETS: dict[str, type[LabelSet]] = {
-    one.name: one for one in (Own, MoralStories, NormAd, Ambient, MultiPico, LLMBar)
-}
 _FORMS = {form.name: form for form in (TABLE, *FORMS)}
 _LOOK = 1_000
 _NAME = re.compile(r"[A-Za-z][\w-]+")
 
-SETS = ("own", *_FORMS, *list(_SETS)[1:])
-"""The names that may stand before a path."""
+
+def set_names() -> tuple[str, ...]:
+    """The names that may stand before a path: forms of tables, and entry points in `judge.labels`,
+    each a `LabelSet`."""
+    return ("own", *_FORMS, *plugins.names("judge.labels"))
 
 
 def read_labels(
@@ -35,7 +35,7 @@ def read_labels(
 ) -> Iterator[Labelled]:
     """The labelled items of `source`, in the order of its lines as far as its form allows.
 
-    `source` is `NAME:PATH` with a name of SETS, or the path alone of a file in one of the project's
+    `source` is `NAME:PATH` with a name of `set_names`, or the path alone of a file in one of the project's
     own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder where a set is several
     files. `check` keeps the items of that check; in a table without a column `check` it names what
     the labels are about. A line that cannot be read, or holds no usable label, comes as an `Item`
@@ -47,14 +47,16 @@ def read_labels(
     and a form that cannot be told; at the end for a check that no item was about.
     """
     name, colon, path = source.partition(":")
-    if not colon or name not in SETS:
+    names = set_names()
+    if not colon or name not in names:
         if colon and _NAME.fullmatch(name) and not Path(source).exists():
-            raise UsageError(f"there is no labelled set {name!r}: there are {', '.join(SETS)}")
+            raise UsageError(f"there is no labelled set {name!r}: there are {', '.join(names)}")
         name, path = "", source
     folder = None if path == "-" else Path(path).parent
     roles = {role: column for role, column in columns.items() if role in ROLES}
     others = {name: column for name, column in columns.items() if name not in ROLES}
-    if (form := _SETS.get(name)) is not None:
+    if name and name not in _FORMS:
+        form: type[LabelSet] = Own if name == "own" else plugins.load("judge.labels", name)
         files = [Path(path)]
         if form.files and files[0].is_dir():
             found = chain.from_iterable(sorted(files[0].glob(pattern)) for pattern in form.files)
@@ -99,7 +101,7 @@ def _recognised(
         f"{source}: cannot tell what these labels are. Name their column: --map label=COLUMN. Or "
         'give each line a field \'labels\' ({"labels": {"relevance": "yes"}}), or the columns '
         f"item, annotator and label; or name the set, as in moral-stories:{source}; there are "
-        f"{', '.join(SETS)}"
+        f"{', '.join(set_names())}"
     )
 
 
