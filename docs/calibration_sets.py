@@ -8,7 +8,7 @@ from pathlib import Path
 
 from judge.backends.base import Method
 from judge.calibration.labels import Job
-from judge.run.models import DEFAULT_MODEL
+from judge.local.default import DEFAULT
 from judge.run.panels import Resources
 
 FIXTURES = "fixtures/labelled"
@@ -221,7 +221,7 @@ def job(units: Sequence[DataSet], data: Path) -> Job:
 
 def resources_for(unit: DataSet, resources: Resources) -> Resources:
     """The resources with the method and the adapter of the unit; clients are shared."""
-    models = (f"{DEFAULT_MODEL}+{unit.adapter}",) if unit.adapter else resources.settings.model
+    models = (f"{DEFAULT.spec}+{unit.adapter}",) if unit.adapter else resources.settings.model
     settings = resources.settings.model_copy(update={"method": unit.method, "model": models})
     return replace(
         resources,

@@ -31,8 +31,8 @@ from judge.calibration.observations import observe
 from judge.calibration.report import Calibration, CheckReport
 from judge.configuration import resolve
 from judge.errors import UsageError
+from judge.local.default import DEFAULT
 from judge.profiles import JudgeProfile, Profile, Profiles
-from judge.run.models import DEFAULT_MODEL
 from judge.run.panels import Resources
 from judge.stats.intervals import plain
 
@@ -172,7 +172,7 @@ def page(found: Mapping[str, Fragment], made: Profile) -> str:
     lines = [
         "# How far the embedded judge agrees with labels",
         "",
-        f"Made by `python docs/make_calibration.py` on {date.today():%d %B %Y}: `{DEFAULT_MODEL}`, "
+        f"Made by `python docs/make_calibration.py` on {date.today():%d %B %Y}: `{DEFAULT.spec}`, "
         f"xllamacpp {engine}.",
         "",
         "Each set was cut in two by record: one half was fitted to, the other is reported on.",
@@ -348,7 +348,7 @@ async def run(options: argparse.Namespace) -> None:
         if (not options.only or {unit.name, f"{unit.name}:{unit.checks[0]}"} & {*options.only})
         and (options.data.is_dir() or not unit.public)
     ]
-    resources = Resources.of(resolve({"model": (DEFAULT_MODEL,), "profile": "none"}))
+    resources = Resources.of(resolve({"model": (DEFAULT.spec,), "profile": "none"}))
     checks = options.elsewhere
     try:
         if checks is None:

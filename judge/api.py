@@ -35,7 +35,7 @@ from judge.run.run import run
 from judge.run.summary import Report
 from judge.run.task import Watcher
 from judge.run.validate import Validation
-from judge.settings import Settings
+from judge.settings import IN_PROCESS, Settings
 
 if TYPE_CHECKING:
     from judge.calibration.report import Calibration

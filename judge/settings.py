@@ -23,6 +23,8 @@ from pydantic import (
     model_validator,
 )
 
+from judge import plugins
+
 TOML = "judge.toml"
 _NEXT_MODEL = re.compile(r"\s*,\s*(?=\w[\w-]*:)")
 _NEXT_PAIR = re.compile(",(?=[^,=]+=)")
@@ -382,7 +384,6 @@ class Settings(BaseModel):
             if named.setdefault(name, what) != what:
                 raise ValueError(f"{name} is named twice: {named[name]} and {what}")
         return tuple(f"{name}={what}" for name, what in named.items())
-
 
     @field_validator("engine")
     @classmethod

@@ -85,12 +85,7 @@ def room(name: str) -> str:
     return name.split(".")[1] if "." in name else ""
 
 
-STILL_NAMED = {
-    *((name, "local") for name in ("calibration.calibration", "cli.summary", "profiles")),
-    *((name, "local") for name in ("run.models", "run.panels")),
-    *((name, "papers") for name in ("cli.compare", "records.labels")),
-    ("run.validate", "cluster"),
-}
+STILL_NAMED = {("cli.compare", "papers")}
 """Where the core still imports a package that it is to reach by entry points; to shrink."""
 
 

@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from judge import plugins
 from judge.backends.base import Backend, parse_model
 from judge.errors import UsageError
 
 _GROUP = "judge.backends"
+
+MODEL_HINT = (
+    "name a model: --model openai:gpt-4o "
+    "(with OPENAI_API_KEY, or OPENAI_BASE_URL for your own server)"
+)
+
+Progress = Callable[[int, int, str], None]
+"""Called with the bytes fetched, the bytes in all, and the current step."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultModel:
+    """The model that judges where none is named: the entry point `default` in `judge.models`.
+
+    `about` says in words what it is; `profile` is the file of its profile. `missing` tells whether
+    it has to be fetched, by `fetch`, and raises UsageError where its engine is not installed.
+    """
+
+    spec: str
+    about: str
+    profile: Path
+    missing: Callable[[], bool]
+    fetch: Callable[[Progress], None]
+
+
+def default_model() -> DefaultModel | None:
+    """The default model; None where this installation brings none."""
+    model: DefaultModel | None = plugins.load("judge.models", "default")
+    return model
 
 
 def providers() -> tuple[str, ...]:

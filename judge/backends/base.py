@@ -131,6 +131,8 @@ class Backend(Protocol):
         seeded: whether a call's seed reaches the model; if not, none is recorded.
         method: the default method.
 
+    A model in this process has `in_process = True`: its calls cost nothing and have no time-out.
+
     `complete` neither retries nor caches; whatever a server or an engine does wrong, it raises a
     `BackendError`. A backend whose replies depend on more of a call than is sent has a method
     `key_parts(call)` that returns the rest for the cache key.
@@ -182,6 +184,15 @@ class HiddenStates(Protocol):
         `layer` is 0 for the embeddings, -1 for the last layer, which some backends alone give. A
         server may normalise the numbers. Raises as `complete`.
         """
+        ...
+
+
+@runtime_checkable
+class Taught(Protocol):
+    """A backend whose model may have been taught by labelled items."""
+
+    def taught_by(self) -> frozenset[str]:
+        """Their keys (`judge.calibration.labels.key_of`)."""
         ...
 
 

@@ -93,6 +93,7 @@ class _Script(BaseModel):
 class ScriptedBackend:
     """Answers from a YAML file, the same way every time."""
 
+    in_process = True
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None = None
     seeded: bool = True

@@ -10,11 +10,12 @@ from dataclasses import replace
 from threadpoolctl import threadpool_limits
 
 from judge import __version__
+from judge.backends.base import Taught
 from judge.calibration.cascade import decided, policy_of, refusal
 from judge.calibration.clusters import clustered
 from judge.calibration.controls import Controls, controls_of
 from judge.calibration.curve import Curve, curve
-from judge.calibration.labels import Job, gather, grouped, texts_of
+from judge.calibration.labels import Job, gather, grouped, key_of, texts_of
 from judge.calibration.leaks import Leak, leak_of
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import LabelledAnswer
@@ -25,8 +26,6 @@ from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
-from judge.local.llama import LocalBackend
-from judge.local.teaching import key_of, taught_by
 from judge.profiles import Profile, Profiles, Rates, shipped
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -126,8 +125,7 @@ def untaught(
     """The items of clusters that no judge's adapter was taught by: what was fitted never
     reports."""
     backends = [judge.client.backend for judge in judges]
-    adapters = [one.adapter for one in backends if isinstance(one, LocalBackend) and one.adapter]
-    taught = frozenset(key for adapter in adapters for key in taught_by(adapter))
+    taught = frozenset(key for b in backends if isinstance(b, Taught) for key in b.taught_by())
     if not taught:
         return sets
     rubric = judges[0].rubric

@@ -281,6 +281,15 @@ def texts_of(item: LabelledItem, rubric: Rubric) -> dict[str, str]:
     return {name: subject.texts[name] for name in shown if name in subject.texts}
 
 
+def key_of(item: LabelledItem, rubric: Rubric) -> str:
+    """A key that identifies a labelled item; "" for one that cannot be shown to a judge."""
+    subject = subject_of(item, rubric)
+    if isinstance(subject, str):
+        return ""
+    texts = {name: text for name, text in subject.texts.items() if text}
+    return digest({"texts": texts, "value": subject.about(item.number)})[:16]
+
+
 def _subject(item: LabelledItem, rubric: Rubric) -> Subject | str:
     for kind, mark in _MARKS.items():
         if kind in rubric.kinds and item.fields.get(mark):

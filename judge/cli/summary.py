@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
-from judge.errors import Exit, UsageError, install_hint
+from judge.errors import Exit, UsageError
 from judge.judging.answer_reader import FAR
 from judge.reasons import LONGEST
 from judge.run.summary import SLICES
@@ -33,13 +33,10 @@ def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: boo
     judges, which is downloaded if need be.
 
     Raises:
-        UsageError: the local engine is not installed.
+        UsageError: no model is named, and no local engine is installed.
         JudgeError: the model cannot be fetched.
     """
-    from importlib.util import find_spec
-
-    from judge.local.store import path
-    from judge.run.models import DEFAULT_MODEL
+    from judge.backends import MODEL_HINT, default_model
     from judge.run.panels import profiled_models
 
     if profiles is not None:
@@ -48,25 +45,22 @@ def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: boo
             tell(shortened(line, LONGEST))
     if settings.model:
         return
-    if find_spec("xllamacpp") is None:
-        raise UsageError(
-            "no --model named, and the embedded engine is not installed. Either "
-            f"{install_hint('local')}, or name a model: --model openai:gpt-4o "
-            "(with OPENAI_API_KEY, or OPENAI_BASE_URL for your own server)"
-        )
-    name = DEFAULT_MODEL.partition(":")[2]
-    if path(name) is None:
-        from judge.local.commands.models import fetch
+    if (model := default_model()) is None:
+        raise UsageError(f"no --model named: {MODEL_HINT}")
+    if model.missing():
+        from judge.cli.progress import steps
 
+        name = model.spec.partition(":")[2]
         tell(f"no --model named; fetching the default judge {name} once")
-        fetch(name)
+        with steps("MB") as told:
+            model.fetch(lambda done, of, what: told(name, done / 1e6, of / 1e6, what))
     if quiet:
         return
     own = settings.ask is not None or settings.rubric
     trust = " where it is shown to be better than a guess, on texts by others too"
     if own:
         trust = "; it has not learnt this question: judge calibrate LABELS teaches it"
-    tell(f"no --model named; {DEFAULT_MODEL}, a 1.5B model, judges{trust}")
+    tell(f"no --model named; {model.spec}, {model.about}, judges{trust}")
 
 
 class Gate(NamedTuple):

@@ -61,8 +61,6 @@ CANARY = Call(
 )
 """A small call that any model can answer, with all the parts that a judge's call has."""
 
-_OWN_ENGINES = ("local:", "scripted:", "transformers:")
-
 
 @dataclass(slots=True)
 class Counters:
@@ -117,7 +115,7 @@ class Calls:
         self.counters = Counters()
         self.limit = AdaptiveLimit(limit)
         self.identity = dict(backend.identity())
-        self.remote = not spec.startswith(_OWN_ENGINES)
+        self.remote = not getattr(backend, "in_process", False)
         self._budget = budget
         self._starting = backend if isinstance(backend, Starting) else None
         self._backoff = backoff

@@ -53,7 +53,7 @@ _ARCHITECTURES = ("llama", "qwen2")
 @dataclass(frozen=True, slots=True)
 class Example:
     """A prompt, the number of the word that it is to be answered with, and what tells the item
-    again (`judge.profiles.item_key`)."""
+    again (`judge.calibration.labels.key_of`)."""
 
     messages: Sequence[Message]
     word: int

@@ -9,18 +9,15 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
+from judge.backends import Progress
 from judge.errors import Exit, JudgeError
 from judge.local import store
 from judge.local.store import HUB, Piece, Weights, entry
 from judge.locking import lock
 from judge.proxies import is_loopback
 from judge.redact import redacted, without_secrets
-
-Progress = Callable[[int, int, str], None]
-"""Called with the bytes fetched, the bytes in all, and the current step."""
 
 _TEMPORARY = "wheel-"
 _CONNECT_SECONDS, _STALL_SECONDS = 5.0, 30.0

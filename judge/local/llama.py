@@ -44,6 +44,9 @@ _TEMPLATE_SECONDS = 30
 # The first token of a thinking model's thoughts says neither yes nor no.
 _NO_THINKING: Mapping[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
 
+TAUGHT = "judge.taught"
+"""The key in an adapter's header of what it was taught by."""
+
 T = TypeVar("T")
 
 
@@ -60,6 +63,7 @@ class LocalBackend:
             a positive number.
     """
 
+    in_process = True
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None = 1
     seeded: bool = True
@@ -107,6 +111,22 @@ class LocalBackend:
         except asyncio.CancelledError:
             stop.set()
             raise
+
+    def taught_by(self) -> frozenset[str]:
+        """The keys of the items that the adapter was taught by; none if its file has none.
+
+        Raises:
+            UsageError: the library that reads it is missing.
+        """
+        if self.adapter is None:
+            return frozenset()
+        if find_spec("gguf") is None:
+            told = f"{self.adapter}: what it was taught by is read by gguf"
+            raise errors.missing_extra(told, "calibrate")
+        from gguf import GGUFReader
+
+        field = GGUFReader(self.adapter).get_field(TAUGHT)
+        return frozenset(str(field.contents()).split()) if field else frozenset()
 
     async def aclose(self) -> None:
         """Wait for the call that runs, if any, and free the model."""

@@ -157,15 +157,8 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
 
 def shipped_adapter(name: str) -> Path | None:
     """The file of an adapter that comes with judge; None where none has this name."""
-    file = Path(str(resources.files("judge.profiles") / f"{name}.gguf"))
+    file = Path(str(resources.files("judge.local") / f"{name}.gguf"))
     return file if "/" not in name and file.is_file() else None
-
-
-def is_default(model: str) -> bool:
-    """Whether a model is the embedded default, alone or with an adapter that comes with judge."""
-    name, plus, adapter = model.removeprefix("local:").partition("+")
-    ours = name == DEFAULT and model.startswith("local:")
-    return ours and (not plus or shipped_adapter(adapter) is not None)
 
 
 def proved(weights: Weights) -> bool:

@@ -8,12 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from judge.calibration.clusters import clustered
-from judge.calibration.labels import Job, gather, split, subject_of, texts_of
+from judge.calibration.labels import Job, gather, key_of, split, subject_of, texts_of
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Example, Trainer
-from judge.local.llama import LocalBackend
-from judge.profiles import item_key
+from judge.local.llama import TAUGHT, LocalBackend
 from judge.records.base import Item
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -28,9 +27,6 @@ EPOCHS = 2.0
 _KEEP_EVERY = 25
 """Steps after which the adapter is written beside OUT, as it is; a killed training leaves that."""
 
-_TAUGHT = "judge.taught"
-"""The key in an adapter's header of what it was taught by."""
-
 _LIBRARIES = ("accelerate", "gguf", "torch", "transformers")
 
 Told = Callable[[str, int, int, str], None]
@@ -38,7 +34,7 @@ Told = Callable[[str, int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class Teaching:
     """An adapter that was made: the model's name with it, the fields that are shown where none are
     named and those withheld as people's answers, items taught by and kept apart, lines that could
     not be used, the mean loss at the end in nats, and how many answers stood for no label."""
@@ -56,7 +52,7 @@ class Taught:
 
 def teach(
     job: Job, settings: Settings, out: Path, *, epochs: float = EPOCHS, told: Told = lambda *_: None
-) -> Taught:
+) -> Teaching:
     """Teach a local model a check by labels, and write the adapter.
 
     Args:
@@ -92,7 +88,7 @@ def teach(
         "judge.check": judge.rubric.name,
         "judge.rubric": judge.rubric.digest,
         "judge.base": backend.identity()["sha256"],
-        _TAUGHT: " ".join(sorted({one.key for one in taught})),
+        TAUGHT: " ".join(sorted({one.key for one in taught})),
     }
     partly, loss = unfinished(out), float("nan")
     try:
@@ -106,7 +102,7 @@ def teach(
         raise unwritable(f"-o {out}: cannot be written", error) from error
     model = f"{judge.client.spec}+{out}"
     texts = [] if judge.rubric.fields else [texts_of(item, judge.rubric) for item in items]
-    return Taught(
+    return Teaching(
         model,
         judge.rubric.name,
         shown=tuple(dict.fromkeys(name for one in texts for name in one)),
@@ -143,20 +139,6 @@ def _labelled(job: Job, resources: Resources) -> tuple[Judge, list[LabelledItem]
     return judge, items, problems
 
 
-def taught_by(adapter: Path) -> frozenset[str]:
-    """The keys (`key_of`) of the items that an adapter was taught by; none if its file has none.
-
-    Raises:
-        UsageError: the library that reads it is missing.
-    """
-    if find_spec("gguf") is None:
-        raise missing_extra(f"{adapter}: what it was taught by is read by gguf", "calibrate")
-    from gguf import GGUFReader
-
-    field = GGUFReader(adapter).get_field(_TAUGHT)
-    return frozenset(str(field.contents()).split()) if field else frozenset()
-
-
 def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
     """The prompts and answers to learn, from items with a reference among the rubric's answers.
 
@@ -175,12 +157,6 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
     if not found:
         raise UsageError(f"no label of {judge.rubric.name} can be taught")
     return found
-
-
-def key_of(item: LabelledItem, rubric: Rubric) -> str:
-    """A key that identifies a labelled item; "" for one that cannot be shown to a judge."""
-    subject = subject_of(item, rubric)
-    return "" if isinstance(subject, str) else item_key(subject, subject.about(item.number))
 
 
 def answered_with(rubric: Rubric) -> Mapping[str, int]:

@@ -44,6 +44,7 @@ class TransformersBackend:
         UsageError: a library, the model or the device is not here.
     """
 
+    in_process = True
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
     slots: int | None
     seeded: bool = True

@@ -1,7 +1,4 @@
-"""Profiles: what calibration learnt about judges, each with its binding, combination, error rates.
-
-The JSON files here come with the package.
-"""
+"""Profiles: what calibration learnt about judges, each with its binding, classifier, rates."""
 
 from __future__ import annotations
 
@@ -9,19 +6,17 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from judge.backends import default_model
 from judge.backends.base import Method
 from judge.digest import digest
 from judge.errors import UsageError, read_text
 from judge.judging.classifiers import Classifier
-from judge.local import store
 from judge.rubric import Rubric
-from judge.subject import Subject
 
 _UNBOUND = frozenset({"engine"})
 """Parts of a backend's identity that a profile notes and does not hold one to: the engine's version
@@ -50,12 +45,17 @@ class Binding(_Part):
     votes: Annotated[int, Field(ge=1)]
     per_value: bool = False
 
+    @property
+    def base(self) -> str:
+        """The model's name without the path of its adapter, whose hash stands in the identity."""
+        return self.model.rpartition("+")[0] if "adapter" in self.identity else self.model
+
     def differences(self, other: Binding) -> list[str]:
         """The differences from `other`, in words."""
         names = ["check", "rubric", "method", "votes", "per_value"]
         if self.method == "structured":
             names.append("temperature")
-        pairs: list[tuple[str, Any, Any]] = [("model", _bare(self.model), _bare(other.model))]
+        pairs: list[tuple[str, Any, Any]] = [("model", self.base, other.base)]
         pairs += [(name, getattr(self, name), getattr(other, name)) for name in names]
         pairs += [
             (name, self.identity.get(name), other.identity.get(name))
@@ -66,11 +66,6 @@ class Binding(_Part):
             for name, ours, theirs in pairs
             if ours != theirs
         ]
-
-
-def _bare(model: str) -> str:
-    """The model's name without the path of its adapter, whose hash stands in the identity."""
-    return model.rpartition("+")[0] or model if model.startswith("local:") else model
 
 
 class Data(_Part):
@@ -194,12 +189,6 @@ class Profile(_Part):
         return self
 
 
-def item_key(subject: Subject, value: str | None) -> str:
-    """The key of a labelled item: a digest of the record's texts as read, and of the value."""
-    texts = {name: text for name, text in subject.texts.items() if text}
-    return digest({"texts": texts, "value": value})[:16]
-
-
 # ---------------------------------------------------------------- finding one
 
 
@@ -276,17 +265,22 @@ class Profiles:
         if model in models:
             return model
         taught = (one for one in models if one.startswith(f"{model}+"))
-        ours = (one for one in taught if self.source is None or store.is_default(one))
+        ours = (one for one in taught if self.source is None or one in shipped().specs)
         return next(ours, model)
 
     @property
     def models(self) -> tuple[str, ...]:
         """Every model that the profiles speak of, once, the cheap one of a cascade first; one that
         has another adapter from check to check, without."""
-        named = (j.binding.model for known in self.judges.values() for j in known)
-        models, once = tuple(dict.fromkeys(named)), all(len(j) == 1 for j in self.judges.values())
-        bare = tuple(dict.fromkeys(map(_bare, models)))
-        return bare if once and len(bare) == 1 < len(models) else models
+        once = all(len(known) == 1 for known in self.judges.values())
+        bare = {one.binding.base for known in self.judges.values() for one in known}
+        return tuple(bare) if once and len(bare) == 1 < len(self.specs) else self.specs
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Every model that the profiles are bound to, with its adapter, once."""
+        named = (one.binding.model for known in self.judges.values() for one in known)
+        return tuple(dict.fromkeys(named))
 
 
 def _asked(rubric: Rubric, method: Method | None) -> str:
@@ -322,6 +316,7 @@ def named(path: Path) -> Profiles:
 
 @lru_cache(maxsize=1)
 def shipped() -> Profiles:
-    """The profiles that come with the package."""
-    file = resources.files("judge.profiles") / "qwen2.5-coder-1.5b.json"
-    return Profiles.of(Profile.model_validate_json(file.read_text("utf-8")), None)
+    """The profiles of the default model; none where there is no such model."""
+    if (model := default_model()) is None:
+        return Profiles()
+    return Profiles.of(load(model.profile), None)

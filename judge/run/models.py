@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from judge.backends import factory, providers
+from judge.backends import MODEL_HINT, default_model, factory, providers
 from judge.backends.base import Backend, Method, Mode, parse_model
 from judge.backends.openai import OpenAIBackend, Request, named_server
 from judge.cache import ReplyCache, cache_dir
@@ -16,16 +16,12 @@ from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.local import store
 from judge.settings import Server, Settings
 
 try:
     import resource
 except ImportError:  # Windows has no limit on open files.
     resource = None  # type: ignore[assignment]
-
-DEFAULT_MODEL = f"local:{store.DEFAULT}"
-"""The judge when no model is named."""
 
 ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
 """Makes the client of a model."""
@@ -39,8 +35,6 @@ whatever is in it. A record takes some 60 kB of memory."""
 
 _NO_LIMIT = 1 << 30
 _BATCHED = "openai"
-_FREE = ("local", "transformers", "vllm", "scripted")
-"""Providers whose models are the user's own: they answer at once, whatever the engine."""
 
 
 @dataclass(slots=True)
@@ -85,7 +79,11 @@ class Models:
 
     @property
     def judges(self) -> tuple[str, ...]:
-        return self.settings.model or (DEFAULT_MODEL,)
+        if self.settings.model:
+            return self.settings.model
+        if (model := default_model()) is None:
+            raise UsageError(f"no --model named: {MODEL_HINT}")
+        return (model.spec,)
 
     @property
     def final(self) -> tuple[str, ...]:
@@ -319,13 +317,20 @@ def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
     if settings.engine != "batch":
         return
     specs = list(models)
-    strange = [spec for spec in specs if parse_model(spec)[0] not in (_BATCHED, *_FREE)]
+    strange = [spec for spec in specs if not (batched(spec, settings) or _is_own(spec))]
     if strange or not any(batched(spec, settings) for spec in specs):
         raise UsageError(
             f"--engine batch: {(strange or specs)[0]} has no batch API that judge knows; name a "
             "model behind OpenAI's batch format (openai:..., with OPENAI_BASE_URL), or leave "
             "--engine out"
         )
+
+
+def _is_own(spec: str) -> bool:
+    """Whether the model is the user's own: it answers at once, whatever the engine."""
+    provider = parse_model(spec)[0]
+    known = provider in providers()
+    return provider == "vllm" or (known and getattr(factory(spec), "in_process", False))
 
 
 def left_at_provider(clients: Iterable[Client]) -> int:

@@ -16,7 +16,6 @@ from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
-from judge.local import store
 from judge.profiles import Binding, JudgeProfile, Profiles, named, shipped
 from judge.rubric import Rubric
 from judge.run.lines import Mark, fingerprint
@@ -365,7 +364,7 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
 
 def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
     """Refuse models that only the profile names, each with its flag, but for the default."""
-    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if not store.is_default(model)]
+    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if model not in shipped().specs]
     if flags:
         raise UsageError(
             f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"

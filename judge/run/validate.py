@@ -9,6 +9,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Self
 
+from judge import plugins
 from judge.errors import UsageError
 from judge.names import plain_name
 from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, mapped, recognise

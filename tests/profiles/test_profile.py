@@ -16,6 +16,7 @@ from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic, Observation, Probe
 from judge.local import store
+from judge.local.default import DEFAULT
 from judge.profiles import (
     Binding,
     Guarantee,
@@ -25,7 +26,6 @@ from judge.profiles import (
     shipped,
 )
 from judge.rubric import builtin
-from judge.run.models import DEFAULT_MODEL
 
 # ---------------------------------------------------------------- bindings
 
@@ -77,20 +77,20 @@ def test_the_adapter_that_ships_is_the_one_that_was_measured(
 ) -> None:
     """It is taken for the very question that it was taught, and for no other."""
     rubric = builtin()[check]
-    model = shipped().with_adapter(DEFAULT_MODEL, rubric)
-    assert model == f"{DEFAULT_MODEL}+{adapter}"
+    model = shipped().with_adapter(DEFAULT.spec, rubric)
+    assert model == f"{DEFAULT.spec}+{adapter}"
     (known,) = shipped().judges[check]
-    file = Path(str(resources.files("judge.profiles") / f"{adapter}.gguf"))
+    file = Path(str(resources.files("judge.local") / f"{adapter}.gguf"))
     assert known.binding.identity["adapter"] == store.hashed(file)
     assert known.data.held_out > 50
     reworded = rubric.model_copy(update={"examples": ()})
-    assert shipped().with_adapter(DEFAULT_MODEL, reworded) == DEFAULT_MODEL
+    assert shipped().with_adapter(DEFAULT.spec, reworded) == DEFAULT.spec
     assert shipped().with_adapter("openai:gpt-4o", rubric) == "openai:gpt-4o"
     own = Profiles.of(profile(known), str(tmp_path / "mine.json"))
-    assert own.with_adapter(DEFAULT_MODEL, rubric) == model
-    bound = known.binding.model_copy(update={"model": DEFAULT_MODEL})
+    assert own.with_adapter(DEFAULT.spec, rubric) == model
+    bound = known.binding.model_copy(update={"model": DEFAULT.spec})
     both = profile(known, known.model_copy(update={"binding": bound}))
-    assert Profiles.of(both, "p.json").with_adapter(DEFAULT_MODEL, rubric) == DEFAULT_MODEL
+    assert Profiles.of(both, "p.json").with_adapter(DEFAULT.spec, rubric) == DEFAULT.spec
 
 
 # ---------------------------------------------------------------- fingerprints
@@ -214,7 +214,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         probed = isinstance(found.combination, Probe)
         assert found.binding.method == ("probe" if probed else "logprobs")
         adapters = {"", "+adherence"} if check == "adherence" else {"", "+passages"}
-        assert found.binding.model.removeprefix(DEFAULT_MODEL) in adapters
+        assert found.binding.model.removeprefix(DEFAULT.spec) in adapters
         assert found.binding.identity["sha256"] == store.entry(store.DEFAULT).sha256
         # It carries no text, and no place on a disk.
         assert found.data.held_out >= 20

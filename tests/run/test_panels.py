@@ -14,9 +14,9 @@ from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.judging.panel import take_votes
+from judge.local.default import DEFAULT
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.run.corrected import Errors
-from judge.run.models import DEFAULT_MODEL
 from judge.run.panels import Resources, profile_key, profiled_models
 from judge.settings import Settings
 from judge.subject import Subject
@@ -72,7 +72,7 @@ def of(made: Profile) -> Profiles:
     return Profiles.of(made, "p.json")
 
 
-OWN = of(profile(judge_profile(binding(model=DEFAULT_MODEL))))
+OWN = of(profile(judge_profile(binding(model=DEFAULT.spec))))
 ONE = of(profile(judge_profile(binding(model="a:1"))))
 BOTH = of(profile(judge_profile(binding(model="a:1")), judge_profile(binding(model="b:1"))))
 CASCADE = of(
@@ -86,13 +86,13 @@ CASCADE = of(
 
 TAUGHT = of(
     profile(
-        judge_profile(binding(model=f"{DEFAULT_MODEL}+passages")),
-        judge_profile(binding(model=DEFAULT_MODEL, check="adherence")),
+        judge_profile(binding(model=f"{DEFAULT.spec}+passages", identity={"adapter": "00ff"})),
+        judge_profile(binding(model=DEFAULT.spec, check="adherence")),
     )
 )
 LEFT = of(
     profile(
-        judge_profile(binding(model=DEFAULT_MODEL)),
+        judge_profile(binding(model=DEFAULT.spec)),
         judge_profile(binding(model="b:1")),
         cascades={"relevance": GOOD},
     )
@@ -102,13 +102,13 @@ LEFT = of(
 @pytest.mark.parametrize(
     ("profiles", "given", "models", "cheap"),
     [
-        (OWN, {}, (DEFAULT_MODEL,), None),
+        (OWN, {}, (DEFAULT.spec,), None),
         (ONE, {"model": ("x:1", "y:1")}, ("x:1", "y:1"), None),
         (ONE, {"cheap_model": "x:1"}, (), "x:1"),
         (BOTH, {"model": ("b:1",)}, ("b:1",), None),
-        (LEFT, {"model": ("b:1",)}, ("b:1",), DEFAULT_MODEL),
+        (LEFT, {"model": ("b:1",)}, ("b:1",), DEFAULT.spec),
         (CASCADE, {"model": ("b:1",), "cheap_model": "a:1"}, ("b:1",), "a:1"),
-        (TAUGHT, {}, (DEFAULT_MODEL,), None),
+        (TAUGHT, {}, (DEFAULT.spec,), None),
         # Those that come with the package name no model.
         (Profiles.of(profile(), None), {}, (), None),
     ],
@@ -131,7 +131,7 @@ def test_the_models_of_a_profile(
         # Of the embedded model, too, only what comes with the package.
         *(
             (of(profile(judge_profile(binding(model=model)))), {}, f"--model {model}")
-            for model in (f"{DEFAULT_MODEL}+mine.gguf", f"{DEFAULT_MODEL}+./passages", "local:q")
+            for model in (f"{DEFAULT.spec}+mine.gguf", f"{DEFAULT.spec}+./passages", "local:q")
         ),
         (
             of(profile(judge_profile(binding(model="scripted:a b;rm")))),

@@ -35,11 +35,11 @@ def read_labels(
 ) -> Iterator[Labelled]:
     """The labelled items of `source`, in the order of its lines as far as its form allows.
 
-    `source` is `NAME:PATH` with a name of `set_names`, or the path alone of a file in one of the project's
-    own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder where a set is several
-    files. `check` keeps the items of that check; in a table without a column `check` it names what
-    the labels are about. A line that cannot be read, or holds no usable label, comes as an `Item`
-    with its problem, whatever the check. `columns` are the columns of a table's roles
+    `source` is `NAME:PATH` with a name of `set_names`, or the path alone of a file in one of the
+    project's own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder where a set is
+    several files. `check` keeps the items of that check; in a table without a column `check` it
+    names what the labels are about. A line that cannot be read, or holds no usable label, comes as
+    an `Item` with its problem, whatever the check. `columns` are the columns of a table's roles
     (`table.ROLES`); others are renamed (`judge.records.base.mapped`). In a set whose lines name
     their checks `label` is one of these: its items come as UNNAMED.
 

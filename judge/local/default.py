@@ -1,0 +1,34 @@
+"""The model that judges where none is named, with its profile and its adapters."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from judge.backends import MODEL_HINT, DefaultModel, Progress
+from judge.errors import UsageError, install_hint
+from judge.local import store
+
+
+def _missing() -> bool:
+    if find_spec("xllamacpp") is None:
+        raise UsageError(
+            "no --model named, and the embedded engine is not installed. Either "
+            f"{install_hint('local')}, or {MODEL_HINT}"
+        )
+    return store.path(store.DEFAULT) is None
+
+
+def _fetch(progress: Progress) -> None:
+    from judge.local.fetch import pull
+
+    pull(store.DEFAULT, progress=progress)
+
+
+DEFAULT = DefaultModel(
+    f"local:{store.DEFAULT}",
+    "a 1.5B model",
+    Path(__file__).with_name(f"{store.DEFAULT}.json"),
+    _missing,
+    _fetch,
+)
