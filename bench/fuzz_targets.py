@@ -39,10 +39,10 @@ from judge.profiles import named
 from judge.records import Item, Problem, build, read
 from judge.records.jsonfiles import dump
 from judge.records.labels import LabelledItem, read_labels, set_names
+from judge.records.lines import Line, bad_input
 from judge.replies import REPLIES, JudgingReply
 from judge.rubric import Rubric, builtin
 from judge.rubric import parse as parse_rubric
-from judge.run.lines import bad_input, earlier
 from judge.settings import Settings
 from judge.subject import Subject
 from judge.templates import fault, template
@@ -273,7 +273,7 @@ def screening(data: bytes) -> None:
 
 def resumed(data: bytes) -> None:
     """A line of an earlier output."""
-    found = earlier(data)
+    found = Line.parse(data)
     assert found is None or found.key
 
 

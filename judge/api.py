@@ -7,7 +7,6 @@ of a running loop. It is the run of `judge validate`; only where its lines go di
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +25,9 @@ from judge import verdict
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.records import RESERVED, Item, from_memory
+from judge.records.lines import Line
 from judge.rubric import Rubric
 from judge.run.job import Job, refuse_unusable, select
-from judge.run.lines import Line
 from judge.run.models import refuse_stray
 from judge.run.panels import Resources
 from judge.run.run import run
@@ -300,8 +299,7 @@ class _Run:
         if handed is None or self._task is None:
             return None
         self._task.room.release()
-        fields = json.loads(handed.text)
-        return Judgement.model_validate({**fields.pop(RESERVED), "record": fields})
+        return Judgement.model_validate({**handed.content, "record": handed.fields})
 
     def stop(self) -> None:
         """End the run, which drops what is under way; `take` then comes back."""

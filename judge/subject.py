@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from judge.digest import digest
-from judge.records.base import RESERVED, at, hashed_json
+from judge.records.base import at, hashed_json, own_fields
 from judge.records.text import Shown, shown
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Subject:
         predicted: tuple[str, ...] = tuple(typed.get("predicted", ()))
         if predicted:
             contents["predicted"] = _numbered(predicted)
-        fields = {key: one for key, one in record.item.shown.items() if key != RESERVED}
+        fields = own_fields(record.item.shown)
         label = typed.get("label")
         if label is None and record.kind == "record":
             label = shown(fields.get("label")).text.strip().lower()

@@ -38,12 +38,13 @@ def command(
     The ending of FILE decides which.
     """
     sources = opt.inputs_or_stdin(inputs, context)
+    from judge.records.lines import Lines
     from judge.report.export import FORMS
-    from judge.report.files import Lines, writing
+    from judge.report.files import writing
 
     if (write := FORMS.get(out.suffix.lower())) is None:
         raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
     with writing(out, sources, overwrite=overwrite) as file:
-        lines = Lines.of(sources)
+        lines = Lines.read(sources)
         write(lines, file)
     end_of_lines(lines, sources, f"wrote {out}: {counted(lines.judged, 'record')}", quiet=quiet)

@@ -13,7 +13,7 @@ from judge.cli.printing import counted, nothing, tell
 from judge.errors import Exit
 
 if TYPE_CHECKING:
-    from judge.report.files import Lines
+    from judge.records.lines import Lines
 
 EPILOG = """\b
 Examples:
@@ -52,13 +52,14 @@ def command(
     marked in the text, and rewrites word by word. Record text cannot act on the page.
     """
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.report.files import Lines, writing
+    from judge.records.lines import Lines
+    from judge.report.files import writing
     from judge.report.page import render
     from judge.run.output import read_description
 
     runs = {k: v for one in sources for k, v in read_description(Path(one)).items()}
     with writing(out, sources, overwrite=overwrite) as file:
-        lines = Lines.of(sources)
+        lines = Lines.read(sources)
         page, counts = render(lines, limit=limit, described=runs, by=by)
         file.write(page.encode())
     shown = ", ".join(f"{shown} of {of} {verdict}" for verdict, (shown, of) in counts.items())

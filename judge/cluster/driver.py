@@ -8,7 +8,6 @@ restarts workers that die and gives them their chunks again (judge/cluster/worke
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import pickle
@@ -26,9 +25,8 @@ from typing import Any, Self
 from judge.cluster.worker import ATTEMPTS, Done, Feed, Worker
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
 from judge.judging.calls import Counters
-from judge.records import RESERVED, Item, Record
-from judge.run import lines
-from judge.run.lines import Line
+from judge.records import Item, Record, lines
+from judge.records.lines import Line
 from judge.run.panels import Resources
 from judge.run.validate import Validation
 from judge.settings import Settings
@@ -91,9 +89,10 @@ class RayValidation(Validation):
         text = await self.stream.judged(record.item)
         if text is None:
             told = f"the worker died each of the {ATTEMPTS} times it judged this record"
-            return lines.failed(record, "worker-died", told, bound)
-        line = Line(text, json.loads(text)[RESERVED])
-        if line.judgement.get("fingerprint") != bound.fingerprint:
+            error, workflow = ("worker-died", told), bound.workflow.name
+            return lines.failed(record, error, workflow, bound.fingerprint)
+        line = Line.parse(text)
+        if line is None or line.fingerprint != bound.fingerprint:
             raise UsageError(
                 "a worker judges by other files, models or software than this machine has: "
                 "install the same judge on every node, and give all of them the same rubrics, "

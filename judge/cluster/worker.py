@@ -17,8 +17,8 @@ from judge.errors import JudgeError
 from judge.judging.calls import Counters
 from judge.judging.limits import Budget
 from judge.records import Item, Problem, build
+from judge.records.lines import bad_input
 from judge.redact import guard_process
-from judge.run import lines
 from judge.run.panels import Resources
 from judge.run.task import line_of
 from judge.run.validate import Validation
@@ -145,7 +145,7 @@ class Worker:
     async def _line(self, task: Validation, item: Item) -> Done:
         record = build(item, task.kind_of(item))
         if isinstance(record, Problem):
-            return lines.bad_input(item, record).text
+            return bad_input(item, record).text
         try:
             return (await line_of(task, record)).text
         except JudgeError as error:

@@ -23,7 +23,8 @@ from judge.papers.normad import country_name
 from judge.papers.rows import Row as Line
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import Cell, Row, Sample, Table, class_scores, results_table
-from judge.records import RESERVED, Item, read, renamed
+from judge.records import Item, read, renamed
+from judge.records.base import own_fields
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
 from judge.stats.agreement import Threshold, majority
 from judge.stats.intervals import Estimate
@@ -136,7 +137,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
             continue
         others = earlier[pair.premise]
         premise = (others or [pair])[0].row.id
-        own = {key: text for key, text in pair.row.fields.items() if key != RESERVED}
+        own = own_fields(pair.row.fields)
         for condition in choices.conditions:
             task, _, country = condition.partition("+")
             found = {pair.row.id: _entailment(pair)}

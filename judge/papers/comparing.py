@@ -19,8 +19,9 @@ from judge.errors import UsageError
 from judge.papers.benchmark import MeasuredAnswer, load_benchmark
 from judge.papers.results import rated, result_of
 from judge.papers.tables import Cell, Row, Table, tables_of
-from judge.records import RESERVED, content_hash, read
+from judge.records import content_hash, read
 from judge.records.base import clip
+from judge.records.lines import Line
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
@@ -151,17 +152,16 @@ def read_run(source: str) -> Run:
     run = Run(source)
     seen: Counter[str] = Counter()
     for item in read(source):
-        where, line = f"{source}, line {item.line}", item.fields
-        if line is None:
+        where = f"{source}, line {item.line}"
+        if item.fields is None:
             raise UsageError(f"{where}: {item.problem.message if item.problem else 'no record'}")
-        judgement = line.get(RESERVED)
-        if not isinstance(judgement, dict) or "verdict" not in judgement:
+        if (line := Line.of(item.fields)) is None:
             hint = "name outputs of judge evaluate or validate"
             raise UsageError(f"{where}: field 'judge' holds no verdict: {hint}")
-        if "benchmark" in judgement:
-            made_by, key, entry = f"{_EVALUATE}{judgement['benchmark']}", *_answer(line, where)
-        elif "workflow" in judgement:
-            made_by, key, entry = f"judge validate ({judgement['workflow']})", *_record(line)
+        if line.benchmark is not None:
+            made_by, key, entry = f"{_EVALUATE}{line.benchmark}", *_answer(line, where)
+        elif line.workflow is not None:
+            made_by, key, entry = f"judge validate ({line.workflow})", *_record(line)
         else:
             run.unread += 1
             continue
@@ -177,7 +177,7 @@ def read_run(source: str) -> Run:
     return run
 
 
-def _answer(line: Mapping[str, Any], where: str) -> tuple[str, Entry]:
+def _answer(line: Line, where: str) -> tuple[str, Entry]:
     """What an output line of `judge evaluate` is known by, and its entry."""
     found = result_of(line)
     if found is None:
@@ -185,31 +185,26 @@ def _answer(line: Mapping[str, Any], where: str) -> tuple[str, Entry]:
     mark: Mark = NO_SCORE if found.score is None else found.score
     if found.outcome is AnswerOutcome.ERROR:
         mark = "error"
-    elif found.outcome is not AnswerOutcome.ANSWERED and line.get("gold") is not None:
+    elif found.outcome is not AnswerOutcome.ANSWERED and line.fields.get("gold") is not None:
         mark = 0.0
-    return found.id, Entry({found.condition: mark}, found.row, line.get("gold"), found)
+    return found.id, Entry({found.condition: mark}, found.row, line.fields.get("gold"), found)
 
 
-def _record(line: Mapping[str, Any]) -> tuple[str, Entry]:
+def _record(line: Line) -> tuple[str, Entry]:
     """What an output line of `judge validate` is known by, and its entry.
 
     The marks are the verdicts on the record as it came and as it was written, and the last one of
     each check.
     """
-    judgement = line[RESERVED]
-    own = {name: content for name, content in line.items() if name != RESERVED}
-    own |= judgement.get("original") or {}
-    came = judgement.get("original_verdict") or judgement["verdict"]
-    marks = {RECORD: _mark({"verdict": came}), REPAIRED: _mark(judgement)}
-    for check in judgement.get("checks") or ():
-        marks[f"check {check['check']}"] = _mark(check)
-    id = scalar_text(own.get("id"))
-    key = f"content {content_hash(own)}" if id is None else f"id {id}"
-    return key, Entry(marks, scalar_text(line.get("row")) or key)
+    fields = line.original_fields
+    marks = {RECORD: _mark(line.first_verdict), REPAIRED: _mark(line.verdict)}
+    marks |= {f"check {name}": _mark(c["verdict"]) for name, c in line.last_checks.items()}
+    id = scalar_text(fields.get("id"))
+    key = f"content {content_hash(fields)}" if id is None else f"id {id}"
+    return key, Entry(marks, scalar_text(line.fields.get("row")) or key)
 
 
-def _mark(judged: Mapping[str, Any]) -> Mark:
-    verdict = str(judged["verdict"])
+def _mark(verdict: str) -> Mark:
     return {"pass": 1.0, "fail": 0.0}.get(verdict, verdict)
 
 

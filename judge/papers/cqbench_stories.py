@@ -14,7 +14,7 @@ from judge.errors import UsageError
 from judge.evidence import fold
 from judge.papers.rows import REJECTED, Row, fields_of
 from judge.records import RESERVED, Problem, Value, build, read
-from judge.records.base import clip, kind_of
+from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
 from judge.verdict import Judgement, Verdict
@@ -197,7 +197,7 @@ def judgement_of(fields: Mapping[str, Any]) -> Judgement | None:
     if RESERVED not in fields:
         return None
     try:
-        return Judgement.model_validate(fields[RESERVED])
+        return Judgement.model_validate(judgement_in(fields))
     except ValidationError:
         raise LabelError("field 'judge' holds no judgement", RESERVED) from None
 

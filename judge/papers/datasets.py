@@ -25,6 +25,7 @@ from judge.papers.cqbench_stories import (
 from judge.papers.culturalbench import question_of
 from judge.papers.rows import REJECTED, Row, each_row
 from judge.records import RESERVED, Item, Problem, Value
+from judge.records.base import own_fields
 from judge.records.fields import LabelError
 from judge.verdict import Verdict
 
@@ -125,7 +126,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
             raise LabelError(f"{judged.verdict}{why}", RESERVED, REJECTED)
         if rated and not pair_of(row, groups).kept:
             raise LabelError("in neither group do 75 % of the raters agree", column, REJECTED)
-        yield {name: content for name, content in row.fields.items() if name != RESERVED}
+        yield own_fields(row.fields)
 
     return each_row(sources, of_row)
 

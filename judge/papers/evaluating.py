@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,12 +18,13 @@ from judge.papers.results import asked_of, line_of, result_of
 from judge.papers.rows import taken
 from judge.papers.task import load_task
 from judge.records import Item, Problem, build
+from judge.records.lines import Line
 from judge.run.job import Job, among, refuse_outputs
-from judge.run.lines import Line, Mark, fingerprint
 from judge.run.models import ClientBuilder, build_client
 from judge.run.panels import Resources
 from judge.run.plan import Plan, Rehearsal, planned
 from judge.run.run import run
+from judge.run.runinfo import RunInfo, fingerprint
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
@@ -123,7 +123,7 @@ class Evaluation(Task):
         if self.judges:
             await self.resources.prepare()
 
-    def mark(self, name: str) -> Mark:
+    def run_info(self, name: str) -> RunInfo:
         if name != self.benchmark.name:
             raise UsageError(
                 f"{self.job.out} holds answers of {name}, not of {self.benchmark.name}: "
@@ -154,7 +154,7 @@ class Evaluation(Task):
         )
 
     def count(self, line: Line, report: Report) -> None:
-        found = result_of(json.loads(line.text))
+        found = result_of(Line.parse(line.text) or line)
         if found is not None:
             self.results.append(found)
 
@@ -176,7 +176,7 @@ class Evaluation(Task):
         return Sampling(temperature, settings.seed)
 
     @cached_property
-    def _mark(self) -> Mark:
+    def _mark(self) -> RunInfo:
         client = self._client
         known: dict[str, Any] = {
             "model": client.spec,
@@ -200,7 +200,7 @@ class Evaluation(Task):
             known["grading"] = self.resources.bound("extraction").fingerprint
         described = {"benchmark": self.benchmark.name, **known}
         identities = {client.spec: dict(client.backend.identity())}
-        return Mark(self.benchmark.name, known, fingerprint(described, identities))
+        return RunInfo(self.benchmark.name, known, fingerprint(described, identities))
 
 
 async def credit(resources: Resources, result: MeasuredAnswer) -> MeasuredAnswer:

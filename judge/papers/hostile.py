@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,12 +16,13 @@ from judge.judging.panel import Panel, take_votes
 from judge.papers.hostile_suite import UNDEFENDED, Case, carriers, families, subject_of
 from judge.papers.hostile_tables import PROMPTINGS, AttackPair, AttackResult, Prompting
 from judge.records import Item
+from judge.records.lines import Line, written
 from judge.rubric import Rubric
 from judge.run.job import Job, refuse_outputs
-from judge.run.lines import Line, Mark, fingerprint, written
 from judge.run.panels import Resources
 from judge.run.rubrics import collect
 from judge.run.run import run
+from judge.run.runinfo import RunInfo, fingerprint
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
@@ -88,7 +88,7 @@ class Audit(Task):
         for number, case in enumerate(self.cases, 1):
             yield Item("judge audit", number, case.fields)
 
-    def mark(self, name: str) -> Mark:
+    def run_info(self, name: str) -> RunInfo:
         if name != NAME:
             raise UsageError(
                 f"{self.job.out} was not written by judge audit but by {name}: "
@@ -116,7 +116,7 @@ class Audit(Task):
         return self._line(item, dict.fromkeys(PROMPTINGS, pair), Usage())
 
     def count(self, line: Line, report: Report) -> None:
-        self.results.append(AttackResult.of(json.loads(line.text)))
+        self.results.append(AttackResult.of(Line.parse(line.text) or line))
 
     async def _check(self, case: Case, record: Mapping[str, Any], prompting: Prompting) -> Check:
         columns = self.resources.settings.columns
@@ -149,7 +149,7 @@ class Audit(Task):
         return written(item.fields or {}, judgement)
 
     @cached_property
-    def _mark(self) -> Mark:
+    def _mark(self) -> RunInfo:
         settings, resources = self.resources.settings, self.resources
         methods = {}
         for name in self.rubrics:
@@ -170,7 +170,7 @@ class Audit(Task):
         identities = {
             spec: dict(resources.models.client(spec).backend.identity()) for spec in specs
         }
-        return Mark(NAME, known, fingerprint({NAME: known}, identities))
+        return RunInfo(NAME, known, fingerprint({NAME: known}, identities))
 
 
 def _asking(panel: Panel, prompting: Prompting) -> Panel:

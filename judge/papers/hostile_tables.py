@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel
 
 from judge.papers.hostile_suite import CONTROL
 from judge.papers.tables import FEWEST, Cell, Row, Table
-from judge.records import RESERVED
+from judge.records.lines import Line
 from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
 from judge.verdict import Check, Verdict
 
@@ -75,9 +75,9 @@ class AttackResult(BaseModel):
     prompts: dict[Prompting, AttackPair]
 
     @classmethod
-    def of(cls, line: Mapping[str, Any]) -> AttackResult:
+    def of(cls, line: Line) -> AttackResult:
         """What an output line of an audit tells."""
-        return cls.model_validate({**line, "prompts": line[RESERVED]["prompts"]})
+        return cls.model_validate({**line.fields, "prompts": line.content["prompts"]})
 
     def outcome(self, prompting: Prompting) -> AttackOutcome:
         return self.prompts[prompting].outcome

@@ -17,8 +17,10 @@ from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.rows import Row, asked, each_row
 from judge.papers.tables import Cell, Table, class_scores, results_table
-from judge.records import RESERVED, Item, Problem, build
+from judge.records import Item, Problem, build
 from judge.records.fields import LabelError
+from judge.records.lines import Line
+from judge.verdict import Verdict
 
 LABELS = ("yes", "no", "neutral")
 """The answers there are (section 4.1), in the order in which they are asked for."""
@@ -93,8 +95,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     """
 
     def of_row(row: Row) -> Iterator[Item]:
-        judged = row.fields.get(RESERVED)
-        if isinstance(judged, dict) and judged.get("verdict", "pass") != "pass":
+        line = Line.of(row.fields)
+        if line is not None and line.verdict != Verdict.PASS:
             return
         found = build(row.item, "norm")
         if isinstance(found, Problem):

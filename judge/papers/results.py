@@ -19,8 +19,9 @@ from judge.papers.rows import fields_of
 from judge.records import RESERVED, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
-from judge.run.lines import Line, Mark, fingerprint, written
+from judge.records.lines import Line, written
 from judge.run.output import write_whole
+from judge.run.runinfo import RunInfo, fingerprint
 from judge.verdict import AnswerOutcome, Verdict
 
 _RESULT = TypeAdapter(MeasuredAnswer)
@@ -38,7 +39,7 @@ def verdict_of(result: MeasuredAnswer) -> Verdict:
     return lost.get(result.outcome, right)
 
 
-def line_of(result: MeasuredAnswer, mark: Mark, error: Mapping[str, Any] | None = None) -> Line:
+def line_of(result: MeasuredAnswer, mark: RunInfo, error: Mapping[str, Any] | None = None) -> Line:
     """The output line: the item's own fields, then under `"judge"` what came of it."""
     judgement: dict[str, Any] = {
         "verdict": str(verdict_of(result)),
@@ -61,14 +62,12 @@ def line_of(result: MeasuredAnswer, mark: Mark, error: Mapping[str, Any] | None 
     return written(result.fields, judgement)
 
 
-def result_of(line: Mapping[str, Any]) -> MeasuredAnswer | None:
+def result_of(line: Line) -> MeasuredAnswer | None:
     """An output line's result; None where it is no line of `judge evaluate`."""
-    own = {name: content for name, content in line.items() if name != RESERVED}
-    judgement = line.get(RESERVED)
-    if not isinstance(judgement, dict) or not {"id", "condition"} <= own.keys():
+    if not {"id", "condition"} <= line.fields.keys():
         return None
     try:
-        result = _RESULT.validate_python({**judgement, "fields": own})
+        result = _RESULT.validate_python({**line.content, "fields": dict(line.fields)})
     except ValidationError:
         return None
     return result if result.outcome is AnswerOutcome.ANSWERED else replace(result, score=None)
@@ -192,7 +191,7 @@ def scored(
 def write_scored(out: Path, benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> None:
     """Write the results as `judge evaluate` does; UsageError where the file cannot be written."""
     described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
-    mark = Mark(benchmark.name, described, fingerprint(described, {}))
+    mark = RunInfo(benchmark.name, described, fingerprint(described, {}))
     try:
         write_whole(out, b"".join(line_of(one, mark).text for one in results))
     except OSError as error:
@@ -221,12 +220,11 @@ def _read(
 
 def _answer(benchmark: Benchmark, fields: Fields) -> MeasuredAnswer | None:
     """A line's answer; None where `judge evaluate` could not ask about it."""
-    judgement = fields.get(RESERVED)
-    if isinstance(judgement, dict):
-        if judgement.keys() <= {"verdict", "error"}:
+    if (line := Line.of(fields)) is not None:
+        if line.workflow is None and line.benchmark is None:
             return None
-        result = result_of(fields)
-        if result is None or judgement.get("benchmark") != benchmark.name:
+        result = result_of(line)
+        if result is None or line.benchmark != benchmark.name:
             raise LabelError(f"no answer of judge evaluate {benchmark.name}", RESERVED)
         return result
     id = id_text(fields.get("id"), "id")

@@ -99,11 +99,20 @@ def content_hash(fields: Mapping[str, Any]) -> str:
     return hashed_json(fields)[1]
 
 
+def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields without an earlier verdict."""
+    return {key: content for key, content in fields.items() if key != RESERVED}
+
+
+def judgement_in(fields: Mapping[str, Any]) -> Any:
+    """What stands in the field `judge`: an earlier verdict, or the input's own."""
+    return fields.get(RESERVED)
+
+
 def hashed_json(fields: Mapping[str, Any]) -> tuple[str, str]:
     """A record's own fields as JSON in ASCII, and their `content_hash`."""
-    own = {key: content for key, content in fields.items() if key != RESERVED}
     # Escaped to ASCII, because a lone surrogate has no UTF-8 form.
-    text = json.dumps(own, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text = json.dumps(own_fields(fields), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return text, digest(text.encode("ascii"), 16)
 
 
@@ -179,8 +188,7 @@ def mapped(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
 
 
 def _kept(item: Item) -> Item:
-    own = (item.fields or {}).get(RESERVED)
-    if item.fields is None or RESERVED not in item.fields or is_verdict(own):
+    if item.fields is None or RESERVED not in item.fields or is_verdict(judgement_in(item.fields)):
         return item
     name = f"input_{RESERVED}"
     while name in item.fields:

@@ -19,6 +19,7 @@ from judge.records.base import (
     content_hash,
     keys_of,
     kind_of,
+    own_fields,
 )
 from judge.records.base import normalise as normalise
 from judge.records.values import Value, parse_values, value_texts
@@ -203,7 +204,7 @@ class Record:
         `changes` maps typed names to new contents (values: a sequence of Value or text); what the
         record lacks comes last. An earlier verdict is left out.
         """
-        fields = {key: content for key, content in self.fields.items() if key != RESERVED}
+        fields = own_fields(self.fields)
         for name, new in changes.items():
             key = self.names.get(name, name)
             if name == "values" and key in self.names.values():

@@ -10,9 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from judge.evidence import Span, locate
-from judge.records import RESERVED, Item
 from judge.records.kinds import normalise
-from judge.report.files import own_id
+from judge.records.lines import Line
 from judge.verdict import Answer, Check, Judgement
 
 LARGEST = 400_000
@@ -114,18 +113,17 @@ class Field:
 class Entry:
     """One output line as the template reads it; its number tells it from all others on the page."""
 
-    def __init__(self, line: Item, judged: Judgement, number: int) -> None:
+    def __init__(self, line: Line, judged: Judgement, number: int) -> None:
         self.line, self.number, self.judged = line, number, judged
         self.classes = [judged.verdict, *(["split"] if any(map(differ, judged.checks)) else [])]
         self.classes += ["edited"] if judged.edits else []
-        self.id = own_id(line)
-        self.size = len(json.dumps(line.fields, ensure_ascii=False))
+        self.id = line.id
+        self.size = len(json.dumps([line.fields, line.content], ensure_ascii=False))
         if self.size <= LARGEST:
-            self._read(line.fields or {}, judged)
+            self._read(line.fields, judged)
 
     def _read(self, fields: Mapping[str, Any], judged: Judgement) -> None:
-        hidden = (RESERVED, *(key for key in fields if normalise(key) == "id" and self.id))
-        own = {key: content for key, content in fields.items() if key not in hidden}
+        own = {key: c for key, c in fields.items() if normalise(key) != "id" or not self.id}
         stories = sorted(own, key=lambda key: normalise(key) not in _STORIES)
         texts = {("now", key): own[key] for key in stories}
         texts |= {("before", key): content for key, content in judged.original.items()}

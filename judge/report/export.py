@@ -20,13 +20,12 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 from jinja2 import Environment
 
 from judge.errors import missing_extra
-from judge.records import RESERVED, Item
+from judge.records.lines import Line
 from judge.redact import printable
-from judge.report.files import own_id
 from judge.run.summary import Summary
 from judge.verdict import Judgement, Verdict
 
-Judged = Iterable[tuple[Item, Judgement]]
+Judged = Iterable[tuple[Line, Judgement]]
 
 COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("id", "verdict", "original_verdict", "workflow"), "string"),
@@ -51,13 +50,12 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 
 
-def row(item: Item, judged: Judgement) -> dict[str, Any]:
+def row(line: Line, judged: Judgement) -> dict[str, Any]:
     """One line, flat: a cell for each of `COLUMNS`, None where there is nothing to say.
 
     `check`, `quote` and `reason` tell why the record has its verdict. In JSON, `checks` has the
     last verdict, answer and score of each check, `record` the record's own fields.
     """
-    fields = {name: one for name, one in (item.fields or {}).items() if name != RESERVED}
     last = {
         one.name: {"verdict": one.verdict, "answer": one.answer, "score": one.score}
         for one in judged.checks
@@ -68,7 +66,7 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         finding = None
     models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)
     cells = {
-        "id": own_id(item) or f"line {item.line}",
+        "id": line.id or f"line {line.number}",
         "verdict": str(judged.verdict),
         "original_verdict": judged.original_verdict and str(judged.original_verdict),
         "workflow": judged.workflow,
@@ -88,7 +86,7 @@ def row(item: Item, judged: Judgement) -> dict[str, Any]:
         **asdict(judged.usage),
         "error": judged.error and f"{judged.error.type}: {judged.error.message}",
         "fingerprint": judged.fingerprint,
-        "record": json.dumps(fields, ensure_ascii=False),
+        "record": json.dumps(line.fields, ensure_ascii=False),
     }
     # A lone surrogate has no UTF-8, and is written as its escape.
     return {
@@ -145,8 +143,8 @@ def write_parquet(lines: Judged, file: IO[bytes]) -> None:
 def write_junit(lines: Judged, file: IO[bytes]) -> None:
     """A test case a record: fail is a failure, abstain skipped, unreadable and error an error."""
     suite, counts = Element("testsuite", name="judge"), Counter[str]()
-    for item, judged in lines:
-        one = row(item, judged)
+    for line, judged in lines:
+        one = row(line, judged)
         name, workflow = _xml(one["id"]), _xml(one["workflow"] or "judge")
         case = SubElement(suite, "testcase", name=name, classname=workflow)
         counts["tests"] += 1
@@ -180,10 +178,10 @@ def _xml(text: str) -> str:
 def write_markdown(lines: Judged, file: IO[bytes]) -> None:
     """What GitHub's step summary shows: the verdicts of each check, and the first failures."""
     summary, failed = Summary(), list[dict[str, Any]]()
-    for item, judged in lines:
-        summary.add(judged.model_dump())
+    for line, judged in lines:
+        summary.add(line)
         if judged.verdict is Verdict.FAIL and len(failed) < _FAILURES:
-            failed.append(row(item, judged))
+            failed.append(row(line, judged))
     counts = {"**record**": summary.verdicts}
     counts |= {_markdown(name): found for name, found in sorted(summary.checks.items())}
     kinds = [kind for kind in Verdict if any(found[kind] for found in counts.values())]

@@ -19,11 +19,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from judge.errors import UsageError
-from judge.records import Item
+from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.entry import LARGEST, Entry, differ, probability, tally
-from judge.report.files import Lines
-from judge.run.lines import flat
+from judge.run.runinfo import flat
 from judge.run.summary import NONE, Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Judgement, Verdict
@@ -55,11 +54,9 @@ class Overview:
     split: int = 0
     edited: int = 0
 
-    def add(self, fields: Mapping[str, Any], judged: Judgement) -> None:
+    def add(self, line: Line, judged: Judgement) -> None:
         """Count one line."""
-        self.summary.add(judged.model_dump())
-        if self.summary.by is not None:
-            self.summary.slice(fields, judged.original_verdict or judged.verdict)
+        self.summary.add(line)
         self.split += any(map(differ, judged.checks))
         self.edited += bool(judged.edits or judged.dropped)
         # A record that could not be read was judged by no run.
@@ -105,14 +102,14 @@ def render(
     Raises UsageError where none of the lines is judged, or none has the field `by`.
     """
     found = Overview(Summary(by))
-    groups: dict[Verdict, list[tuple[Item, Judgement]]] = {verdict: [] for verdict in MEANINGS}
-    for item, judged in lines:
-        found.add(item.fields or {}, judged)
+    groups: dict[Verdict, list[tuple[Line, Judgement]]] = {verdict: [] for verdict in MEANINGS}
+    for line, judged in lines:
+        found.add(line, judged)
         if len(groups[judged.verdict]) < limit:
-            groups[judged.verdict].append((item, judged))
+            groups[judged.verdict].append((line, judged))
     if found.summary.slices.keys() == {NONE}:
         raise UsageError(f"--by {by}: no record has such a field")
-    entries = [Entry(*line, number) for number, line in enumerate(chain(*groups.values()), 1)]
+    entries = [Entry(*pair, number) for number, pair in enumerate(chain(*groups.values()), 1)]
     counts = {v: (len(shown), found.summary.verdicts[v]) for v, shown in groups.items()}
     counts = {verdict: (shown, of) for verdict, (shown, of) in counts.items() if of}
     style = Markup((_FOLDER / "page.css").read_text("utf-8"))

@@ -16,6 +16,7 @@ from judge.digest import digest
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.panel import Panel
 from judge.profiles import JudgeProfile, Profiles, Rates
+from judge.records.lines import Line
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
 from judge.stats.text import LEAST_WORDS, words_of
@@ -146,18 +147,14 @@ def _texts(fields: Mapping[str, Any]) -> list[str]:
 
 
 def count(
-    rates: dict[str, CorrectedRate],
-    fields: Mapping[str, Any],
-    judgement: Mapping[str, Any],
-    errors: Mapping[tuple[str, By], Errors],
+    rates: dict[str, CorrectedRate], line: Line, errors: Mapping[tuple[str, By], Errors]
 ) -> None:
-    """Count one line's `"judge"` in the rates, by check.
+    """Count one line in the rates, by check.
 
     Args:
-        fields: of the line's record, as they came in.
         errors: by check and who makes it. What no judge was asked about counts nowhere.
     """
-    checks = _as_it_came(judgement.get("checks", ()))
+    checks, fields = _as_it_came(line.checks), line.original_fields
     for check in {check["check"]: check for check in checks}.values():
         known = errors.get((check["check"], check["by"]))
         if known is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:

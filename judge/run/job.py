@@ -17,7 +17,7 @@ from pathlib import Path
 from judge.errors import UsageError
 from judge.records import Item, read
 from judge.records.base import at
-from judge.run.lines import FINISHED
+from judge.records.lines import FINISHED
 from judge.run.output import (
     description_file,
     input_path,

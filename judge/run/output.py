@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from judge.errors import Unavailable, UsageError, unwritable
 from judge.locking import lock
-from judge.records import RESERVED
+from judge.records.lines import Line
 from judge.redact import printable
 from judge.verdict import Verdict
 
@@ -268,19 +268,18 @@ def sort_review(path: Path) -> None:
     ranked, start = list[tuple[float, int]](), 0
     with path.open("rb") as file:
         for line in file:
-            ranked.append((_rank(json.loads(line)[RESERVED]), start))
+            ranked.append((_rank(Line.parse(line)), start))
             start += len(line)
     if (in_order := sorted(ranked)) != ranked:
         reorder(path, (start for _, start in in_order))
 
 
-def _rank(judgement: Mapping[str, Any]) -> float:
+def _rank(line: Line | None) -> float:
     """How little a person's answer tells: the least distance of a check's P(pass) from 0.5; 1
     without a probability, 2 without an answer."""
-    if judgement["verdict"] != Verdict.ABSTAIN:
+    if line is None or line.verdict != Verdict.ABSTAIN:
         return 2.0
-    last = {check["check"]: check for check in judgement.get("checks", ())}
-    known = (check.get("probability") for check in last.values())
+    known = (check.get("probability") for check in line.last_checks.values())
     return min((round(abs(chance - 0.5), 6) for chance in known if chance is not None), default=1.0)
 
 

@@ -18,9 +18,9 @@ from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.profiles import Binding, JudgeProfile, Profiles, named, shipped
 from judge.rubric import Rubric
-from judge.run.lines import Mark, fingerprint
 from judge.run.models import ClientBuilder, Models
 from judge.run.rubrics import RubricSet, load_workflow
+from judge.run.runinfo import RunInfo, fingerprint
 from judge.settings import Settings, StepModel
 from judge.workflow import By, Context, Workflow
 
@@ -32,7 +32,7 @@ NO_PROFILE = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class BoundWorkflow(Mark):
+class BoundWorkflow(RunInfo):
     """A workflow bound to this run's models, with its context and fingerprint.
 
     `errors` tells how verdicts err, by check and who gives them, where a profile knows it.

@@ -32,10 +32,10 @@ from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.prompts import LACKS
 from judge.records import Record
+from judge.records.lines import Line
 from judge.replies import Insertion, JudgingReply, Reply, Rewrite, answers_of
 from judge.rubric import Rubric
 from judge.run.job import Job, select
-from judge.run.lines import Line
 from judge.run.models import backend_of, calls_at_once
 from judge.run.panels import Resources
 from judge.run.summary import Summary
@@ -159,7 +159,7 @@ class Rehearsal:
         async def all_items() -> None:
             for item in items:
                 if isinstance(item, Line):
-                    made.bad.add(item.judgement)
+                    made.bad.add(item)
                     continue
                 asked = []
                 for failing in (False, True):

@@ -20,8 +20,9 @@ from typing import IO, Any
 
 from judge.digest import digest
 from judge.errors import UsageError, unwritable
-from judge.run.lines import Line, Mark, earlier, flat, parsed
+from judge.records.lines import Line, parsed
 from judge.run.output import described, read_description, real, reorder
+from judge.run.runinfo import RunInfo, flat
 
 REDONE = frozenset(("error", "unreadable"))
 """Verdicts whose records `--resume` always judges again."""
@@ -38,7 +39,7 @@ class Resumption:
     An index on disk has each line's beginning and, once known, its record's place in the input.
 
     Args:
-        mark_of: what lines of a workflow or benchmark are made with now.
+        info_of: what lines of a workflow or benchmark are made with now.
         redo: verdicts whose records are judged again, besides `REDONE`. With any, lines made under
             another fingerprint are kept; without, they are refused.
 
@@ -49,7 +50,7 @@ class Resumption:
     """
 
     def __init__(
-        self, out: Path, mark_of: Callable[[str], Mark], redo: Collection[str] = ()
+        self, out: Path, info_of: Callable[[str], RunInfo], redo: Collection[str] = ()
     ) -> None:
         # A link stays one: the file behind it is written anew.
         self.out = real(out)
@@ -69,12 +70,12 @@ class Resumption:
             self._index.execute("BEGIN")
             self._index.executemany(
                 "INSERT INTO lines (start, key, finished, stands) VALUES (?, ?, ?, ?)",
-                self._rows(mark_of, redo),
+                self._rows(info_of, redo),
             )
             self._index.execute("COMMIT")
 
     def _rows(
-        self, mark_of: Callable[[str], Mark], redo: Collection[str]
+        self, info_of: Callable[[str], RunInfo], redo: Collection[str]
     ) -> Iterator[tuple[int, bytes, bool, bool]]:
         """(start, key, finished, stands) of each whole line."""
         again = REDONE | set(redo)
@@ -82,14 +83,14 @@ class Resumption:
             if self._torn(text):
                 return
             self._count += 1
-            if (found := earlier(text)) is None:
+            if (found := Line.parse(text)) is None:
                 raise UsageError(
                     f"{self.out}: line {self._count} was not written by judge, so --resume "
                     "cannot go on: take it out, or name another file with -o"
                 )
             stands = found.verdict not in again if found.finished else found.fingerprint is None
             if stands and found.finished and not redo:
-                refuse_other(self.out, found, mark_of(found.made_by))
+                refuse_other(self.out, found, info_of(found.made_by))
             yield self.end, bytes.fromhex(found.key), found.finished, stands
             self.end += len(text)
 
@@ -183,7 +184,7 @@ class Resumption:
         self._index.close()
 
 
-def refuse_other(out: Path, found: Line, now: Mark) -> None:
+def refuse_other(out: Path, found: Line, now: RunInfo) -> None:
     """Raises UsageError for a finished line with another fingerprint; names what differs."""
     if found.fingerprint == now.fingerprint:
         return
@@ -198,7 +199,7 @@ def refuse_other(out: Path, found: Line, now: Mark) -> None:
     )
 
 
-def _differences(before: Mapping[str, Any], now: Mark) -> str:
+def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     # How a server is asked, and who answers, is no part of the question (docs/decisions/0039-...,
     # 0040-...).
     seen: dict[str, Any] = {"adaptations": {}, "answered": {}}
@@ -245,5 +246,5 @@ def refuse_foreign(path: Path, flag: str) -> None:
     if path.is_file():
         with path.open("rb") as file:
             first = file.readline()
-        if first and not (first.startswith(b"{") and _cut_off(first)) and earlier(first) is None:
+        if first and not (first.startswith(b"{") and _cut_off(first)) and Line.parse(first) is None:
             raise UsageError(f"{path} was not written by judge: name another file with {flag}")

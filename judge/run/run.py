@@ -13,8 +13,8 @@ from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
 from judge.records import Item, content_hash
+from judge.records.lines import Line
 from judge.run.job import Job
-from judge.run.lines import Line, earlier, key_of
 from judge.run.models import left_at_provider
 from judge.run.output import (
     Sink,
@@ -209,9 +209,9 @@ class _Run:
         item, subject = read
         place, unasked = record_turn.get(), isinstance(subject, Line)
         if self.resumption is not None:
-            key = key_of(subject.text) if unasked else content_hash(item.fields or {})
+            key = subject.key if unasked else content_hash(item.fields or {})
             text = self.resumption.take(place, key)
-            if text is not None and (kept := earlier(text)) is not None:
+            if text is not None and (kept := Line.parse(text)) is not None:
                 return place, kept
         return place, subject if unasked else await line_of(self.task, subject)
 
@@ -229,11 +229,10 @@ class _Run:
         self.watcher.wrote(self.report.summary, self.resources)
 
     def _count(self, line: Line) -> None:
-        self.report.summary.add(line.judgement, text=line.text, kept=line.kept)
-        if usage := line.judgement.get("usage"):
-            replies = max(self._dearest.replies, usage.get("replies") or 0)
-            cost = max(self._dearest.cost_usd or 0.0, usage.get("cost_usd") or 0.0)
-            self._dearest = Usage(replies, cost_usd=cost)
+        self.report.summary.add(line)
+        usage, most = line.usage, self._dearest
+        cost = max(most.cost_usd or 0.0, usage.cost_usd or 0.0)
+        self._dearest = Usage(max(most.replies, usage.replies), cost_usd=cost)
         if self.review is not None and line.verdict in FOR_PEOPLE:
             self.review.start()
             self.review.write(line.text)
@@ -244,7 +243,7 @@ class _Run:
         mark, runs = line.fingerprint, self.report.runs
         if mark is None:
             return
-        before = runs.get(mark) or self.task.mark(line.made_by).described
+        before = runs.get(mark) or self.task.run_info(line.made_by).described
         now = {**before, **self._seen(before)}
         if mark in runs and now == before:
             return
@@ -297,7 +296,7 @@ class _Run:
             review = Sink(job.review, fresh=fresh, flag="--review")
             self.review = self._files.enter_context(closing(review))
         if job.resume and job.out is not None:
-            resumption = Resumption(job.out, self.task.mark, job.redo)
+            resumption = Resumption(job.out, self.task.run_info, job.redo)
             self.resumption = self._files.enter_context(closing(resumption))
             self.report.runs = read_description(job.out)
             self._recall()

@@ -12,6 +12,7 @@ from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.judging.answer_reader import FAR
 from judge.prompts import LACKS
 from judge.records.base import at
+from judge.records.lines import Line
 from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
 
@@ -58,31 +59,26 @@ class Summary:
     kept: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
-    def add(self, judgement: Mapping[str, Any], *, text: bytes = b"", kept: bool = False) -> None:
-        """Count one line's `"judge"`; `kept` if it stands from an earlier run.
-
-        Args:
-            text: the whole line; a failed one is shown by its id or number, and its reason.
-        """
+    def add(self, line: Line) -> None:
+        """Count one line; a failed one is shown by its id or number, and its reason."""
         self.records += 1
-        self.kept += kept
-        verdict = judgement["verdict"]
+        self.kept += line.kept
+        verdict = line.verdict
         self.verdicts[verdict] += 1
-        came = judgement.get("original_verdict") or verdict
-        self.came[came] += 1
-        if self.by is not None and text:
-            self.slice(json.loads(text), came)
+        self.came[line.first_verdict] += 1
+        if self.by is not None:
+            self._slice(line.fields, line.first_verdict)
         # Why there is no verdict: the record's own error, or else its first lost vote's.
-        if cause := _cause(judgement):
+        if cause := _cause(line):
             kind, message = cause
             self.errors[kind] += 1
             self.examples.setdefault(kind, message)
-        if text and verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
-            name = json.loads(text).get("id") or f"record {self.records}"
-            self.failures.append((str(name), judgement.get("reason") or ""))
-        self.edits += len(judgement.get("edits", ()))
-        self.dropped += len(judgement.get("dropped", ()))
-        last = {check["check"]: check for check in judgement.get("checks", ())}
+        if verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
+            name = line.fields.get("id") or f"record {self.records}"
+            self.failures.append((str(name), line.reason))
+        self.edits += line.edits
+        self.dropped += line.dropped
+        last = line.last_checks
         for name, check in last.items():
             self.checks[name][check["verdict"]] += 1
             if (score := check.get("score")) is not None:
@@ -96,11 +92,12 @@ class Summary:
                 self.unasked[name, check.get("reason") or ""] += 1
         unshown = [(c.get("reason") or "").startswith(LACKS) for c in last.values()]
         self.unshown += verdict == Verdict.ABSTAIN and bool(unshown) and all(unshown)
-        usage = judgement.get("usage") or {}
-        for name in ("replies", "input_tokens", "output_tokens"):
-            self.usage[name] += usage.get(name, 0)
+        usage = line.usage
+        self.usage["replies"] += usage.replies
+        self.usage["input_tokens"] += usage.input_tokens
+        self.usage["output_tokens"] += usage.output_tokens
 
-    def slice(self, fields: Mapping[str, Any], verdict: str) -> None:
+    def _slice(self, fields: Mapping[str, Any], verdict: str) -> None:
         """Count a record's verdict, as it came in, by the value that it has in the field `by`."""
         try:
             found = at(fields, self.by or "")
@@ -229,21 +226,21 @@ class Report:
         }
 
 
-def _cause(judgement: Mapping[str, Any]) -> tuple[str, str] | None:
+def _cause(line: Line) -> tuple[str, str] | None:
     """(kind, message) of what kept a record from its verdict; None if it has one."""
-    if error := judgement.get("error"):
+    if error := line.error:
         # What no model was asked about is a fault of the input, and is found there by its line.
-        if "fingerprint" in judgement:
+        if line.asked or "line" not in error:
             return error["type"], error["message"]
         file = f" of {error['file']}" if error.get("file") else ""
         return error["type"], f"line {error['line']}{file}: {error['message']}"
-    if judgement["verdict"] not in _LOST:
+    if line.verdict not in _LOST:
         return None
-    checks = [c for c in judgement.get("checks", ()) if c["verdict"] == judgement["verdict"]]
+    checks = [check for check in line.checks if check["verdict"] == line.verdict]
     votes = (vote for check in checks for vote in check.get("votes", ()))
     reason = next((v["reason"] for v in votes if v["verdict"] in _LOST and v.get("reason")), None)
     if reason is None:
         # An audit's or a benchmark's line, which has no votes of its own.
-        return judgement["verdict"], judgement.get("reason") or ""
+        return line.verdict, line.reason
     kind, _, message = reason.partition(": ")
     return kind, message

@@ -9,9 +9,10 @@ from typing import Any
 
 from judge.errors import BackendError, JudgeError
 from judge.records import Item
+from judge.records.lines import Line, bad_input
 from judge.redact import redacted
-from judge.run.lines import Line, Mark, bad_input
 from judge.run.panels import Resources
+from judge.run.runinfo import RunInfo
 from judge.run.summary import Report, Summary
 from judge.verdict import Unfinished
 
@@ -55,7 +56,7 @@ class Task(ABC):
         await self.resources.models.aclose()
 
     @abstractmethod
-    def mark(self, name: str) -> Mark:
+    def run_info(self, name: str) -> RunInfo:
         """What finished lines of this workflow or benchmark must have been made with."""
 
     def read(self, item: Item) -> Any | Line:

@@ -12,15 +12,26 @@ from typing import Self
 from judge import plugins
 from judge.errors import UsageError
 from judge.names import plain_name
-from judge.records import Item, Kind, Problem, Record, SeenIds, build, clip, mapped, recognise
+from judge.records import (
+    Item,
+    Kind,
+    Problem,
+    Record,
+    SeenIds,
+    build,
+    clip,
+    lines,
+    mapped,
+    recognise,
+)
 from judge.records.base import LabelError, at
+from judge.records.lines import Line
 from judge.records.text import form
-from judge.run import lines
 from judge.run.job import Job, refuse_unusable, select
-from judge.run.lines import Line, Mark
 from judge.run.panels import Resources
 from judge.run.rubrics import load_workflow
 from judge.run.run import run
+from judge.run.runinfo import RunInfo
 from judge.run.stream import aside
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
@@ -196,7 +207,7 @@ class Validation(Task):
         sound = item.fields is not None and item.problem is None
         return sound and self.kind_of(item) is None and recognise(item.shown) is None
 
-    def mark(self, name: str) -> Mark:
+    def run_info(self, name: str) -> RunInfo:
         return self.resources.bound(name)
 
     def read(self, item: Item) -> Record | Line:
@@ -252,19 +263,20 @@ class Validation(Task):
     async def step(self, record: Record) -> Line:
         bound = self.resources.bound(record.kind)
         outcome = await bound.workflow.run(Subject.of(record), bound.context)
-        return lines.judged(record, outcome, bound)
+        changes, fingerprint = outcome.changes, bound.fingerprint
+        return lines.judged(record, outcome.judgement, changes, fingerprint)
 
     def failed(
         self, record: Record, kind: str, message: str, unfinished: Unfinished | None
     ) -> Line:
         bound = self.resources.bound(record.kind)
-        return lines.failed(record, kind, message, bound, unfinished)
+        error, workflow = (kind, message), bound.workflow.name
+        return lines.failed(record, error, workflow, bound.fingerprint, unfinished)
 
     def count(self, line: Line, report: Report) -> None:
-        judgement = line.judgement
-        if judgement.get("workflow") and judgement.get("checks") and not judgement.get("error"):
-            bound = self.resources.bound(judgement["workflow"])
+        if line.workflow and line.checks and not line.error:
+            bound = self.resources.bound(line.workflow)
             if bound.errors:
                 from judge.run.corrected import count
 
-                count(report.rates, lines.as_it_came(line), judgement, bound.errors)
+                count(report.rates, line, bound.errors)

@@ -20,7 +20,7 @@ from judge.errors import BackendError, UsageError
 from judge.judging.calls import Counters
 from judge.judging.limits import BudgetReached
 from judge.records import Item, Record
-from judge.run.lines import Line
+from judge.records.lines import Line
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from judge.run.lines import FINISHED
+from judge.records.lines import FINISHED
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SCRIPT = Path(__file__).with_name("warm.py")

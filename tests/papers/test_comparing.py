@@ -12,6 +12,7 @@ import pytest
 from judge.errors import UsageError
 from judge.papers.comparing import Comparison, compare
 from judge.papers.results import result_of
+from judge.records import lines
 
 Line = dict[str, Any]
 
@@ -124,7 +125,8 @@ def test_conditions_apart_together_and_adjusted(compared: Any) -> None:
 
 def test_a_stale_score_of_an_unread_answer_is_ignored() -> None:
     """The table by country would take it for a right answer."""
-    stale = result_of(answer("n0", 1.0, outcome="unreadable"))
+    line = lines.Line.of(answer("n0", 1.0, outcome="unreadable"))
+    stale = line and result_of(line)
     assert stale is not None and stale.score is None
 
 

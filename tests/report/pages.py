@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from judge.records import Item, Problem
-from judge.report.files import Lines
+from judge.records.lines import Lines
 from judge.report.page import render
 from judge.report.text import _UNSEEN
 

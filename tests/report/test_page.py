@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
+from judge.records.lines import Lines
 from judge.report.entry import LARGEST, Quotes
-from judge.report.files import Lines
 from judge.report.page import render
 from judge.report.text import changes, visible
 from judge.verdict import Answer, Verdict

@@ -8,6 +8,7 @@ import pytest
 from made_profiles import GOOD
 
 from judge.profiles import Rates
+from judge.records.lines import Line
 from judge.run import corrected
 from judge.run.corrected import CorrectedRate, Errors, count
 from judge.stats.corrected_rate import rogan_gladen
@@ -27,7 +28,7 @@ def check(name: str, verdict: str, *, by: str = "loop", **values: str) -> dict[s
 def only(*lines: list[dict[str, Any]]) -> CorrectedRate:
     rates: dict[str, CorrectedRate] = {}
     for number, checks in enumerate(lines):
-        count(rates, {"id": number}, {"verdict": "pass", "checks": checks}, KNOWN)
+        count(rates, Line({"id": number}, {"verdict": "pass", "checks": checks}), KNOWN)
     (rate,) = rates.values()
     return rate
 

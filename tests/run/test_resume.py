@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.records import content_hash
+from judge.records.lines import Line
 from judge.run.job import Job
-from judge.run.lines import earlier
 from judge.run.output import description_file
 from judge.run.panels import Resources
 from judge.run.resume import unmatched_file
@@ -110,11 +110,11 @@ class Room:
 
     def check_that_nothing_is_lost(self, before: bytes, report: Report) -> None:
         """Finished lines whose record does not stand in OUT lie beside it; no others."""
-        found = [earlier(line) for line in self.out.read_bytes().splitlines(keepends=True)]
+        found = [Line.parse(line) for line in self.out.read_bytes().splitlines(keepends=True)]
         stands = [line.key for line in found if line and line.finished]
         wanted = []
         for line in before.splitlines(keepends=True):
-            one = earlier(line) if line.endswith(b"\n") else None
+            one = Line.parse(line) if line.endswith(b"\n") else None
             if one and one.key in stands:
                 stands.remove(one.key)
             elif one and one.finished:
@@ -174,7 +174,7 @@ def test_only_what_changed_is_judged_again(room: Room) -> None:
 
 def test_a_repaired_line_belongs_to_the_record_as_it_came_in() -> None:
     judgement = {"verdict": "pass", "fingerprint": "f", "original": {"story": "Old."}}
-    line = earlier(json.dumps({"id": 1, "story": "New.", "judge": judgement}).encode())
+    line = Line.parse(json.dumps({"id": 1, "story": "New.", "judge": judgement}).encode())
     assert line is not None and line.key == content_hash({"id": 1, "story": "Old."})
 
 

@@ -23,6 +23,7 @@ from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_l
 from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip
 from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
 from judge.records.kinds import find_names, normalise, recognise
+from judge.records.lines import Line
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
 
@@ -197,8 +198,8 @@ class Own(LabelSet):
             raise LabelError(message, "labels", "unlabelled")
         shown, values = _typed({k: c for k, c in fields.items() if k not in _ABOUT_LABELS})
         slices = slices_of({**shown, "author": fields.get("author")})
-        if isinstance(earlier := fields.get(RESERVED), dict):
-            slices["edited"] = "yes" if earlier.get("edits") else "no"
+        if (line := Line.of(fields)) is not None:
+            slices["edited"] = "yes" if line.edits else "no"
         asked = {
             check: _answers(answers, f"labels.{check}", values)
             for check, answers in object_of(fields["labels"], "labels").items()

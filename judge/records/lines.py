@@ -1,0 +1,325 @@
+"""The output line: a record's own fields, and behind them what judge says under `"judge"`.
+
+One model for whoever writes a line or reads it back. `Line` reads what stands there by name,
+without the cost of a validation, so that a million kept lines pass through `--resume`; `judgement`
+is the typed whole.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from judge.digest import digest
+from judge.errors import UsageError
+from judge.records.base import (
+    Item,
+    Problem,
+    content_hash,
+    is_verdict,
+    judgement_in,
+    own_fields,
+)
+from judge.records.jsonfiles import dump_judged, shortened
+from judge.records.kinds import Record, normalise
+from judge.records.read import MAX_LINE, read
+from judge.verdict import Failure, Judgement, Unfinished, Usage, Verdict
+
+FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
+"""Verdicts that `--resume` keeps."""
+
+LONGEST = 4 * MAX_LINE
+"""Bytes of a line that is read: it may hold a record twice, and evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An output line.
+
+    Args:
+        fields: the record's own fields, repaired ones with their new text.
+        content: what stands under `"judge"`, as JSON.
+        text: the whole line; empty where only its fields are at hand.
+        kept: whether it stands from an earlier run.
+        number: its number in the file `source` that it is read from, from 1.
+    """
+
+    fields: Mapping[str, Any]
+    content: Mapping[str, Any]
+    text: bytes = b""
+    kept: bool = False
+    number: int = 0
+    source: str = ""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], number: int = 0, source: str = "") -> Self | None:
+        """The line of these fields; None where there is no verdict among them."""
+        content = judgement_in(fields)
+        if not isinstance(content, dict) or "verdict" not in content:
+            return None
+        return cls(own_fields(fields), content, number=number, source=source)
+
+    @classmethod
+    def parse(cls, text: bytes) -> Self | None:
+        """The line of an earlier run; None if judge did not write it."""
+        fields = parsed(text)
+        if fields is None or not is_verdict(content := judgement_in(fields)):
+            return None
+        if not isinstance(content.get("original") or {}, dict):
+            return None
+        return cls(own_fields(fields), content, text, kept=True)
+
+    # ------------------------------------------------------------ what it says
+
+    @property
+    def verdict(self) -> str:
+        return str(self.content["verdict"])
+
+    @property
+    def first_verdict(self) -> str:
+        """The verdict on the record as it came in, before a repair."""
+        return str(self.content.get("original_verdict") or self.content["verdict"])
+
+    @property
+    def fingerprint(self) -> str | None:
+        return self.content.get("fingerprint")
+
+    @property
+    def workflow(self) -> str | None:
+        return self.content.get("workflow")
+
+    @property
+    def benchmark(self) -> str | None:
+        return self.content.get("benchmark")
+
+    @property
+    def made_by(self) -> str:
+        """The name of the workflow or benchmark that it comes from."""
+        return str(self.workflow or self.benchmark)
+
+    @property
+    def finished(self) -> bool:
+        """Whether `--resume` keeps it."""
+        return self.verdict in FINISHED and isinstance(self.fingerprint, str)
+
+    @property
+    def asked(self) -> bool:
+        """Whether it is about a record that a run judged, and not about unreadable input."""
+        return "fingerprint" in self.content
+
+    @property
+    def reason(self) -> str:
+        return self.content.get("reason") or ""
+
+    @property
+    def error(self) -> Mapping[str, Any] | None:
+        """Type and message of the error that left the record without a verdict."""
+        return self.content.get("error")
+
+    @property
+    def edits(self) -> int:
+        """How many rewrites the record went through."""
+        return len(self.content.get("edits") or ())
+
+    @property
+    def dropped(self) -> int:
+        """How many values were dropped."""
+        return len(self.content.get("dropped") or ())
+
+    @property
+    def usage(self) -> Usage:
+        """Replies and their tokens; a cost of null is one that is not known."""
+        usage = self.content.get("usage") or {}
+        return Usage(
+            usage.get("replies") or 0,
+            usage.get("input_tokens") or 0,
+            usage.get("output_tokens") or 0,
+            usage.get("cost_usd", 0.0),
+        )
+
+    @property
+    def checks(self) -> list[Mapping[str, Any]]:
+        """Every check that was made, in order, as JSON; `judge.verdict.Check` has its keys."""
+        return self.content.get("checks") or []
+
+    @property
+    def last_checks(self) -> dict[str, Mapping[str, Any]]:
+        """The last check of each name."""
+        return {check["check"]: check for check in self.checks}
+
+    @property
+    def id(self) -> str | None:
+        """The id that the record has in its own fields, as text."""
+        for name, value in self.fields.items():
+            if normalise(name) == "id" and isinstance(value, str | int | float) and value != "":
+                return str(value)
+        return None
+
+    @property
+    def original_fields(self) -> dict[str, Any]:
+        """The record's fields as they came in, before a repair."""
+        return {**self.fields, **(self.content.get("original") or {})}
+
+    @property
+    def key(self) -> str:
+        """What leads from the line to its record: the content hash of that, or, of input that could
+        not be judged, the hash of the line itself."""
+        if self.fingerprint is None:
+            return digest(self.text, 16)
+        return content_hash(self.original_fields)
+
+    def judgement(self) -> Judgement:
+        """The whole, typed.
+
+        Raises:
+            pydantic.ValidationError: it is not what `judge validate` writes.
+        """
+        return Judgement.model_validate(self.content)
+
+
+def parsed(text: bytes) -> dict[str, Any] | None:
+    """The JSON object that a whole line holds; None for anything else."""
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return line if isinstance(line, dict) else None
+
+
+# ---------------------------------------------------------------- files of lines
+
+
+@dataclass(slots=True)
+class Lines:
+    """The lines of `judge validate` among some items, with a count of the others.
+
+    `names` are the inputs as people know them; `judged` counts the lines that `judge validate`
+    wrote, `foreign` all others; `first_foreign` has the first of these, and what it is.
+    """
+
+    items: Iterable[Item]
+    names: Sequence[str]
+    judged: int = 0
+    foreign: int = 0
+    first_foreign: str = ""
+
+    @classmethod
+    def read(cls, sources: Sequence[str]) -> Self:
+        """Those of files, or of standard input where a source is `-`.
+
+        Raises:
+            UsageError: a source cannot be opened.
+        """
+        if "-" in sources and sys.stdin is None:
+            raise UsageError("standard input is closed: name a file, or pipe judged lines in")
+        items = [read(source, format="jsonl", max_line=LONGEST) for source in sources]
+        names = ["standard input" if source == "-" else Path(source).name for source in sources]
+        return cls(chain.from_iterable(items), names)
+
+    def __iter__(self) -> Iterator[tuple[Line, Judgement]]:
+        """Each line with its judgement.
+
+        Raises:
+            UsageError: there are lines, and `judge validate` wrote none of them.
+        """
+        for item in self.items:
+            try:
+                pair = _validated(item)
+            except ValueError as error:
+                self.foreign += 1
+                self.first_foreign = self.first_foreign or f"line {item.line}: {error}"
+            else:
+                self.judged += 1
+                yield pair
+        if self.foreign and not self.judged:
+            raise UsageError(
+                f"{', '.join(self.names)}: none of the {self.foreign} lines was written by judge "
+                f"validate ({self.first_foreign}): name what it wrote"
+            )
+
+
+def _validated(item: Item) -> tuple[Line, Judgement]:
+    """A line and its judgement; ValueError says why `judge validate` did not write the line."""
+    if item.fields is None:
+        raise ValueError(item.problem.message if item.problem else "holds no record")
+    line = Line.of(item.fields, item.line, item.source)
+    if line is None:
+        raise ValueError("has no verdict under 'judge'")
+    if line.benchmark is not None:
+        raise ValueError(
+            "is of judge audit, or of judge evaluate, which judge score makes tables of"
+        )
+    try:
+        judgement = line.judgement()
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, ("judge", *first["loc"])))
+        raise ValueError(f"{place}: {first['msg']}") from None
+    if judgement.verdict is Verdict.SKIPPED:
+        raise ValueError(f"judge.verdict: no record is {judgement.verdict}")
+    return line, judgement
+
+
+# ---------------------------------------------------------------- written
+
+
+def written(
+    fields: Mapping[str, Any], content: Mapping[str, Any], item: Item | None = None
+) -> Line:
+    """A line of these fields, with the judgement behind them; as in `item` where unchanged."""
+    return Line(fields, content, dump_judged(fields, content, item))
+
+
+def judged(
+    record: Record, judgement: Judgement, changes: Mapping[str, Any], fingerprint: str
+) -> Line:
+    """The line of a record that has its verdict.
+
+    Args:
+        changes: the rewritten fields, by the names that the workflow has for them.
+        fingerprint: of what made the judgement.
+    """
+    more = {"original": record.originals(changes), "fingerprint": fingerprint}
+    content = judgement.model_copy(update=more).as_json()
+    return written(record.with_changes(changes), content, record.item)
+
+
+def failed(
+    record: Record,
+    error: tuple[str, str],
+    workflow: str,
+    fingerprint: str,
+    unfinished: Unfinished | None = None,
+) -> Line:
+    """The line of a record that got no verdict; `error` has the type and the message.
+
+    `unfinished`: what was asked before. The record is as it was read, without its rewrites.
+    """
+    kind, message = error
+    unfinished = unfinished or Unfinished()
+    judgement = Judgement(
+        verdict=Verdict.ERROR,
+        workflow=workflow,
+        reason=message,
+        checks=unfinished.checks,
+        usage=unfinished.usage,
+        fingerprint=fingerprint,
+        error=Failure(type=kind, message=message, **record.item.found_at),
+    )
+    return written(record.with_changes({}), judgement.as_json(), record.item)
+
+
+def bad_input(item: Item, problem: Problem) -> Line:
+    """The line of input that cannot be judged: its fields, or its raw text, and what is wrong."""
+    error: dict[str, Any] = {"type": problem.type, **item.found_at, "message": problem.message}
+    if problem.field is not None:
+        error["field"] = problem.field
+    fields = {"raw": item.raw or ""} if item.fields is None else shortened(item.fields)
+    return written(own_fields(fields), {"verdict": str(Verdict.ERROR), "error": error}, item)
