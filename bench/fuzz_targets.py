@@ -34,7 +34,7 @@ from judge.judging.first_token import word_chances
 from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget
 from judge.judging.reask import Invalid
-from judge.papers.task import Task, parse_task
+from judge.papers.tasks import parse_task
 from judge.profiles import named
 from judge.records import Item, Problem, build, read
 from judge.records.jsonfiles import dump
@@ -151,7 +151,7 @@ def rubric(data: bytes) -> None:
 
 def task(data: bytes) -> None:
     """A task file."""
-    _yaml(partial(parse_task, name="fuzz.yaml"), Task, data)
+    _yaml(partial(parse_task, name="fuzz.yaml"), Rubric, data)
 
 
 def _yaml(parse: Callable[[str], object], kind: type, data: bytes) -> None:

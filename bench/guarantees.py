@@ -77,13 +77,7 @@ RUBRIC = Rubric.from_text(
     title: Is it so?
     source: made up
     fields: [text]
-    reply: YesNo
-    verdict: {pass: "yes"}
-    methods:
-      structured: {question: "Is it so? Answer yes or no."}
-      logprobs:
-        steps:
-          - {question: "Is it so? Answer Yes or No.", "yes": "yes", "no": "no"}
+    question: Is it so?
     """,
     "simulated.yaml",
 )

@@ -18,7 +18,7 @@ from judge.backends import build
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.rubric import asked_once
+from judge.rubric import rubric_from_flags
 from judge.subject import Subject
 
 SENTENCE = (
@@ -34,7 +34,7 @@ def subject(number: int, sentences: int) -> Subject:
 
 
 def judges(client: Client) -> list[Judge]:
-    asked = (asked_once(f"Is this text {word}?", ["text"]) for word in QUESTIONS)
+    asked = (rubric_from_flags(f"Is this text {word}?", ["text"]) for word in QUESTIONS)
     return [Judge(rubric, client, "logprobs") for rubric in asked]
 
 

@@ -134,10 +134,9 @@ class Simulated:
         ask = _Ask(call, user, call.origin.fields(), self._truths[call.origin.record])
         first, reply = None, ""
         if call.logprobs is not None:
-            method, p = builtin()[ask.rubric].methods.logprobs, self._p_yes(ask)
-            assert method is not None
+            questions, p = builtin()[ask.rubric].first_token, self._p_yes(ask)
             # A passage is read as its story is, so that the AUC is that of stories.
-            yes, no = (*method.steps[0].passages, "yes")[0], method.steps[0].words[-1]
+            yes, no = (*questions[0].passages, "yes")[0], questions[0].words[-1]
             first, reply = ((yes, math.log(p)), (no, math.log1p(-p))), yes
         else:
             reply = json.dumps(self._reply(ask), ensure_ascii=False)
@@ -341,7 +340,7 @@ def questions_first(*names: str, values_shared: bool = False) -> Order:
     With `values_shared` the values stand before the words that say which question is asked.
     """
     rubrics = [builtin()[name] for name in names]
-    asked = [r.methods.structured.question.replace("{{ values }}", "") for r in rubrics]
+    asked = [r.prompt.replace("{{ values }}", "") for r in rubrics]
     examples = [f"{e.text}\n{e.reply}" for r in rubrics for e in r.examples]
     before = "\n\n".join([*asked, *examples])
 

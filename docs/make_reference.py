@@ -16,7 +16,7 @@ from judge.cli import EXIT_CODES, app
 from judge.cli.options import HELP_ALL
 from judge.configuration import MACHINE
 from judge.papers.benchmark import benchmark_names, load_benchmark
-from judge.papers.task import load_task
+from judge.papers.tasks import load_task
 from judge.rubric import builtin
 from judge.run.rubrics import load_workflow, workflow_names
 
@@ -68,10 +68,17 @@ def exit_codes() -> str:
 
 
 def rubrics() -> str:
-    heads = ("name", "role", "reply", "needs", "question", "source")
+    heads = ("name", "role", "answers", "needs", "question", "source")
     rows = (
-        (f"`{name}`", r.role, f"`{r.reply}`", ", ".join(r.required), r.title, r.source)
-        for name, r in sorted(builtin().items())
+        (
+            f"`{n}`",
+            r.role,
+            r.reply or ", ".join(r.answers),
+            ", ".join(r.required),
+            r.title,
+            r.source,
+        )
+        for n, r in sorted(builtin().items())
     )
     return "# Rubrics\n\n" + table(heads, *rows)
 

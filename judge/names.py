@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -41,3 +42,11 @@ def apart(names: Iterable[str]) -> Iterator[str]:
             title = f"{plain} ({count})"
         taken.add(form)
         yield title
+
+
+def entry_name(field: str) -> str:
+    """What one entry of a list field is called: `claim` of `claims`, `city` of `a.cities`, and
+    `entry` of a field whose name has no plural s."""
+    name = re.sub(r"\W+", "_", field.rpartition(".")[2]).strip("_")
+    singular = re.sub(r"ies$", "y", name) if name.endswith("ies") else name.removesuffix("s")
+    return singular if singular and singular != name else "entry"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from judge.backends.base import Message, Prompt
 from judge.names import plain_name
-from judge.rubric import Rubric, system_text
+from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.templates import template
 
@@ -87,8 +87,8 @@ def messages(
     Made once for all that ask the same about a text.
 
     Args:
-        step: which question of the `logprobs` method; None for the structured method.
-        swapped: whether the fields of the rubric's order stand in each other's place; a step says
+        step: which question for the first token; None for the structured method.
+        swapped: whether the two fields that are compared stand in each other's place; a step says
             so itself.
         numbers: the values asked about (from 1); with a step, exactly one.
         passages: the numbered passages that a rewriter is to replace.
@@ -99,19 +99,17 @@ def messages(
     known = (rubric.digest, step, swapped, asking, framing)
     if (made := subject.prompts.get(known)) is not None:
         return made
-    methods = rubric.methods
-    question = methods.structured.question
+    question, swap = rubric.prompt, rubric.compare if swapped else None
     if step is not None:
-        assert methods.logprobs is not None
-        chosen = methods.logprobs.questions[step]
-        question, swapped = chosen.question, chosen.swapped
-    fields = rubric.shown(subject.texts, swapped=swapped)
+        assert rubric.first_token is not None
+        question, swap = rubric.first_token[step].question, rubric.first_token[step].swap
+    fields = rubric.shown(subject.texts, swap=swap)
     shown = [framing.shown(t, subject.texts[name], subject.mark) for t, name in fields.items()]
     variables = _variables(rubric, subject, numbers, passages, findings, framing)
     asked = template(question).render(variables)
     examples = _examples(rubric, framing) if step is None else ""
     content = "\n\n".join(part for part in (*shown, examples, asked.strip()) if part)
-    system: Message = {"role": "system", "content": framing.system or system_text()}
+    system: Message = {"role": "system", "content": framing.system or rubric.system or ""}
     prompt = Prompt([system, {"role": "user", "content": content}])
     subject.prompts[known] = prompt
     return prompt
@@ -151,7 +149,6 @@ def _variables(
         "label": plain_name(subject.label) if subject.label else "",
         "passages": listed("passages", passages),
         "findings": listed("findings", findings),
-        "number": str(numbers[0]) if numbers else "",
     }
     if len(numbers) == 1:
         known["value"] = shown("value", subject.value(numbers[0]))

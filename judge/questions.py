@@ -1,26 +1,24 @@
-"""What a rubric is made of: questions by method, the answers that pass, evidence, examples."""
+"""The parts of a rubric: questions for the first token, what passes, quotes, controls, examples."""
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import string
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
 
 from judge.replies import YES_NO
-from judge.templates import fault
-from judge.yamlfile import Problem
 
 Text = Annotated[str, Field(min_length=1)]
 Label = Literal["yes", "no", "neutral"]
 Word = Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
 
-MOST_ANSWERS = 20
+MAX_ANSWERS = 20
 """Answers that a question may have: as many first tokens as OpenAI's protocol gives."""
-
 
 _BOUND = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
@@ -39,13 +37,70 @@ class Bound:
     limit: float
 
     @classmethod
-    def of(cls, text: object) -> Bound | None:
+    def of(cls, text: str) -> Bound | None:
         """The bound in a text such as `>= 4`; None if it is none."""
-        found = _BOUND.fullmatch(text.strip()) if isinstance(text, str) else None
-        return cls(found[1], float(found[2])) if found else None
+        match = _BOUND.fullmatch(text.strip())
+        return cls(match[1], float(match[2])) if match else None
 
     def holds(self, score: float) -> bool:
         return _SIGNS[self.sign](score, self.limit)
+
+
+EQUALS_LABEL = "= label"
+"""What `pass` says where the answer must be the record's label."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassRule:
+    """Which of the `answers` pass: those of `passes`, or what its bound or `= label` says; another
+    one for records with a label in `by_label`."""
+
+    passes: tuple[str, ...]
+    by_label: Mapping[Any, str]
+    answers: tuple[str, ...]
+
+    @property
+    def equals_label(self) -> bool:
+        """Whether the answer passes that is the record's label."""
+        return self.passes == (EQUALS_LABEL,)
+
+    @property
+    def bound(self) -> Bound | None:
+        """What a score must be to pass; None where answers pass by name."""
+        return Bound.of(self.passes[0]) if len(self.passes) == 1 else None
+
+    def passing(self, label: str | None) -> tuple[str, ...]:
+        """The answers that pass for a record with this label, even ones that `answers` lacks."""
+        if self.equals_label:
+            assert label is not None
+            return (label,)
+        if label in self.by_label:
+            return (self.by_label[label],)
+        if bound := self.bound:
+            return tuple(answer for answer in self.answers if bound.holds(float(answer)))
+        return self.passes
+
+    def passing_ever(self, *, norms: bool, skipped: Collection[str]) -> set[str]:
+        """Every answer that passes for some label but those `skipped`. Norms have labels of their
+        own; of other records the label is one of the answers."""
+        labels = set(self.answers)
+        if norms or not self.equals_label:
+            labels = set(get_args(Label)) - set(skipped)
+        return {answer for label in labels for answer in self.passing(label)}
+
+    def fault(self) -> str | None:
+        """Why no answer, or every answer, would pass; None if some do."""
+        scale, bound = scale_of(self.answers), self.bound
+        if not all(self.passes):
+            return f"say what passes, such as {'>= 4' if scale else self.answers[0]}"
+        if bound and not scale:
+            return f"{self.passes[0]!r} is a bound on scores, and the answers are labels"
+        if scale and not bound and not self.equals_label:
+            return "scores pass by a bound, such as '>= 4'"
+        held = {bound.holds(score) for score in scale or ()} if bound else ()
+        if len(held) == 1:
+            return f"{'every' if True in held else 'no'} score passes {self.passes[0]!r}"
+        return None
 
 
 def scale_of(answers: Sequence[str]) -> tuple[float, ...] | None:
@@ -57,185 +112,59 @@ def scale_of(answers: Sequence[str]) -> tuple[float, ...] | None:
     return numbers if len(numbers) > 1 and list(numbers) == sorted({*numbers}) else None
 
 
-def _empty(content: object) -> bool:
-    return not content
-
-
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Structured(Section):
-    """A question whose answer is a typed reply."""
+class FirstToken(Section):
+    """A question that the first token answers, with one of `words`.
 
-    question: Text
-    max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
-
-
-Words = Annotated[tuple[Word, ...], Field(min_length=2, max_length=MOST_ANSWERS)]
-Passages = Annotated[tuple[Word, ...], Field(exclude_if=_empty)]
-
-
-class Step(Section):
-    """One question answered by the first token; `yes`/`no` name the answer that it settles, else
-    the next step does. `threshold` is the least P(yes) (0 to 1) that counts as yes. Other `words`
-    need `passages`, as in `Question`, which say what counts as yes."""
-
-    question: Text
-    words: Annotated[Words, Field(exclude_if=YES_NO.__eq__)] = YES_NO
-    passages: Passages = ()
-    yes: str | None = None
-    no: str | None = None
-    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
-
-    @model_validator(mode="after")
-    def _yes_or_no(self) -> Step:
-        if self.words != YES_NO and not self.passages:
-            raise ValueError("a step is answered yes or no; name other words' yes in passages")
-        return self
-
-    @property
-    def asked(self) -> Question:
-        return Question(question=self.question, words=self.words, passages=self.passages)
-
-
-class Question(Section):
-    """A further question answered by the first token, one of `words`, for profiles to read.
-
-    With `swapped` the two fields of the rubric's `order` are shown in each other's place. With
-    `passages`, some of the words, the question is put to each passage of the text instead of the
-    whole (judge/judging/passages.py): yes is as likely as these words together in the passage
-    where they are likeliest. With `overlap` no model is asked: yes is as likely as the share of the
-    value's words that one sentence of the record has (judge/judging/overlap.py).
+    `means` gives the rubric's answer for a word; a word without one leaves the answer to the next
+    question. A question without `means` decides nothing by itself; profiles weigh it. `swap` names
+    two fields that are shown in each other's place. With `passages`, some of the words, the
+    question is put to each passage of the text (judge/judging/passages.py) and answered yes or no:
+    yes is as likely as these words together in the passage where they are likeliest. With `overlap`
+    no model is asked: yes is as likely as the share of the entry's words that one sentence of the
+    record has (judge/judging/overlap.py).
     """
 
     question: Text
-    words: Words = YES_NO
-    swapped: bool = False
-    passages: Passages = ()
-    overlap: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    words: Annotated[tuple[Word, ...], Field(min_length=2, max_length=MAX_ANSWERS)] = YES_NO
+    means: Mapping[Word, Text] = {}
+    swap: tuple[Text, Text] | None = None
+    passages: tuple[Word, ...] = ()
+    overlap: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _question_alone(cls, content: object) -> object:
+        return {"question": content} if isinstance(content, str) else content
 
     @model_validator(mode="after")
-    def _sought(self) -> Question:
+    def _words_fit(self) -> FirstToken:
         if self.overlap and (self.words != YES_NO or self.passages):
             raise ValueError("overlap is a share: its words are yes and no")
-        if unknown := sorted({*self.passages} - {*self.words}):
-            raise ValueError(f"passages: {unknown[0]!r} is none of the words")
-        return self
-
-
-class Logprobs(Section):
-    """How an answer is read from log-probabilities: by a decision list of yes/no questions
-    (`steps`), or by one question whose words stand for the rubric's answers in their order
-    (`choices`; a comparison has two, the second one swapped, and both must agree).
-
-    A profile may go by any of these questions and of those in `also`, weighed as calibration found
-    best. Questions are numbered through, in this order.
-    """
-
-    steps: Annotated[tuple[Step, ...], Field(max_length=4)] = ()
-    choices: Annotated[tuple[Question, ...], Field(max_length=2, exclude_if=_empty)] = ()
-    also: Annotated[tuple[Question, ...], Field(max_length=16)] = ()
-
-    @model_validator(mode="after")
-    def _settles(self) -> Logprobs:
-        if bool(self.steps) == bool(self.choices):
-            raise ValueError("name either steps or choices")
-        if any(question.overlap or question.passages for question in self.choices):
-            raise ValueError("choices are about the whole; overlap and passages do not suit them")
-        for number, step in enumerate(self.steps, 1):
-            last, settled = number == len(self.steps), bool(step.yes) + bool(step.no)
-            if settled != 1 + last:
-                wanted = "both yes and no" if last else "one of yes and no, the next step the rest"
-                raise ValueError(f"step {number} must settle {wanted}")
+        for name, words, all_words in (
+            ("passages", {*self.passages}, self.words),
+            ("means", {*self.means}, self.outcomes),
+        ):
+            if unknown := sorted(words - {*all_words}):
+                raise ValueError(f"{name}: {unknown[0]!r} is none of the words")
         return self
 
     @property
-    def questions(self) -> tuple[Question, ...]:
-        """Every question, the deciding ones first."""
-        steps = (step.asked for step in self.steps)
-        return (*steps, *self.choices, *self.also)
-
-    def misfits(
-        self, answers: Sequence[str], passing: Iterable[str], ordered: bool
-    ) -> Iterator[str]:
-        """Why first tokens cannot give these answers, of which some must be `passing`."""
-        if not ordered and any(question.swapped for question in self.questions):
-            yield "a swapped question needs an order to swap"
-        if any(len(one.words) != len(answers) for one in self.choices):
-            yield "the words of choices stand for the answers, one for each"
-        settled = {answer for step in self.steps for answer in (step.yes, step.no) if answer}
-        for unknown in sorted(settled - {*answers}):
-            yield f"{unknown!r} is none of the answers {', '.join(answers)}"
-        for unreachable in sorted({*passing} - settled if self.steps else ()):
-            yield f"no step of the list answers {unreachable!r}"
-
-
-class Methods(Section):
-    structured: Structured
-    logprobs: Logprobs | None = None
-
-    def unrendered(self, structured: Collection[str], token: Collection[str]) -> Iterator[Problem]:
-        """The questions that do not render with the variables of their method and any label."""
-        asked: list[tuple[str, Structured | Step | Question, Collection[str]]]
-        asked = [("structured", self.structured, structured)]
-        for part in ("steps", "choices", "also") if self.logprobs else ():
-            several = enumerate(getattr(self.logprobs, part))
-            asked += [(f"logprobs.{part}.{n}", one, token) for n, one in several]
-        labels = [{"label": label} for label in get_args(Label)]
-        for place, one, variables in asked:
-            if problem := fault(one.question, variables, labels):
-                yield (*place.split("."), "question"), problem
-
-
-class VerdictRule(Section):
-    """Which answers pass: `pass` (one, several, or a bound on scores), another one for records
-    with a certain label, or the label."""
-
-    passes: str | tuple[str, ...] | None = Field(default=None, alias="pass")
-    by_label: Mapping[Label, str] = {}
-    pass_equals: Literal["label"] | None = None
-
-    @model_validator(mode="after")
-    def _one_rule(self) -> VerdictRule:
-        if (self.passes is None) == (self.pass_equals is None):
-            raise ValueError("name either the answer that passes (pass) or pass_equals: label")
-        return self
+    def outcomes(self) -> tuple[str, ...]:
+        """What the question is answered with, a probability each."""
+        return YES_NO if self.passages else self.words
 
     @property
-    def bound(self) -> Bound | None:
-        """What a score must be to pass; None where answers pass by name."""
-        return Bound.of(self.passes)
-
-    def misfit(self, answers: Sequence[str], scale: Sequence[float] | None) -> str | None:
-        """Why the rule does not suit these answers, which are scores if there is a scale."""
-        bound = self.bound
-        if self.passes is not None and not self.passes:
-            return f"say what passes, such as {'>= 4' if scale else answers[0]}"
-        if bound and not scale:
-            return f"{self.passes!r} is a bound on scores, and the answers are labels"
-        if scale and not bound:
-            return "scores pass by a bound, such as '>= 4'"
-        reached = {bound.holds(score) for score in scale or ()} if bound else ()
-        if len(reached) == 1:
-            return f"{'every' if True in reached else 'no'} score passes {self.passes!r}"
-        return None
-
-    def passing(self, answers: Sequence[str], label: str | None) -> tuple[str, ...]:
-        """The answers that pass for a record with this label, even ones that `answers` lacks."""
-        if self.pass_equals:
-            assert label is not None
-            return (label,)
-        if turned := [answer for key, answer in self.by_label.items() if key == label]:
-            return tuple(turned)
-        if bound := self.bound:
-            return tuple(answer for answer in answers if bound.holds(float(answer)))
-        assert self.passes is not None
-        return (self.passes,) if isinstance(self.passes, str) else self.passes
+    def settles(self) -> bool:
+        """Whether each of its words gives an answer."""
+        return self.means.keys() == {*self.outcomes}
 
 
 class Control(Section):
-    """What a judge must look at: the `field` that decides (`value` for a check about values).
+    """What a judge must look at: the `field` that decides (or the entry, such as `value`).
 
     Calibration takes it out, and takes it from another record, to see whether the judge reads it.
     `swapped` is the answer that a record with another's field must get, where that is certain.
@@ -250,12 +179,11 @@ class Control(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_full(cls, given: object) -> object:
-        """A text alone is the field."""
-        return {"field": given} if isinstance(given, str) else given
+    def _field_alone(cls, content: object) -> object:
+        return {"field": content} if isinstance(content, str) else content
 
 
-class Evidence(Section):
+class QuoteRule(Section):
     """The field that a reply must quote, and the answers that need the quote."""
 
     field: str
@@ -268,7 +196,104 @@ class Evidence(Section):
 
 
 class Example(Section):
-    """A worked example: the material, the value asked about if any, and the reply."""
+    """A worked example: the material, the entry asked about if any, and the reply."""
 
     text: Text
     reply: Text
+
+
+def as_tuple(content: Any) -> Any:
+    """One text as a tuple of it."""
+    return (content,) if isinstance(content, str) else content
+
+
+# ---------------------------------------------------------------- wording of what a file leaves out
+
+
+def reply_instructions(answers: Sequence[str], *, comparing: bool) -> str:
+    """How a typed reply answers, where the rubric does not say it."""
+    told = "Quote the words that decide it exactly, or null; give a short reason; "
+    return told + answer_instruction(answers, comparing=comparing) + "."
+
+
+def answer_instruction(answers: Sequence[str], *, comparing: bool = False) -> str:
+    if comparing:
+        return "answer 1 or 2, for the better one"
+    if scale_of(answers):
+        return f"answer with one of the scores {', '.join(answers)}"
+    return f"answer {', '.join(answers[:-1])} or {answers[-1]}"
+
+
+def joint_question(questions: Mapping[str, tuple[str, Sequence[str]]]) -> str:
+    """Several questions for one reply, given each one's name, text and answers."""
+    listed = [
+        f"{name}: {question} ({answer_instruction(answers)})"
+        for name, (question, answers) in questions.items()
+    ]
+    instructions = (
+        "For each one quote the words that decide it exactly, or null; give a short reason; then "
+        "the answer."
+    )
+    return "\n\n".join(("Answer each of these questions by itself.", *listed, instructions))
+
+
+def first_token_question(question: str, answers: Sequence[str], *, comparing: bool) -> FirstToken:
+    """The question for the first token, where the rubric has none: its words stand for the answers,
+    a first token each, whatever the tokenizer."""
+    words, instruction = tuple(string.ascii_lowercase[: len(answers)]), ""
+    if comparing:
+        words, instruction = ("1", "2"), " Answer 1 or 2, for the better one."
+    elif tuple(answers) == YES_NO:
+        words, instruction = YES_NO, " Answer Yes or No."
+    elif all(len(answer) == 1 and answer in string.digits for answer in answers):
+        words = tuple(answers)
+        instruction = f" Answer with one of the numbers {', '.join(answers)}."
+    else:
+        listed = (f"{w.upper()}. {one}" for w, one in zip(words, answers, strict=True))
+        instruction = "\n" + "\n".join((*listed, "Answer with the letter."))
+    return FirstToken(question=question + instruction, words=words)
+
+
+def with_meanings(
+    questions: Sequence[FirstToken], answers: Sequence[str], compare: tuple[str, str] | None
+) -> tuple[FirstToken, ...]:
+    """The questions with those that decide in front.
+
+    Where none says what its words mean, the first one's stand for the answers in their order; of a
+    comparison it is asked a second time, with the two fields in each other's place.
+    """
+    if not questions or any(question.means for question in questions):
+        return tuple(questions)
+    first, *others = questions
+    if len(first.outcomes) != len(answers):
+        raise ValueError("the first question's words stand for the answers, one for each; or means")
+    means = dict(zip(first.outcomes, answers, strict=True))
+    deciding = [first.model_copy(update={"means": means})]
+    if compare:
+        turned = dict(zip(first.outcomes, answers[::-1], strict=True))
+        deciding.append(first.model_copy(update={"means": turned, "swap": compare}))
+    return (*deciding, *others)
+
+
+def decision_fault(
+    questions: Sequence[FirstToken], answers: Sequence[str], compare: tuple[str, str] | None
+) -> str | None:
+    """Why these questions give none of the rubric's answers, or not all that they should."""
+    told = {answer for question in questions for answer in question.means.values()}
+    if unknown := sorted(told - {*answers}):
+        return f"{unknown[0]!r} is none of the answers {', '.join(answers)}"
+    deciding = [question for question in questions if question.means]
+    if list(questions[: len(deciding)]) != deciding:
+        return "the questions with means decide, and stand before the others"
+    if compare:
+        both = len(deciding) == 2 and all(question.settles for question in deciding)
+        if not both or (deciding[0].swap, deciding[1].swap) != (None, compare):
+            return "a comparison is decided by one question, asked in both orders"
+        return None
+    for number, question in enumerate(deciding, 1):
+        last = number == len(deciding)
+        if question.settles and not last:
+            return f"question {number} settles every answer, and another one would decide after it"
+        if last and not question.settles:
+            return f"question {number} is the last that decides: all its words must mean an answer"
+    return None

@@ -307,13 +307,10 @@ class _OneAnswer(JudgingReply):
         return answers_of(context, number, self.answer, passages, self.reason)
 
 
-OWN_ANSWER = "OwnAnswer"
-
-
 @lru_cache(maxsize=256)
 def one_answer(
     answers: tuple[str, ...],
-    name: str = OWN_ANSWER,
+    name: str = "OwnAnswer",
     told: str = "One question about the record, and what decides it.",
 ) -> type[JudgingReply]:
     """The reply to one question with these answers, in whatever spelling."""
@@ -433,23 +430,10 @@ REPLIES: Mapping[str, type[Reply]] = {
         ValuesReflected,
         SpeechesFound,
         ValuesExtracted,
-        YesNo,
         LeaksFound,
-        one_answer(
-            ("yes", "no", "neutral"),
-            "LabelAnswer",
-            "Does the deed follow the rule of thumb (yes), break it (no), or lie outside it "
-            "(neutral)?",
-        ),
-        one_answer(
-            ("entailment", "neutral", "contradiction"),
-            "EntailmentAnswer",
-            "Does the hypothesis follow from the premise, go against it, or neither?",
-        ),
-        one_answer(("1", "2"), "ChoiceAnswer", "Which of two, the first or the second?"),
         Insertions,
         Rewrites,
         Regeneration,
     )
 }
-"""The replies that a rubric can name, but for `OWN_ANSWER`, which has the rubric's own answers."""
+"""The forms of a reply that a rubric can name; others are `one_answer` of their answers."""

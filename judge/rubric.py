@@ -1,12 +1,15 @@
-"""A rubric: one question put to a judge, or one task put to a rewriter, and what passes.
+"""A rubric: one question about a record, with its answers and those that pass.
 
-A rubric is a YAML file with the keys of `Rubric`, or with the few of the short form
-(judge/shorthand.py). Every scalar is read as text, so that `yes` and `no` stay words.
+A rubric is a YAML file with the keys of `Rubric`; `name` and `question` are enough. A file with
+`questions` holds several, which one reply answers. A rubric whose reply is new text is a task for a
+rewriter; one without `pass` is a task for a measured model (rubrics/tasks/). Every scalar is read
+as text, so that `yes` and `no` stay words.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -14,30 +17,35 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from judge.answers import spelling
 from judge.digest import digest
 from judge.errors import UsageError, read_text
-from judge.names import apart
+from judge.names import apart, entry_name
 from judge.questions import (
-    MOST_ANSWERS,
+    MAX_ANSWERS,
     Bound,
     Control,
-    Evidence,
     Example,
+    FirstToken,
     Label,
-    Methods,
+    PassRule,
+    QuoteRule,
     Section,
     Text,
-    VerdictRule,
+    as_tuple,
+    decision_fault,
+    first_token_question,
+    joint_question,
+    reply_instructions,
     scale_of,
+    with_meanings,
 )
-from judge.replies import OWN_ANSWER, REPLIES, YES_NO, Reply, one_answer
-from judge.shorthand import SHORT_KEYS, in_full
+from judge.replies import REPLIES, YES_NO, Reply, YesNo, answers_together, one_answer
 from judge.subject import Kind
 from judge.templates import fault
-from judge.yamlfile import Problems, problems_of, read_mapping
+from judge.yamlfile import Place, Problem, Problems, no_such_key, problems_of, read_mapping
 
 TEXT_FIELDS = (
     *("country", "background", "value", "rule_of_thumb", "story", "explanation", "subcategory"),
@@ -46,140 +54,212 @@ TEXT_FIELDS = (
 )
 """The known kinds' fields, in the order in which a prompt shows them; a record's others follow."""
 
+MAX_QUESTIONS = 12
+"""Questions that one reply may answer."""
+
+_NAME = r"[a-z][a-z0-9_]*"
+
 
 class Rubric(Section):
-    """One rubric. `fields` are shown before the question (none named: all but id and labels),
-    `needs` must be there as well; both name fields of any record, `a.b` the field b of object a.
+    """One rubric.
 
-    A reply of OwnAnswer has the `answers` named here: labels, or numbers that rise, which are
-    scores. Where these are the two fields of `order`, the rubric compares them in both orders.
-    `together` are the answers of all questions that one structured reply answers, by name: this one
-    is called `file.question`.
-    Records with a label in `not_for_labels` are skipped. `order` names two fields whose order
-    should not matter; shown in each other's place, the answers 1 and 2 change places too.
+    name, title, source: what it is called, in a line, and where it is from.
+    kinds: the kinds of record with a workflow that it is asked of; other records always.
+    fields: shown before the question (none: all but id and labels); `a.b` is the field b of a.
+    needs: fields that must be there as well, which the question may hold as `{{ field }}`.
+    each: a list field; the question is asked once for each entry, which it may hold as `{{ entry's
+        name }}` (`value` of `values`); an entry that it does not hold is shown before it.
+    compare: two fields, which of them is better? Asked in both orders; the answers are their names.
+    reply: the form of a typed reply, where it is not quote, reason and answer.
+    answers: labels, or numbers that rise, which are scores; yes and no by default.
+    pass: the answers that pass, a bound on scores (`>= 4`), or `= label`. `pass_by_label`: another
+        answer passes for records with a certain label; with one in `not_for_labels` they are
+        skipped.
+    instructions: how a typed reply answers, after the question.
+    quote: the answers that need a quote, and the field that it is from.
+    control: the field that decides.
+    first_token: the question in other words, for methods that read a first token (none: made from
+        the question; an empty list: there is no such method).
+    inserts, lettered, bare: of a measured model's task: fields that its question may hold as they
+        are; options are answered by letter; no system message stands before it.
+    together: the questions that one reply answers, by name, with their answers; this one is called
+        `file.question`.
     """
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
-    title: str = ""
+    name: Annotated[str, Field(pattern=rf"^{_NAME}(\.{_NAME})?$")]
     source: Text = "the user's own"
     kinds: tuple[Kind, ...] = ("story", "norm")
-    role: Literal["judge", "rewrite"] = "judge"
-    about: Literal["record", "values"] = "record"
-    fields: tuple[Text, ...] = ()
+    compare: tuple[Text, Text] | None = None
+    fields: Annotated[tuple[Text, ...], Field(validate_default=True)] = ()
+    each: Text | None = None
+    reply: str | None = None
     needs: tuple[str, ...] = ()
-    order: tuple[str, str] | None = None
     not_for_labels: tuple[Label, ...] = ()
-    reply: str
-    own: Annotated[
-        tuple[Text, ...],
-        Field(
-            alias="answers",
-            max_length=MOST_ANSWERS,
-            exclude_if=lambda own: not own,
-            validate_default=True,
-        ),
-    ] = ()
-    together: Annotated[
-        Mapping[str, tuple[Text, ...]], Field(exclude_if=lambda together: not together)
-    ] = {}
-    verdict: Annotated[VerdictRule | None, Field(validate_default=True)] = None
-    evidence: Evidence | None = None
+    answers: Annotated[tuple[Text, ...], Field(max_length=MAX_ANSWERS, validate_default=True)] = ()
+    pass_by_label: Mapping[Label, str] = {}
+    passes: Annotated[tuple[str, ...], BeforeValidator(as_tuple), Field(alias="pass")] = ()
+    quote: QuoteRule | None = None
     control: Control | None = None
-    methods: Methods
+    inserts: tuple[str, ...] = ()
+    lettered: bool = False
+    bare: bool = False
+    instructions: Text | None = None
+    question: Annotated[str, Field(validate_default=True)] = ""
+    title: Annotated[str, Field(validate_default=True)] = ""
+    max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
+    first_token: Annotated[tuple[FirstToken, ...] | None, Field(validate_default=True)] = None
     examples: tuple[Example, ...] = ()
+    together: Mapping[str, tuple[str, tuple[str, ...]]] = {}
 
     # Each key is checked against those before it, so that all mistakes are reported at once. A key
     # that is wrong itself is missing from `info.data`.
 
+    @field_validator("compare")
+    @classmethod
+    def _two_fields(cls, compare: tuple[str, str] | None) -> tuple[str, str] | None:
+        if compare and compare[0] == compare[1]:
+            raise ValueError("two different fields are needed")
+        return compare
+
+    @field_validator("fields")
+    @classmethod
+    def _with_compared(cls, fields: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*fields, *(info.data.get("compare") or ()))))
+
     @field_validator("reply")
     @classmethod
-    def _suits(cls, reply: str, info: ValidationInfo) -> str:
-        if reply not in REPLIES and reply != OWN_ANSWER:
-            raise ValueError(f"{reply!r} is not one of {', '.join((*REPLIES, OWN_ANSWER))}")
-        form, role, about = _form(reply), info.data.get("role"), info.data.get("about")
-        if role and bool(form.choices) != (role == "judge"):
-            raise ValueError(f"{reply} does not suit a rubric with role {role}")
-        if role == "judge" and about and bool(form.per_value) != (about == "values"):
-            raise ValueError(f"{reply} does not suit a rubric about: {about}")
+    def _known_form(cls, reply: str | None, info: ValidationInfo) -> str | None:
+        if reply is None:
+            return None
+        if reply not in REPLIES:
+            raise ValueError(f"{reply!r} is not one of {', '.join(REPLIES)}")
+        form = REPLIES[reply]
+        if form.choices and bool(form.per_value) and info.data.get("each", "") is None:
+            raise ValueError(f"{reply} has a part for each entry: name the list field in each")
         if form.shown and form.shown not in info.data.get("fields", (form.shown,)):
             raise ValueError(f"{reply} is held against {form.shown}, which is not among the fields")
         return reply
 
-    @field_validator("own")
+    @field_validator("answers")
     @classmethod
-    def _apart(cls, own: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if "reply" in info.data and (info.data["reply"] == OWN_ANSWER) != bool(own):
-            raise ValueError(f"the reply {OWN_ANSWER} has them, and no other")
-        if own and len({*own}) < max(2, len(own)):
+    def _answers_differ(cls, answers: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if not {"compare", "reply"} <= info.data.keys():
+            return ()
+        compare, form = info.data["compare"], REPLIES.get(info.data["reply"] or "")
+        usual = compare or (form.choices if form else YES_NO)
+        if compare and answers not in ((), compare):
+            raise ValueError("a comparison is answered by the name of a field; leave them out")
+        if form and answers not in ((), form.choices):
+            raise ValueError(f"the reply {form.__name__} has answers of its own; leave them out")
+        if not answers or compare:
+            return usual
+        if len({*answers}) < max(2, len(answers)):
             raise ValueError("two different ones at least are needed, each once")
         spelt: dict[str, str] = {}
-        for answer in own:
+        for answer in answers:
             if (other := spelt.setdefault(spelling(answer), answer)) != answer:
                 raise ValueError(f"{other!r} and {answer!r} are one answer in two spellings")
-        if own and (problem := fault(" ".join(own), ())):
+        if problem := fault(" ".join(answers), ()):
             raise ValueError(problem)
-        if own and scale_of(own) is None and all(scale_of((one, "1e300")) for one in own):
+        if scale_of(answers) is None and all(scale_of((one, "1e300")) for one in answers):
             raise ValueError("scores stand in rising order")
-        return own
+        return answers
 
-    @field_validator("verdict")
+    @field_validator("passes")
     @classmethod
-    def _can_pass(cls, rule: VerdictRule | None, info: ValidationInfo) -> VerdictRule | None:
-        role, answers = info.data.get("role"), _answers(info.data)
-        if role and (rule is None) == (role == "judge"):
-            raise ValueError("a judging rubric says which answer passes, a rewriting one does not")
-        if rule and answers:
-            if problem := rule.misfit(answers, scale_of(info.data["own"])):
-                raise ValueError(problem)
-            # A verdict that no answer can bring would fail every record without a word.
-            for unknown in sorted(_passing(rule, answers, info.data) - {*answers}):
-                raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers)}")
-        return rule
-
-    @field_validator("order", "evidence", "control")
-    @classmethod
-    def _known(cls, given: Any, info: ValidationInfo) -> Any:
-        if given is None:
-            return None
-        fields, answers = info.data.get("fields"), _answers(info.data)
-        named, said = given, frozenset[str]()
-        if isinstance(given, Evidence | Control):
-            named, said = (given.field,), given.answers
-        if isinstance(given, Control) and info.data.get("about") == "values":
-            fields = ("value",)
-        for unknown in sorted({*named} - {*fields} if fields else ()):
-            raise ValueError(f"{unknown!r} is not among the fields")
-        for unknown in sorted(said - {*answers} if answers else ()):
+    def _can_pass(cls, passes: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        form, answers = REPLIES.get(info.data.get("reply") or ""), info.data.get("answers", ())
+        if form and not form.choices and passes:
+            raise ValueError("the reply is new text, which does not pass or fail")
+        if not passes or not answers:
+            return passes
+        rule = _rule(info.data, passes)
+        if problem := rule.fault():
+            raise ValueError(problem)
+        # A verdict that no answer can bring would fail every record without a word.
+        for unknown in sorted(_passing_ever(rule, info.data) - {*answers}):
             raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers)}")
-        return given
+        return passes
 
-    @field_validator("methods")
+    @field_validator("quote", "control")
     @classmethod
-    def _answerable(cls, methods: Methods, info: ValidationInfo) -> Methods:
-        known, answers = info.data, _answers(info.data)
-        rewriting, per_value = known.get("role") == "rewrite", known.get("about") == "values"
-        given = {"label", *known.get("needs", ())} - {"values"}
-        structured = given | ({"values"} if per_value or rewriting else set())
-        structured |= {"passages", "findings"} if rewriting else set()
-        token = given | ({"value", "number"} if per_value else set())
-        problems = [*methods.unrendered(structured, token)]
-        asked = methods.logprobs.questions if methods.logprobs else ()
-        if not per_value and any(question.overlap for question in asked):
-            told = "overlap counts the words of a value, and the rubric is not about values"
-            problems.append((("logprobs",), told))
-        if len(known.get("fields", ())) != 1 and any(question.passages for question in asked):
-            told = "passages are cut out of one text: name one field in fields"
-            problems.append((("logprobs",), told))
-        if methods.logprobs and rewriting:
-            problems += [(("logprobs",), "a rewriting rubric is not answered by a first token")]
-        elif methods.logprobs and answers and "order" in known:
-            rule, ordered = known.get("verdict"), known["order"] is not None
-            passing = _passing(rule, answers, known) if rule else ()
-            misfits = methods.logprobs.misfits(answers, passing, ordered)
-            problems += [(("logprobs",), told) for told in misfits]
+    def _known(cls, part: QuoteRule | Control | None, info: ValidationInfo) -> Any:
+        fields, answers = info.data.get("fields"), info.data.get("answers")
+        if isinstance(part, Control) and info.data.get("each"):
+            fields = (*(fields or ()), entry_name(info.data["each"]))
+        if part and fields and part.field not in fields:
+            raise ValueError(f"{part.field!r} is not among the fields")
+        for unknown in sorted(part.answers - {*answers}) if part and answers else ():
+            raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers or ())}")
+        return part
+
+    @field_validator("inserts", "lettered", "bare")
+    @classmethod
+    def _of_tasks(cls, content: Any, info: ValidationInfo) -> Any:
+        if content and info.data.get("passes"):
+            raise ValueError("only a measured model's task, without pass, has it")
+        return content
+
+    @field_validator("question")
+    @classmethod
+    def _renders(cls, question: str, info: ValidationInfo) -> str:
+        keys, question = info.data, question.strip()
+        form, names = REPLIES.get(keys.get("reply") or ""), {"label", *keys.get("needs", ())}
+        if form and not form.choices:
+            names |= {"values", "passages", "findings"}
+        elif keys.get("each"):
+            names |= {"values" if form and form.per_value else entry_name(keys["each"])}
+        if not keys.get("passes") and form is None:
+            names = {"options", *keys.get("fields", ()), *keys.get("inserts", ())}
+        asked = f"{question}\n{keys.get('instructions') or ''}" if question else ""
+        if problem := fault(asked, names, _LABELS):
+            raise ValueError(problem)
+        return question
+
+    @field_validator("title")
+    @classmethod
+    def _titled(cls, title: str, info: ValidationInfo) -> str:
+        return title or info.data.get("question", "")
+
+    @field_validator("first_token")
+    @classmethod
+    def _decides(
+        cls, questions: tuple[FirstToken, ...] | None, info: ValidationInfo
+    ) -> tuple[FirstToken, ...] | None:
+        keys = info.data
+        if not {"answers", "passes", "question", "compare", "fields", "reply"} <= keys.keys():
+            return questions
+        answers, compare, passes = keys["answers"], keys["compare"], keys["passes"]
+        if questions is None and passes and not keys["reply"]:
+            questions = (
+                first_token_question(keys["question"], answers, comparing=compare is not None),
+            )
+        questions = questions or ()
+        if questions and not passes:
+            raise ValueError("only a rubric with pass is answered by a first token")
+        names = {"label", *keys.get("needs", ())} - {"values"}
+        names |= {entry_name(keys["each"])} if keys.get("each") else set()
+        faults = (fault(one.question, names, _LABELS) for one in questions)
+        problems: list[Problem] = [
+            ((str(place), "question"), problem) for place, problem in enumerate(faults) if problem
+        ]
         if problems:
             raise Problems(problems)
-        return methods
+        if not keys.get("each") and any(question.overlap for question in questions):
+            raise ValueError("overlap counts the words of an entry, and there is no each")
+        if len(keys["fields"]) != 1 and any(question.passages for question in questions):
+            raise ValueError("passages are cut out of one text: name one field in fields")
+        swapped = {name for question in questions for name in question.swap or ()}
+        for unknown in sorted(swapped - {*keys["fields"]}):
+            raise ValueError(f"swap: {unknown!r} is not among the fields")
+        questions = with_meanings(questions, answers, compare)
+        if questions and (problem := decision_fault(questions, answers, compare)):
+            raise ValueError(problem)
+        settled = {answer for question in questions for answer in question.means.values()}
+        reachable = _passing_ever(_rule(keys, passes), keys) if questions else set()
+        for unknown in sorted(reachable - settled):
+            raise ValueError(f"no question answers {unknown!r}")
+        return questions
 
     @classmethod
     def from_text(cls, text: str, name: str = "rubric") -> Rubric:
@@ -192,8 +272,8 @@ class Rubric(Section):
     @classmethod
     def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:
         """The rubric of the keys that its file would have; raises UsageError as `load`."""
-        given = {key: one for key, one in rubric.items() if one is not None}
-        return cls.from_text(json.dumps(given, default=list))
+        keys = {key: content for key, content in rubric.items() if content is not None}
+        return cls.from_text(json.dumps(keys, default=list))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Rubric:
@@ -201,24 +281,65 @@ class Rubric(Section):
         return cls.from_text(read_text(Path(path)), str(path))
 
     @property
-    def answers(self) -> tuple[str, ...]:
-        """What a judging rubric can be answered with."""
-        return self.own or REPLIES[self.reply].choices
+    def role(self) -> Literal["judge", "rewrite", "task"]:
+        """Who it is put to: a judge, a rewriter, or a model that is measured."""
+        if self.passes:
+            return "judge"
+        return "rewrite" if self.reply else "task"
+
+    @property
+    def form(self) -> type[Reply] | None:
+        """The form of the typed reply, where it is not quote, reason and answer."""
+        return REPLIES[self.reply] if self.reply else None
+
+    @property
+    def reply_type(self) -> type[Reply]:
+        """The typed reply of a judge or a rewriter."""
+        if self.together:
+            answers = {name: answers for name, (_, answers) in self.together.items()}
+            return answers_together(tuple(answers.items()))
+        return self.form or (YesNo if self.words == YES_NO else one_answer(self.words))
+
+    @property
+    def lists_entries(self) -> bool:
+        """Whether one typed reply has a part for each entry."""
+        return self.form is not None and self.form.per_value is not None
+
+    @cached_property
+    def prompt(self) -> str:
+        """The template of the question for a typed reply, with how it is answered."""
+        if self.together:
+            return joint_question(self.together)
+        usual = self.role == "judge" and self.form is None
+        instructions = self.instructions
+        if instructions is None and usual:
+            instructions = reply_instructions(self.answers, comparing=self.comparing)
+        return f"{self.question}\n\n{instructions.strip()}" if instructions else self.question
+
+    @property
+    def deciding_questions(self) -> tuple[FirstToken, ...]:
+        """The questions for the first token that decide without a profile."""
+        return tuple(question for question in self.first_token or () if question.means)
 
     @property
     def scale(self) -> tuple[float, ...] | None:
-        """The answers as rising numbers where they are scores of the user's own, else None."""
-        return scale_of(self.own)
+        """The answers as rising numbers where they are scores, else None."""
+        return scale_of(self.answers) if self.bound else None
+
+    @property
+    def rule(self) -> PassRule:
+        """Which answers pass."""
+        return PassRule(self.passes, self.pass_by_label, self.answers)
 
     @property
     def bound(self) -> Bound | None:
         """What a score must be to pass; None where answers pass by name."""
-        return self.verdict.bound if self.verdict and self.scale else None
+        return self.rule.bound
 
     @property
     def comparing(self) -> bool:
         """Whether the rubric asks which of two fields is better, in both orders."""
-        return self.order is not None and self.own == self.order
+        return self.compare is not None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -237,62 +358,77 @@ class Rubric(Section):
 
     @property
     def deciding(self) -> str | None:
-        """The field that the answer turns on: the one that `control` names, else the value, or the
+        """The field that the answer turns on: the one that `control` names, else the entry, or the
         only field; None where there are several and none is named."""
-        if self.about == "values":
-            return "value"
         if self.control:
             return self.control.field
+        if self.each:
+            return entry_name(self.each)
         return self.fields[0] if len(self.fields) == 1 else None
 
     @property
     def graded(self) -> bool:
         """Whether votes are counted by their answers, and not as pass or fail."""
-        return self.reply == "ValuesExtracted" or (bool(self.own) and self.scale is None)
+        return self.answers != YES_NO and self.scale is None and not self.rule.equals_label
 
     def passing(self, label: str | None) -> tuple[str, ...]:
         """The answers that pass for a record with this label."""
-        assert self.verdict is not None, "a judging rubric has a verdict rule"
-        return self.verdict.passing(self.answers, label)
+        assert self.passes, "a judge's rubric says what passes"
+        return self.rule.passing(label)
 
-    def shown(self, texts: Collection[str], *, swapped: bool = False) -> Mapping[str, str]:
-        """The fields to show of a record with these texts, by title, in the order to show them.
+    def shown(
+        self, texts: Collection[str], *, swap: tuple[str, str] | None = None
+    ) -> Mapping[str, str]:
+        """The fields to show of a record with these texts, by title, in the order to show them;
+        the two of `swap` in each other's place.
 
         Titles are plain names, each once. Of two fields that are compared, `answer 1` and `answer
         2` are the titles, because the judge might know the names.
         """
-        named = self.fields or tuple(texts)
-        return _titled(named, self.order or ("", ""), self.comparing, swapped)
+        named = self.fields or tuple(name for name in texts if name != self.each)
+        return _titled(named, self.compare, swap)
 
     @property
     def required(self) -> tuple[str, ...]:
         """Every field that a record must have for this rubric."""
-        label = ("label",) if self.verdict and self.verdict.pass_equals else ()
-        values = ("values",) if self.about == "values" else ()
-        return tuple(dict.fromkeys((*self.fields, *self.needs, *label, *values)))
+        label = ("label",) if self.rule.equals_label else ()
+        each = (self.each,) if self.each else ()
+        return tuple(dict.fromkeys((*self.fields, *self.needs, *label, *each)))
 
     @cached_property
     def digest(self) -> str:
-        """12 hex digits over everything that can change an answer, the shared system text too."""
-        body = self.model_dump_json(by_alias=True, exclude={"title", "source", "control"})
-        return digest(f"{system_text()}\n{body}".encode(), 6)
+        """12 hex digits over everything that can change an answer, the system text too."""
+        keys = self.model_dump(
+            mode="json",
+            by_alias=True,
+            exclude_defaults=True,
+            exclude={"title", "source", "control"},
+        )
+        return digest({**keys, "system": self.system}, 6)
+
+    @property
+    def system(self) -> str | None:
+        """The system message that stands before the question; None for a `bare` task."""
+        if self.role == "task":
+            return None if self.bare else system_text("tasks/_system.txt")
+        return system_text()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with a digest of its own, whenever that of the original was asked for."""
-        made = super().model_copy(update=update, deep=deep)
-        made.__dict__.pop("digest", None)
-        return made
+        copy = super().model_copy(update=update, deep=deep)
+        for name in ("digest", "prompt"):
+            copy.__dict__.pop(name, None)
+        return copy
 
 
 @lru_cache(maxsize=256)
 def _titled(
-    named: tuple[str, ...], order: tuple[str, str], comparing: bool, swapped: bool
+    named: tuple[str, ...], compare: tuple[str, str] | None, swap: tuple[str, str] | None
 ) -> Mapping[str, str]:
     """As `Rubric.shown`, of the fields with these names."""
     known = tuple(name for name in TEXT_FIELDS if name in named)
-    first, second = order
-    other = {first: second, second: first} if swapped else {}
-    titles = {first: "answer 1", second: "answer 2"} if comparing else {}
+    other = {swap[0]: swap[1], swap[1]: swap[0]} if swap else {}
+    titles = {compare[0]: "answer 1", compare[1]: "answer 2"} if compare else {}
     names = (*known, *(name for name in named if name not in TEXT_FIELDS))
     # First those of a comparison, so that no field of the record takes their titles.
     first_titles = dict(zip(titles, apart(titles.values()), strict=True))
@@ -302,36 +438,25 @@ def _titled(
     return {title_of[name]: other.get(name, name) for name in names}
 
 
-# ---------------------------------------------------------------- checking
+def _rule(keys: Mapping[str, Any], passes: tuple[str, ...]) -> PassRule:
+    """The rule of keys that were checked."""
+    return PassRule(passes, keys.get("pass_by_label", {}), keys["answers"])
 
 
-def _form(reply: str) -> type[Reply]:
-    return REPLIES.get(reply) or one_answer(YES_NO)
-
-
-def _answers(known: Mapping[str, Any]) -> tuple[str, ...]:
-    """The answers, once they are known to be valid; else empty."""
-    if not {"reply", "own"} <= known.keys():
-        return ()
-    return known["own"] or _form(known["reply"]).choices
-
-
-def _passing(rule: VerdictRule, answers: Sequence[str], known: Mapping[str, Any]) -> set[str]:
-    """Every answer that passes for some label, even ones that `answers` lacks."""
-    labels = set(get_args(Label)) - {*known.get("not_for_labels", ())}
-    if rule.pass_equals and "norm" not in known.get("kinds", ()):
-        # Norms have labels of their own; of other records the label is one of the answers.
-        labels = {*answers}
-    return {answer for label in labels for answer in rule.passing(answers, label)}
+def _passing_ever(rule: PassRule, keys: Mapping[str, Any]) -> set[str]:
+    norms = "norm" in keys.get("kinds", ())
+    return rule.passing_ever(norms=norms, skipped=keys.get("not_for_labels", ()))
 
 
 # ---------------------------------------------------------------- loading
 
+_LABELS = tuple({"label": label} for label in get_args(Label))
 
-@lru_cache(maxsize=1)
-def system_text() -> str:
-    """The short system message that all rubrics share (rubrics/_system.txt)."""
-    return (resources.files("judge.rubrics") / "_system.txt").read_text("utf-8").strip()
+
+@lru_cache(maxsize=4)
+def system_text(name: str = "_system.txt") -> str:
+    """A short system message: the one that all rubrics of judges share, or that of tasks."""
+    return (resources.files("judge.rubrics") / name).read_text("utf-8").strip()
 
 
 def load(path: Path) -> list[Rubric]:
@@ -347,7 +472,7 @@ def parse(text: str, name: str) -> list[Rubric]:
     """Read the rubrics of YAML text; `name` stands for the file in messages. See `load`."""
     source = read_mapping(text, name)
     try:
-        return _made(source.data)
+        return _rubrics(source.data)
     except Problems as error:
         raise source.refused(error.problems) from error
 
@@ -356,20 +481,20 @@ ASKED = "question"
 """The name of the rubric of a question on the command line."""
 
 
-def asked_once(
+def rubric_from_flags(
     question: str, fields: Sequence[str], answers: Sequence[str] = (), passes: str | None = None
 ) -> Rubric:
     """The rubric of a question on the command line.
 
     Raises UsageError with every mistake, each with its flag.
     """
-    given: dict[str, Any] = {"name": ASKED, "question": question, "fields": fields}
-    given |= {"answers": answers} if answers else {}
+    keys: dict[str, Any] = {"name": ASKED, "question": question, "fields": fields}
+    keys |= {"answers": answers} if answers else {}
     if passes:
         # One label, several with commas between them, or a bound.
-        given["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
+        keys["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
     try:
-        return _made(given)[0]
+        return _rubrics(keys)[0]
     except Problems as error:
         flags = {"question": "--ask", "fields": "--on", "answers": "--answers", "pass": "--pass"}
         told = "\n".join(f"{flags[place[0]]}: {problem}" for place, problem in error.problems)
@@ -377,24 +502,85 @@ def asked_once(
 
 
 _FIELDS = (field for part in Section.__subclasses__() for field in part.model_fields.items())
-_KEYS = (*SHORT_KEYS, *(field.alias or name for name, field in _FIELDS))
+_KEYS = (
+    "questions",
+    *(key for name, field in _FIELDS if (key := field.alias or name) != "together"),
+)
+_FILE_KEYS = ("name", "source", "kinds", "fields", "max_tokens")
+_QUESTION_KEYS = ("question", "answers", "pass", "needs")
 
 
-def _made(data: Mapping[str, Any]) -> list[Rubric]:
+def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
     """The rubrics of a file's data; raises Problems with every mistake, by the keys of the file."""
-    written, problems = in_full(data)
-    made: list[Rubric] = []
-    for one in written:
-        try:
-            made.append(Rubric.model_validate(one.data))
-        except ValidationError as error:
-            problems += [(one.place(at), told) for at, told in problems_of(error, _KEYS)]
+    if "questions" in data:
+        return _several(data)
+    problems: list[Problem] = []
+    if "together" in data:
+        problems.append((("together",), no_such_key("together", _KEYS)))
+    keys = {key: content for key, content in data.items() if key != "together"}
+    rubric, more = _validated(_with_pass(keys))
+    if rubric is None or problems:
+        raise Problems([*problems, *more])
+    return [rubric]
+
+
+def _with_pass(keys: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of a judge's rubric, with what passes where its file leaves that out: yes, or either
+    of two fields that are compared."""
+    form = REPLIES.get(str(keys.get("reply")))
+    if keys.get("pass") or (form and not form.choices):
+        return keys
+    usual: object = "" if keys.get("answers") or (form and form.choices != YES_NO) else "yes"
+    return {**keys, "pass": keys.get("compare") or usual}
+
+
+def _validated(keys: Mapping[str, Any]) -> tuple[Rubric | None, list[Problem]]:
+    try:
+        return Rubric.model_validate(keys), []
+    except ValidationError as error:
+        return None, list(problems_of(error, _KEYS))
+
+
+def _several(data: Mapping[str, Any]) -> list[Rubric]:
+    """A rubric for each of several questions, which one reply answers."""
+    known = (*_FILE_KEYS, "questions")
+    problems: list[Problem] = [
+        ((key,), no_such_key(key, known)) for key in data if key not in known
+    ]
+    questions = data["questions"]
+    if not isinstance(questions, Mapping) or not 0 < len(questions) <= MAX_QUESTIONS:
+        told = f"write 1 to {MAX_QUESTIONS} questions by name"
+        raise Problems([*problems, (("questions",), told)])
+    parts: dict[str, Mapping[str, Any]] = {}
+    for name, part in questions.items():
+        place: Place = ("questions", name)
+        keys = {"question": part} if isinstance(part, str) else part
+        if not re.fullmatch(_NAME, name):
+            problems.append((place, "a name has small letters, digits and _, as in clear_words"))
+        elif not isinstance(keys, Mapping):
+            problems.append((place, "write the question's text, or a mapping of its keys"))
+        else:
+            unknown = [key for key in keys if key not in _QUESTION_KEYS]
+            problems += [((*place, key), no_such_key(key, _QUESTION_KEYS)) for key in unknown]
+            parts[name] = {key: keys[key] for key in _QUESTION_KEYS if key in keys}
+    shared = {"max_tokens": "2048", **{key: data[key] for key in _FILE_KEYS if key in data}}
+    rubrics: dict[str, Rubric] = {}
+    for name, keys in parts.items():
+        rubric, more = _validated(
+            _with_pass({**shared, **keys, "name": f"{data.get('name')}.{name}"})
+        )
+        inside = ("questions", name)
+        problems += [
+            ((*inside, *place) if place[0] in _QUESTION_KEYS else place, told)
+            for place, told in more
+        ]
+        rubrics |= {name: rubric} if rubric else {}
     if problems:
-        # What is wrong with one of several questions is wrong with the text of all, too.
-        told = {problem for place, problem in problems if place != ("questions",)}
-        once = dict.fromkeys(problems)
-        raise Problems(p for p in once if p[0] != ("questions",) or p[1] not in told)
-    return made
+        raise Problems(dict.fromkeys(problems))
+    together = {name: (one.question, one.answers) for name, one in rubrics.items()}
+    needs = tuple(dict.fromkeys(field for one in rubrics.values() for field in one.needs))
+    update = {"together": together, "needs": needs}
+    return [one.model_copy(update=update) for one in rubrics.values()]
 
 
 @lru_cache(maxsize=1)

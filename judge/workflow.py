@@ -307,6 +307,6 @@ def _skip_reason(name: str, subject: Subject, context: Context) -> str | None:
         return f"the rubric is for {', '.join(rubric.kinds)} records"
     if subject.label in rubric.not_for_labels:
         return f"not asked about {subject.label} records"
-    if rubric.verdict and rubric.verdict.pass_equals and subject.label not in rubric.answers:
+    if rubric.rule.equals_label and subject.label not in rubric.answers:
         return f"the record's label is none of {', '.join(rubric.answers)}"
     return None

@@ -27,7 +27,7 @@ LAYERS = (
     "judging",
     "prompts",
     "rubric backends",
-    "shorthand configuration",
+    "configuration",
     "questions",
     "subject",
     "replies reasons cache settings records stats",

@@ -96,7 +96,7 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     assert "needs a quote" in complaint(YesNo, {**quoted, "quote": None}, record)
     assert not complaint(YesNo, {**quoted, "quote": None, "answer": "no"}, record)
     assert "does not stand in the rule of thumb" in complaint(
-        REPLIES["LabelAnswer"],
+        one_answer(("yes", "no", "neutral")),
         {**quoted, "quote": "she said. Odd nodded."},
         ReplyContext(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),
     )

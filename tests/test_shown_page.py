@@ -13,7 +13,7 @@ from pathlib import Path
 
 from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.rubric import asked_once
+from judge.rubric import rubric_from_flags
 from judge.subject import Subject
 
 PAGE = Path(__file__).parents[1] / "docs" / "shown.md"
@@ -24,7 +24,7 @@ def sent(command: str, record: str) -> str:
     """The user's message for the one record of this file."""
     words = shlex.split(command)
     on = [field for flag, field in pairwise(words) if flag == "--on"]
-    rubric = asked_once(words[words.index("--ask") + 1], on)
+    rubric = rubric_from_flags(words[words.index("--ask") + 1], on)
     made = build(Item("in.jsonl", 1, json.loads(record)), "record")
     assert isinstance(made, Record)
     return str(messages(rubric, Subject.of(made))[-1]["content"]) + "\n"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields
 from judge.papers.rows import Row, asked, each_row
-from judge.papers.task import Task
 from judge.records import Item
+from judge.rubric import Rubric
 
-CAPITAL = Task(
+CAPITAL = Rubric(
     name="capital",
     title="Which city is the capital?",
     source="our own",

@@ -312,11 +312,11 @@ def _curve(study: Study, seen: Trial) -> Curve | None:
 
 def _questions(judge: Judge) -> Iterator[str]:
     """The questions that the judge asks, in the rubric's words."""
-    logprobs = judge.rubric.methods.logprobs
-    if not judge.probabilistic or logprobs is None:
+    if not judge.probabilistic:
         return
+    questions = judge.rubric.first_token or ()
     states = (0,) if judge.reader.probe else ()
     for place in dict.fromkeys((*states, *judge.reader.questions(judge.rubric))):
-        question = logprobs.questions[place]
-        turned = " (swapped)" if question.swapped else ""
+        question = questions[place]
+        turned = " (swapped)" if question.swap else ""
         yield " ".join(question.question.split()) + turned

@@ -253,7 +253,7 @@ def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
     shown = (*made.texts.values(), *(value.text for value in made.values))
     if item.mark and not any(item.mark in text for text in shown):
         made = replace(made, mark=item.mark)
-    if rubric.verdict is not None and rubric.verdict.pass_equals and made.label is None:
+    if rubric.rule.equals_label and made.label is None:
         known = item.reference in rubric.answers
         made = replace(made, label=item.reference if known else rubric.answers[0])
     try:
@@ -264,9 +264,9 @@ def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
         return reason
     if item.number > len(made.values):
         return f"the record has no value {item.number}"
-    if rubric.about == "values" and not item.number:
+    if rubric.each and not item.number:
         return "the label is about the record, the check about its values"
-    if rubric.about == "record" and item.number:
+    if not rubric.each and item.number:
         return "the label is about a value, the check about the record"
     return made
 

@@ -156,7 +156,7 @@ async def _ask(
     cast: _Votes,
 ) -> LabelledAnswer:
     numbers: tuple[int, ...] = (item.number,)
-    if judge.rubric.about == "values" and not judge.per_value:
+    if judge.rubric.each and not judge.per_value:
         numbers = subject.numbers
     value = subject.about(item.number)
     for index in range(count):

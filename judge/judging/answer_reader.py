@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -79,7 +79,8 @@ def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
     """The mean of a rubric's scores under these probabilities; None where it has no scale."""
     if rubric.scale is None or not (total := sum(probabilities.values())):
         return None
-    parts = (probabilities.get(a, 0.0) * s for a, s in zip(rubric.own, rubric.scale, strict=True))
+    scores = zip(rubric.answers, rubric.scale, strict=True)
+    parts = (probabilities.get(answer, 0.0) * score for answer, score in scores)
     return round(sum(parts) / total, 6)
 
 
@@ -88,7 +89,7 @@ class AnswerReader:
     """How an observation becomes an answer.
 
     Without a `combination` the rubric's decision list decides, which is not sure within `margin`
-    (0 to 0.5) of a threshold. With one its likeliest answer is taken, sure from `sure_at` on.
+    (0 to 0.5) of an even chance. With one its likeliest answer is taken, sure from `sure_at` on.
     """
 
     margin: float = 0.0
@@ -97,10 +98,9 @@ class AnswerReader:
 
     def questions(self, rubric: Rubric) -> tuple[int, ...]:
         """The numbers of the rubric's questions that it goes by."""
-        assert rubric.methods.logprobs is not None
         if self.combination is not None:
             return self.combination.questions
-        return tuple(range(len(rubric.methods.logprobs.steps or rubric.methods.logprobs.choices)))
+        return tuple(range(len(rubric.deciding_questions)))
 
     @property
     def probe(self) -> Probe | None:
@@ -126,46 +126,48 @@ class AnswerReader:
     def _decide(self, rubric: Rubric, seen: Observation) -> Decision:
         if self.combination is None:
             chances = [seen.chances[place] for place in self.questions(rubric)]
-            return self._choose(rubric, chances) if rubric.own else self._walk(rubric, chances)
+            decide = self._compare if rubric.comparing else self._walk
+            return decide(rubric, chances)
         shares = self.combination.probabilities(seen)
         answer = max(shares, key=lambda name: shares[name])
         far = self.probe is not None and self.probe.is_far(seen)
         return Decision(answer, shares[answer] >= self.sure_at and not far, shares, far=far)
 
-    def _choose(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
-        """The likeliest answer of a rubric with answers of its own.
-
-        A comparison is asked in two orders, whose words stand for the answers in reverse. It is
-        sure where the orders agree, and the likeliest answer (of scores: pass or fail) leads the
-        next one by twice the margin.
-        """
-        ways = [dict(zip(rubric.own, chances[0], strict=True))]
-        ways += [dict(zip(rubric.own, way[::-1], strict=True)) for way in chances[1:]]
-        mean = {answer: sum(way[answer] for way in ways) / len(ways) for answer in rubric.own}
-        best = [max(way, key=lambda one: way[one]) for way in (mean, *ways)]
-        torn = len({*best}) > 1
-        first, second = sorted(mean.values(), reverse=True)[:2]
-        if rubric.scale:
-            first = sum(mean[answer] for answer in rubric.passing(None))
-            second = 1 - first
-        clear = abs(first - second) >= 2 * self.margin and mean[best[0]] >= self.sure_at
-        return Decision(best[0], clear and not torn, mean, torn)
-
     def _walk(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
-        """Along the decision list; an answer's probability is the product along its branch."""
-        assert rubric.methods.logprobs is not None
+        """Along the decision list; an answer's probability is the product along its branch.
+
+        A question is sure where its likeliest word leads the next one by twice the margin; scores
+        are, where passing leads failing so.
+        """
         answer, sure, reach = None, True, 1.0
         outcomes: dict[str, float] = {}
-        for place, step in enumerate(rubric.methods.logprobs.steps):
-            chance = chances[place][0]
-            settled = step.yes if chance >= step.threshold else step.no
+        for question, shares in zip(rubric.deciding_questions, chances, strict=True):
+            by_word = dict(zip(question.outcomes, shares, strict=True))
             if answer is None:
-                sure = sure and abs(chance - step.threshold) >= self.margin
-                answer = settled
-            if step.yes:
-                outcomes[step.yes] = outcomes.get(step.yes, 0.0) + reach * chance
-            if step.no:
-                outcomes[step.no] = outcomes.get(step.no, 0.0) + reach * (1 - chance)
-            reach *= 1 - chance if step.yes else chance
-        assert answer is not None, "the last step settles both yes and no"
+                answer = question.means.get(max(by_word, key=lambda word: by_word[word]))
+                sure = sure and self._clear(by_word.values())
+            for word, outcome in question.means.items():
+                outcomes[outcome] = outcomes.get(outcome, 0.0) + reach * by_word[word]
+            reach *= sum(share for word, share in by_word.items() if word not in question.means)
+        assert answer is not None, "the last question settles every answer"
+        if rubric.scale:
+            passed = sum(outcomes.get(one, 0.0) for one in rubric.passing(None))
+            sure = self._clear((passed, 1 - passed))
         return Decision(answer, sure and outcomes[answer] >= self.sure_at, outcomes)
+
+    def _compare(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
+        """The likelier of two fields over both orders; sure where the orders agree."""
+        orders = [
+            {question.means[w]: share for w, share in zip(question.outcomes, row, strict=True)}
+            for question, row in zip(rubric.deciding_questions, chances, strict=True)
+        ]
+        mean = {one: sum(order[one] for order in orders) / len(orders) for one in rubric.answers}
+        best = [max(order, key=lambda one: order[one]) for order in (mean, *orders)]
+        torn = len({*best}) > 1
+        sure = self._clear(mean.values()) and mean[best[0]] >= self.sure_at
+        return Decision(best[0], sure and not torn, mean, torn)
+
+    def _clear(self, chances: Iterable[float]) -> bool:
+        """Whether the likeliest leads the next one by twice the margin."""
+        first, second = sorted(chances, reverse=True)[:2]
+        return first - second >= 2 * self.margin

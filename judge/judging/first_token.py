@@ -16,7 +16,7 @@ from judge.judging.classifiers import Observation
 from judge.judging.overlap import overlap
 from judge.judging.passages import passages
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
-from judge.questions import Question
+from judge.questions import FirstToken
 from judge.replies import YES_NO
 from judge.rubric import Rubric
 from judge.subject import Subject
@@ -137,9 +137,8 @@ class Observer:
     framing: Framing = DEFENDED
 
     @property
-    def questions(self) -> tuple[Question, ...]:
-        assert self.rubric.methods.logprobs is not None
-        return self.rubric.methods.logprobs.questions
+    def questions(self) -> tuple[FirstToken, ...]:
+        return self.rubric.first_token or ()
 
     def prompt(self, subject: Subject, number: int, place: int = 0) -> Prompt:
         """The prompt of a first-token question, by its number in the rubric."""

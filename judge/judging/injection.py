@@ -61,7 +61,7 @@ def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
     names of these, and in the characters' names, which a re-ask may hold."""
     names = dict.fromkeys((*rubric.shown(subject.texts).values(), *rubric.needs))
     shown = {n: subject.texts.shown(n).strings for n in names if n in subject.texts}
-    if rubric.about == "values" or "values" in rubric.needs:
+    if rubric.each or "values" in rubric.needs:
         shown["values"] = "\n".join(value.text for value in subject.values)
     if strange := [name for name in shown if plain_name(name) != name]:
         shown["the name of a field"] = "\n".join(strange)
@@ -83,9 +83,8 @@ def _passages(text: str, rubric: Rubric, subject: Subject) -> Iterator[tuple[str
         subject.screened[text] = (found, plain)
     found, plain = subject.screened[text]
     yield from found
-    methods = rubric.methods
-    steps = methods.logprobs.questions if methods.logprobs else ()
-    asked = (rubric.title, methods.structured.question, *(step.question for step in steps))
+    steps = rubric.first_token or ()
+    asked = (rubric.title, rubric.prompt, *(step.question for step in steps))
     if (sentence := next((one for one in _sentences(asked) if one in plain), None)) is not None:
         yield "question", sentence
 

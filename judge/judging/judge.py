@@ -19,7 +19,7 @@ from judge.judging.classifiers import Observation
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import Observer
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
-from judge.replies import REPLIES, YES_NO, JudgingReply, answers_together, one_answer
+from judge.replies import YES_NO, JudgingReply
 from judge.rubric import Rubric
 from judge.subject import Subject
 from judge.verdict import Answer, Usage, Verdict, Vote, worst
@@ -56,12 +56,12 @@ class Judge:
     @property
     def one_by_one(self) -> bool:
         """Whether a structured vote consists of one reply a value."""
-        return self.per_value and not self.probabilistic and self.rubric.about == "values"
+        return self.per_value and not self.probabilistic and self.rubric.each is not None
 
     @property
     def probabilistic(self) -> bool:
         """Whether votes are read from log-probabilities or hidden states, without sampling."""
-        return self.method != "structured" and self.rubric.methods.logprobs is not None
+        return self.method != "structured" and bool(self.rubric.first_token)
 
     @property
     def _side_by_side(self) -> bool:
@@ -74,7 +74,7 @@ class Judge:
 
     def subjects(self, subject: Subject) -> tuple[int, ...]:
         """What a vote speaks about: the value numbers, or (0,) for the record."""
-        return subject.numbers if self.rubric.about == "values" else (0,)
+        return subject.numbers if self.rubric.each else (0,)
 
     async def vote(
         self,
@@ -147,7 +147,7 @@ class Judge:
             messages=(),
             temperature=0.0 if self.probabilistic else sampling.temperature,
             seed=sampling.seed + vote if self.client.backend.seeded else None,
-            max_tokens=self.rubric.methods.structured.max_tokens,
+            max_tokens=self.rubric.max_tokens,
             vote=vote,
             role=self.role,
             origin=Origin(name, subject.id, round, vote, subject.as_mapping),
@@ -196,12 +196,8 @@ class Judge:
         prompt = messages(
             rubric, subject, swapped=swapped, numbers=tuple(context.values), framing=self.framing
         )
-        reply_type = one_answer(rubric.words) if rubric.own else REPLIES[rubric.reply]
-        if rubric.together:
-            reply_type = answers_together(tuple(rubric.together.items()))
-        result = await self.client.ask(
-            replace(call, messages=prompt), reply_type.sized(len(context.values)), context
-        )
+        reply_type = rubric.reply_type.sized(len(context.values))
+        result = await self.client.ask(replace(call, messages=prompt), reply_type, context)
         if not isinstance(result.reply, JudgingReply):
             reason = f"{result.trouble}: {result.detail}"
             return self._lost(call, subject, numbers, Verdict.UNREADABLE, reason, result.usage)
@@ -216,13 +212,13 @@ class Judge:
 
     def _context(self, subject: Subject, numbers: Sequence[int], swapped: bool) -> ReplyContext:
         """What a reply about these values, or the record (0), is held against."""
-        rubric, evidence = self.rubric, self.rubric.evidence
+        rubric, rule = self.rubric, self.rubric.quote
         answers = rubric.answers[::-1] if swapped else rubric.answers
         return ReplyContext(
             texts=shown_texts(rubric, subject),
             values={n: subject.value(n) for n in numbers if n},
             characters=subject.characters,
-            evidence=(evidence.field, evidence.answers) if evidence else None,
+            evidence=(rule.field, rule.answers) if rule else None,
             predicted=len(subject.predicted),
             passing=rubric.passing(subject.label),
             names=dict(zip(rubric.words, answers, strict=True)) if rubric.comparing else {},

@@ -110,7 +110,7 @@ async def take_votes(
     verdict, score = _scored(panel.rubric, votes)
     if verdict is None:
         verdict = worst(check.verdicts().values())
-    answer = check.outcomes()[None][1] if panel.rubric.own and not panel.rubric.scale else None
+    answer = check.outcomes()[None][1] if panel.rubric.graded and not panel.rubric.each else None
     reason = None
     clear = (Verdict.PASS, Verdict.FAIL)
     if verdict not in clear:

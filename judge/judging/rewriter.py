@@ -52,7 +52,7 @@ class Rewriter:
             messages=prompt,
             temperature=self.sampling.temperature,
             seed=self.sampling.seed + round if self.client.backend.seeded else None,
-            max_tokens=self.rubric.methods.structured.max_tokens,
+            max_tokens=self.rubric.max_tokens,
             vote=round,
             role="rewriting",
             origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping),

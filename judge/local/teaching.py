@@ -79,10 +79,8 @@ def teach(
         raise UsageError(f"{judge.client.spec} cannot be taught: name a model as local:NAME")
     places, kept = split(items, [1 - KEPT, KEPT], job.seed)
     taught = examples(judge, [items[place] for place in places])
-    method = judge.rubric.methods.logprobs
-    assert method is not None
     trainer = Trainer(backend.weights)
-    for done in trainer.read(taught, method.questions[0].words):
+    for done in trainer.read(taught, judge.rubric.deciding_questions[0].words):
         told("reading", done, len(taught), "")
     notes = {
         "judge.check": judge.rubric.name,
@@ -165,15 +163,12 @@ def answered_with(rubric: Rubric) -> Mapping[str, int]:
     Raises:
         UsageError: it does not settle every answer, or there is no question for first tokens.
     """
-    method = rubric.methods.logprobs
-    if method is None or rubric.comparing:
+    if not rubric.first_token or rubric.comparing:
         raise UsageError(f"{rubric.name} has no question that one first token answers")
-    if rubric.own:
-        return {answer: number for number, answer in enumerate(rubric.own)}
-    first = method.steps[0]
-    if first.passages or not (first.yes and first.no):
+    first = rubric.first_token[0]
+    if first.passages or not first.settles:
         raise UsageError(
             f"{rubric.name}: its first question does not settle the answer; teach a rubric whose "
             "one question has all answers"
         )
-    return {first.yes: 0, first.no: 1}
+    return {first.means[word]: number for number, word in enumerate(first.words)}

@@ -15,20 +15,21 @@ from judge.judging.client import Client, Unread
 from judge.judging.first_token import TOP_TOKENS, open_share, word_chances
 from judge.judging.judge import Sampling
 from judge.papers.benchmark import Fields, NoAnswer
-from judge.papers.task import Task, load_task
+from judge.papers.tasks import load_task, option_marks, task_messages
 from judge.prompts import LACKS
 from judge.replies import Reply, spelt_literal
+from judge.rubric import Rubric
 from judge.verdict import AnswerOutcome, Usage
 
 MOST_ENTRIES = 20
 """Entries that a list may have, so that constrained decoding comes to an end."""
 
 
-def _prompt(task: Task, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
+def _prompt(task: Rubric, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
     """The task's messages; raises NoAnswer where none of its fields has a text."""
     if task.fields and not any(texts.get(name, "").strip() for name in task.fields):
         raise NoAnswer(AnswerOutcome.UNREADABLE, f"{LACKS}text in {', '.join(task.fields)}")
-    return task.prompt(texts, options)
+    return task_messages(task, texts, options)
 
 
 def _outcome(
@@ -71,7 +72,7 @@ R = TypeVar("R", bound=Reply)
 
 @dataclass(slots=True)
 class MeasuredModel:
-    """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Task).
+    """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Rubric).
 
     A task's `texts` are the fields that it shows or names in its question; missing ones are not
     shown. With the `logprobs` method choices are read off the first token's log-probabilities;
@@ -91,7 +92,7 @@ class MeasuredModel:
     method: Method
     sampling: Sampling
     fields: Fields
-    tasks: Mapping[str, Task] = field(default_factory=dict)
+    tasks: Mapping[str, Rubric] = field(default_factory=dict)
     setting: str | None = None
     steps: dict[str, Any] = field(default_factory=dict)
     probabilities: dict[str, float] | None = None
@@ -100,14 +101,14 @@ class MeasuredModel:
 
     async def choose(
         self,
-        task: str | Task,
+        task: str | Rubric,
         texts: Mapping[str, str],
         options: Sequence[str],
         answers: Sequence[str] = (),
     ) -> str:
         """One of the options, or the one of `answers` in the same place."""
         found = self._task(task)
-        marks = found.marks(options)
+        marks = option_marks(found, options)
         prompt = _prompt(found, texts, options)
         if self.method == "logprobs":
             chances, lacking = await self._chances(found, prompt, marks)
@@ -120,25 +121,25 @@ class MeasuredModel:
         return (answers or options)[place]
 
     async def select(
-        self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
+        self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
     ) -> list[str]:
         """Exactly `count` different options."""
         found = self._task(task)
-        marks = found.marks(options)
+        marks = option_marks(found, options)
         reply = await self._reply(found, _prompt(found, texts, options), _selected_of(marks, count))
         return [options[marks.index(one)] for one in reply.answers]
 
-    async def percent(self, task: str | Task, texts: Mapping[str, str]) -> float:
+    async def percent(self, task: str | Rubric, texts: Mapping[str, str]) -> float:
         """A percentage that the model writes, as a share in [0, 1]."""
         found = self._task(task)
         return (await self._reply(found, _prompt(found, texts), Percentage)).answer / 100
 
-    async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
+    async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
         """A list of short texts."""
         found = self._task(task)
         return (await self._reply(found, _prompt(found, texts), Listed)).entries
 
-    async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
+    async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """Free text; draw `draw` of the same question is another sample, with another seed."""
         found = self._task(task)
         completion, usage = await self.client.write(self._call(found, _prompt(found, texts), draw))
@@ -152,12 +153,12 @@ class MeasuredModel:
             self.note = f"cut off at {found.max_tokens} tokens"
         return text
 
-    def _task(self, task: str | Task) -> Task:
+    def _task(self, task: str | Rubric) -> Rubric:
         found = load_task(task)
         return self.tasks.get(found.name, found)
 
     async def _chances(
-        self, task: Task, prompt: Prompt, marks: Sequence[str]
+        self, task: Rubric, prompt: Prompt, marks: Sequence[str]
     ) -> tuple[tuple[float, ...], float]:
         """The chance of each mark, and the share of all that is open because it is not listed."""
         words = tuple(mark.lower() for mark in marks)
@@ -180,14 +181,14 @@ class MeasuredModel:
             )
         return chances, open_share(tokens, words)
 
-    async def _reply(self, task: Task, prompt: Prompt, reply: type[R]) -> R:
+    async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R]) -> R:
         asked = await self.client.ask(self._call(task, prompt), reply, ReplyContext({}))
         self.usage += asked.usage or Usage()
         if not isinstance(asked.reply, reply):
             raise NoAnswer(_outcome(asked.trouble), asked.detail)
         return asked.reply
 
-    def _call(self, task: Task, prompt: Prompt, draw: int = 0, **more: Any) -> Call:
+    def _call(self, task: Rubric, prompt: Prompt, draw: int = 0, **more: Any) -> Call:
         return Call(
             messages=prompt,
             temperature=self.sampling.temperature,

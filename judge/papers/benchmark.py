@@ -13,9 +13,10 @@ from pydantic import Field
 from judge import plugins
 from judge.answers import spelt_as
 from judge.errors import UsageError
-from judge.papers.task import Task, replaced
+from judge.papers.tasks import replaced
 from judge.records import Item
 from judge.records.base import clip
+from judge.rubric import Rubric
 from judge.verdict import AnswerOutcome, Usage
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Choices:
 
     conditions: tuple[str, ...]
     seed: int = 0
-    tasks: Mapping[str, Task] = field(default_factory=dict)
+    tasks: Mapping[str, Rubric] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     setting: str | None = None
 
@@ -133,7 +134,7 @@ class Benchmark:
     title: str
     source: str
     conditions: tuple[str, ...]
-    tasks: tuple[str | Task, ...]
+    tasks: tuple[str | Rubric, ...]
     items: Callable[[Sequence[str], Choices], Iterator[Item]]
     ask: Callable[[Fields, MeasuredModel], Awaitable[Any]]
     read: Callable[[Fields, Any], Any] = lambda fields, answer: answer

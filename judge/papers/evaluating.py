@@ -16,7 +16,7 @@ from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, MeasuredAnswer
 from judge.papers.results import asked_of, line_of, result_of
 from judge.papers.rows import taken
-from judge.papers.task import load_task
+from judge.papers.tasks import load_task
 from judge.records import Item, Problem, build
 from judge.records.lines import Line
 from judge.run.job import Job, among, refuse_outputs

@@ -285,10 +285,9 @@ class Profiles:
 
 def _asked(rubric: Rubric, method: Method | None) -> str:
     """The rubric's question as a judge with this method is asked it."""
-    logprobs = rubric.methods.logprobs
-    if method == "structured" or logprobs is None:
-        return rubric.methods.structured.question
-    return logprobs.questions[0].question
+    if method == "structured" or not rubric.first_token:
+        return rubric.prompt
+    return rubric.first_token[0].question
 
 
 def load(path: Path) -> Profile:

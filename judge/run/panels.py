@@ -290,7 +290,7 @@ class Resources:
         speaks = judge.probabilistic or decides
         if speaks and judge.rubric.name in self.profiles.judges:
             ways = [judge]
-            if settings.method is None and judge.rubric.methods.logprobs is not None:
+            if settings.method is None and judge.rubric.first_token:
                 ways.append(replace(judge, method="probe"))
             found = self.profiles.find(*(profile_key(way, votes, temperature) for way in ways))
         if found is not None:
@@ -310,7 +310,7 @@ class Resources:
         """The cheap judge of the cascade, if it has anything to decide: with a margin of 0.5, or
         where it is known to guess, it has not."""
         spec, margin = self.settings.cheap_model, self.settings.cheap_margin
-        if spec is None or rubric.methods.logprobs is None or margin >= 0.5:
+        if spec is None or not rubric.first_token or margin >= 0.5:
             return None
         judge = Judge(rubric, self.models.client(spec), "logprobs", by)
         judge = self._reading(judge, 1, 0.0, decides=True, cheap=True)

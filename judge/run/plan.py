@@ -221,8 +221,7 @@ class Rehearsal:
         )
 
     def _answer(self, rubric: Rubric, label: str | None) -> str:
-        assert rubric.verdict is not None
-        if label is None and rubric.verdict.pass_equals:
+        if label is None and rubric.rule.equals_label:
             return rubric.answers[0]
         passing = rubric.passing(label)
         others = [answer for answer in rubric.answers if answer not in passing]

@@ -16,7 +16,7 @@ from judge import plugins
 from judge.digest import digest
 from judge.errors import UsageError, why_unread
 from judge.records import Kind
-from judge.rubric import Rubric, asked_once, builtin, load
+from judge.rubric import Rubric, builtin, load, rubric_from_flags
 from judge.settings import Settings, flag
 from judge.workflow import Workflow
 
@@ -43,7 +43,8 @@ class RubricSet:
         corrected = corrected_normad() if settings.neutral == "corrected" else ()
         known, added = collect((*settings.rubric, *rubrics), corrected)
         if settings.ask is not None:
-            question = asked_once(settings.ask, settings.on, settings.answers, settings.pass_)
+            on, answers, passes = settings.on, settings.answers, settings.pass_
+            question = rubric_from_flags(settings.ask, on, answers, passes)
             known, added = {**known, question.name: question}, (*added, question.name)
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         elif settings.on:
@@ -150,7 +151,7 @@ def corrected_normad() -> tuple[Rubric, ...]:
     derivation, value = builtin()["derivation"], builtin()["value_derivation"]
     text = (resources.files("judge.rubrics") / "corrected/background_alone.yaml").read_text("utf-8")
     return (
-        derivation.model_copy(update={"verdict": value.verdict}),
+        derivation.model_copy(update={"pass_by_label": value.pass_by_label}),
         value.model_copy(update={"not_for_labels": ()}),
         Rubric.from_text(text, "rubrics/corrected/background_alone.yaml"),
     )
@@ -172,6 +173,8 @@ def collect(
     places: dict[str, str] = {}
     for source in sources:
         for place, rubric in [("Python", source)] if isinstance(source, Rubric) else _read(source):
+            if rubric.role == "task":
+                raise UsageError(f"{place}: {rubric.name}: without pass it is no judge's rubric")
             if problem := _misfit(rubric, builtin().get(rubric.name)):
                 raise UsageError(f"{place}: {rubric.name}: {problem}")
             if rubric.name in places:
@@ -199,8 +202,9 @@ def _misfit(rubric: Rubric, replaced: Rubric | None) -> str | None:
             names = ", ".join(name for name, r in builtin().items() if r.role == "rewrite")
             return f"no workflow uses this rewriting rubric; those that can be replaced are {names}"
         return None
-    if (rubric.role, rubric.about) != (replaced.role, replaced.about):
-        return f"it replaces a built-in rubric with role {replaced.role} about {replaced.about}"
+    if (rubric.role, rubric.each) != (replaced.role, replaced.each):
+        about = f"each of {replaced.each}" if replaced.each else "the record"
+        return f"it replaces a built-in rubric with role {replaced.role} about {about}"
     if (rubric.role == "rewrite" or replaced.graded) and rubric.reply != replaced.reply:
         return f"it replaces a built-in rubric whose reply is {replaced.reply}"
     return None

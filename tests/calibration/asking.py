@@ -33,13 +33,8 @@ title: Is the rule kept?
 source: made up
 kinds: [norm]
 fields: [rule_of_thumb, story]
-reply: YesNo
-verdict: {pass: "yes"}
-methods:
-  structured: {question: "Is the rule kept? Answer yes or no."}
-  logprobs:
-    steps:
-      - {question: "Is the rule kept? Answer Yes or No.", "yes": "yes", "no": "no"}
+question: Is the rule kept?
+instructions: Answer yes or no.
 """
 """A rubric with a single question, which is fitted to quickly."""
 
@@ -52,18 +47,14 @@ MANY = Rubric.from_text(
     source: made up
     kinds: [norm]
     fields: [rule_of_thumb, story]
-    reply: YesNo
-    verdict: {pass: "yes"}
-    methods:
-      structured: {question: "Is the rule kept? Answer yes or no."}
-      logprobs:
-        steps:
-          - {question: "Question 0? Answer Yes or No.", "yes": "yes", "no": "no"}
-        also:
-          - {question: "Question 1? Answer Yes, No or Neutral.", words: ["yes", "no", neutral]}
-          - {question: "Question 2? Answer Yes or No."}
-          - {question: "Question 3? Answer Yes or No."}
-          - {question: "Question 4? Answer Yes or No."}
+    question: Is the rule kept?
+    instructions: Answer yes or no.
+    first_token:
+      - Question 0? Answer Yes or No.
+      - {question: "Question 1? Answer Yes, No or Neutral.", words: ["yes", "no", neutral]}
+      - Question 2? Answer Yes or No.
+      - Question 3? Answer Yes or No.
+      - Question 4? Answer Yes or No.
     """,
     "many.yaml",
 )

@@ -14,7 +14,7 @@ from judge.calibration.calibration import acalibrate
 from judge.calibration.labels import Job
 from judge.calibration.leaks import leak_of, without_answers
 from judge.records.labels import LabelledItem
-from judge.rubric import asked_once
+from judge.rubric import rubric_from_flags
 
 from .asking import client, resources_of, yes_no
 
@@ -60,10 +60,10 @@ def mostly(right: int) -> list[str]:
 )
 def test_which_fields_hold_answers_of_people(name: str, content: list[Any], held: bool) -> None:
     made = items(mail=[f"mail {n} of many" for n in range(40)], **{name: content})
-    found = without_answers(made, asked_once("Is it so?", []))
+    found = without_answers(made, rubric_from_flags("Is it so?", []))
     assert (found[0].withheld == (name,)) is held
     assert [*found[0].fields] == ["mail", name][: 2 - held]
-    assert without_answers(made, asked_once("Is it so?", [name])) == made
+    assert without_answers(made, rubric_from_flags("Is it so?", [name])) == made
 
 
 @pytest.mark.parametrize("listed", [False, True])
@@ -74,7 +74,7 @@ def test_answers_within_objects_are_left_out_like_the_records_own(listed: bool) 
     ]
     mail = [f"mail {n} of many" for n in range(40)]
     made = items(mail=mail, meta=[[one] for one in inner] if listed else inner)
-    found = without_answers(made, asked_once("Is it so?", []))
+    found = without_answers(made, rubric_from_flags("Is it so?", []))
     assert found[7].withheld == ("meta.annotator_2", "meta.more.w1")
     left = {"from": "town 7", "more": {}}
     assert found[7].fields == {"mail": mail[7], "meta": [left] if listed else left}
@@ -135,7 +135,7 @@ def test_calibrate_shows_no_label_and_calls_a_copy_no_agreement(
         return yes_no(rows[int(call.origin.record[1:])]["second"])
 
     resources = resources_of(client("one", answer, "structured"))
-    rubric = asked_once("Is it so?", ["mail", "second"] if named else [])
+    rubric = rubric_from_flags("Is it so?", ["mail", "second"] if named else [])
     resources.rubrics.by_name["polite"] = rubric.model_copy(update={"name": "polite"})
     job = Job([str(labels)], ["polite"], controls=False, draws=50)
     found = asyncio.run(acalibrate(job, resources))

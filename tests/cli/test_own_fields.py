@@ -108,9 +108,7 @@ def test_what_is_printed_of_a_quote_is_the_texts_own_words(typed: Typed) -> None
     script = {"replies": [{"reply": {**RUDE, "quote": "I am tired, of waiting."}}]}
     Path("judge.yaml").write_text(json.dumps(script))
     Path("polite.yaml").write_text(
-        "name: polite\ntitle: Polite?\nsource: own\nfields: [story]\nreply: YesNo\n"
-        'verdict: {pass: "yes"}\nevidence: {field: story, answers: ["no"]}\n'
-        "methods: {structured: {question: Polite?}}\n"
+        'name: polite\nfields: [story]\nquestion: Polite?\nquote: {field: story, answers: ["no"]}\n'
     )
     for words in (("--ask", "Polite?", "--on", "story"), ("--rubric", "polite.yaml")):
         done = typed(

@@ -123,13 +123,8 @@ title: Is the rule kept?
 source: made up
 kinds: [norm]
 fields: [rule_of_thumb, story]
-reply: YesNo
-verdict: {pass: "yes"}
-methods:
-  structured: {question: "Is the rule kept? Answer yes or no."}
-  logprobs:
-    steps:
-      - {question: "Is the rule kept? Answer Yes or No.", "yes": "yes", "no": "no"}
+question: Is the rule kept?
+instructions: Answer yes or no.
 """
 
 

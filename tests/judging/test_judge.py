@@ -44,22 +44,19 @@ def client(tmp_path: Path) -> Any:
 
 
 def listed(
-    *steps: dict[str, Any], passes: str = '{pass: "yes"}', reply: str = "LabelAnswer"
+    *steps: dict[str, Any], passes: str = "yes", answers: Sequence[str] = ("yes", "no", "neutral")
 ) -> Rubric:
     """A rubric with this decision list; questions are named A, B, C."""
-    named = [{"question": f"Question {q}?", **step} for q, step in zip("ABC", steps, strict=False)]
-    text = (
-        f"name: own\ntitle: t\nsource: s\nreply: {reply}\nfields: [rule_of_thumb, story]\n"
-        f"verdict: {passes}\nmethods:\n  structured: {{question: Q}}\n  logprobs:\n"
-        f"    steps: {yaml.safe_dump(named, default_flow_style=True, width=9999)}"
-    )
-    return Rubric.from_text(text, "own.yaml")
+    named = [
+        {"question": f"Question {q}?", "means": step} for q, step in zip("ABC", steps, strict=False)
+    ]
+    keys = {"name": "own", "question": "Q", "fields": ["rule_of_thumb", "story"], "pass": passes}
+    return Rubric.from_dict({**keys, "answers": answers, "first_token": named})
 
 
-ONE = listed({"yes": "yes", "no": "no"}, passes='{pass: "no"}')
-SURE = listed({"yes": "yes", "no": "no", "threshold": 0.8})
-TWO = listed({"no": "neutral"}, {"yes": "yes", "no": "no"}, passes="{pass_equals: label}")
-YES_FIRST = listed({"yes": "no"}, {"yes": "yes", "no": "neutral"}, passes="{pass_equals: label}")
+ONE = listed({"yes": "yes", "no": "no"}, passes="no")
+TWO = listed({"no": "neutral"}, {"yes": "yes", "no": "no"}, passes="= label")
+YES_FIRST = listed({"yes": "no"}, {"yes": "yes", "no": "neutral"}, passes="= label")
 
 
 @pytest.mark.parametrize(
@@ -68,9 +65,6 @@ YES_FIRST = listed({"yes": "no"}, {"yes": "yes", "no": "neutral"}, passes="{pass
         # one step: yes with P, no with 1 - P; here a no passes
         (ONE, None, [0.3], "no", "pass", 0.7),
         (ONE, None, [0.9], "yes", "fail", 0.1),
-        # the threshold moves the answer, never the probability
-        (SURE, None, [0.79], "no", "fail", 0.79),
-        (SURE, None, [0.8], "yes", "pass", 0.8),
         # A no -> neutral; else B yes -> yes, B no -> no
         (TWO, "yes", [0.8, 0.9], "yes", "pass", 0.8 * 0.9),
         (TWO, "no", [0.8, 0.9], "yes", "fail", 0.8 * 0.1),

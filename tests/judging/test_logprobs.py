@@ -83,19 +83,20 @@ def test_the_share_that_no_listed_token_has(
 # ---------------------------------------------------------------- readers
 
 
-def listed(steps: str, also: str = "[]", order: str = "") -> Rubric:
-    text = (
-        "name: own\ntitle: t\nsource: s\nreply: LabelAnswer\nfields: [rule_of_thumb, story]\n"
-        f"{order}"
-        "verdict: {pass_equals: label}\nmethods:\n  structured: {question: Q}\n  logprobs:\n"
-        f"    steps: {steps}\n    also: {also}"
-    )
-    return Rubric.from_text(text, "own.yaml")
-
-
-RUBRIC = listed(
-    '[{question: "A?", no: neutral}, {question: "B?", "yes": "yes", "no": "no"}]',
-    '[{question: "C?", words: ["yes", "no", neutral]}, {question: "D?"}]',
+RUBRIC = Rubric.from_dict(
+    {
+        "name": "own",
+        "question": "Q",
+        "fields": ["rule_of_thumb", "story"],
+        "answers": LABELS,
+        "pass": "= label",
+        "first_token": [
+            {"question": "A?", "means": {"no": "neutral"}},
+            {"question": "B?", "means": {"yes": "yes", "no": "no"}},
+            {"question": "C?", "words": ["yes", "no", "neutral"]},
+            "D?",
+        ],
+    }
 )
 WEIGHED = Logistic(
     questions=(1, 2),
@@ -237,6 +238,6 @@ def test_a_swapped_question_shows_two_fields_in_each_others_place() -> None:
         prompt = messages(builtin()["preference"], COMPARISON, step=step)
         return prompt[1]["content"].split(f"[output 1 {COMPARISON.mark}]\n")[1].split("\n")[0]
 
-    questions = builtin()["preference"].methods.logprobs.questions  # type: ignore[union-attr]
-    turned = next(n for n, one in enumerate(questions) if one.swapped)
+    questions = builtin()["preference"].first_token or ()
+    turned = next(n for n, one in enumerate(questions) if one.swap)
     assert (first(0), first(turned)) == ("Apple.", "There are so many!")

@@ -80,22 +80,7 @@ async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_cal
 
 
 def test_overlap_is_counted_for_values_only() -> None:
-    step = {"question": "Q?", "yes": "yes", "no": "no"}
     counted = {"question": "Q?", "overlap": True}
-    rubric = {
-        "name": "own",
-        "title": "t",
-        "source": "s",
-        "reply": "YesNo",
-        "fields": ["story"],
-        "verdict": {"pass": "yes"},
-        "methods": {
-            "structured": {"question": "Q"},
-            "logprobs": {
-                "steps": [step],
-                "also": [counted],
-            },
-        },
-    }
-    with pytest.raises(UsageError, match="the rubric is not about values"):
+    rubric = {"name": "own", "question": "Q", "fields": ["story"], "first_token": ["Q?", counted]}
+    with pytest.raises(UsageError, match="there is no each"):
         Rubric.from_dict(rubric)

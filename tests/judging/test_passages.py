@@ -100,8 +100,7 @@ def subject(story: str = STORY, values: tuple[str, ...] = VALUES) -> Subject:
 def reader(check: str) -> tuple[Rubric, AnswerReader]:
     """The check decided by its question about passages alone, at a half."""
     rubric = builtin()[check]
-    assert rubric.methods.logprobs is not None
-    known = rubric.methods.logprobs.questions
+    known = rubric.first_token or ()
     place = next(n for n, one in enumerate(known) if one.passages)
     half = Logistic(
         questions=(place,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0)
@@ -190,17 +189,16 @@ def test_the_adapter_is_taught_the_very_question_that_the_checks_ask() -> None:
 
 
 def test_passages_are_words_of_a_question_about_one_text() -> None:
-    base = builtin()["incorporation"].model_dump(mode="json", exclude_none=True)
-    base["verdict"] = {"pass": "yes"}
+    base = builtin()["incorporation"].model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    (step,) = base["first_token"]
     question = {"question": "Q?", "words": ["for", "neither"], "passages": ["against"]}
-    base["methods"]["logprobs"]["also"] = [question]
+    base["first_token"].append(question)
     with pytest.raises(UsageError, match="'against' is none of the words"):
         Rubric.from_dict(base)
     question["passages"] = ["for"]
     Rubric.from_dict(base)
-    (step,) = base["methods"]["logprobs"]["steps"]
     sought = step.pop("passages")
-    with pytest.raises(UsageError, match="name other words' yes in passages"):
+    with pytest.raises(UsageError, match="means: 'no' is none of the words"):
         Rubric.from_dict(base)
     step["passages"] = sought
     with pytest.raises(UsageError, match="passages are cut out of one text"):

@@ -13,8 +13,9 @@ import pytest
 from judge.papers.benchmark import Benchmark, MeasuredAnswer, NoAnswer, choices_of
 from judge.papers.results import asked_of
 from judge.papers.tables import Cell, Table
-from judge.papers.task import Task, load_task
+from judge.papers.tasks import load_task, task_messages
 from judge.records import Item
+from judge.rubric import Rubric
 from judge.stats.intervals import Estimate
 from judge.verdict import Usage
 
@@ -40,9 +41,9 @@ class Examined:
         self.setting: str | None = None
         self.draws: list[int] = []
 
-    def _said(self, task: str | Task, texts: Mapping[str, str], options: Sequence[str]) -> Any:
+    def _said(self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str]) -> Any:
         found = load_task(task)
-        self.asked.append((found.name, str(found.prompt(texts, options)[-1]["content"])))
+        self.asked.append((found.name, str(task_messages(found, texts, options)[-1]["content"])))
         self.usage += ONE
         said = self.rule(found.name, texts, options)
         if said in ("refused", "unreadable"):
@@ -51,7 +52,7 @@ class Examined:
 
     async def choose(
         self,
-        task: str | Task,
+        task: str | Rubric,
         texts: Mapping[str, str],
         options: Sequence[str],
         answers: Sequence[str] = (),
@@ -62,17 +63,17 @@ class Examined:
         return (answers or options)[place]
 
     async def select(
-        self, task: str | Task, texts: Mapping[str, str], options: Sequence[str], count: int
+        self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
     ) -> list[str]:
         places: list[int] = self._said(task, texts, options)
         assert len(places) == count
         return [options[place] for place in places]
 
-    async def list_texts(self, task: str | Task, texts: Mapping[str, str]) -> list[str]:
+    async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
         said: list[str] = self._said(task, texts, ())
         return said
 
-    async def write(self, task: str | Task, texts: Mapping[str, str], *, draw: int = 0) -> str:
+    async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
         self.draws.append(draw)
         return str(self._said(task, texts, ()))
 

@@ -22,20 +22,19 @@ def answer_of(case: Case, rubric: Rubric, verdict: str) -> str:
 
 def read(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str, Any]]:
     """First tokens that lead the rubric's decision list to an answer."""
-    assert rubric.methods.logprobs is not None
-    for step in rubric.methods.logprobs.steps:
+    for step in rubric.deciding_questions:
         here = {**when, "contains": asked(step.question)}
         if step.passages:
             other = next(word for word in step.words if word not in step.passages)
-            word = step.passages[0] if step.yes == answer else other
+            word = step.passages[0] if step.means["yes"] == answer else other
             yield {"when": here, "words": {word: 0.9, "The": 0.1}}
             return
-        if answer in (step.yes, step.no):
-            yield {"when": here, "p_yes": 0.9 if step.yes == answer else 0.1}
+        if answer in step.means.values():
+            yield {"when": here, "p_yes": 0.9 if step.means.get("yes") == answer else 0.1}
             # Later steps are asked all the same, and decide nothing.
             yield {"when": when, "p_yes": 0.5}
             return
-        yield {"when": here, "p_yes": 0.1 if step.yes else 0.9}
+        yield {"when": here, "p_yes": 0.1 if "yes" in step.means else 0.9}
 
 
 def asked(question: str) -> str:

@@ -18,15 +18,16 @@ from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import NoAnswer
-from judge.papers.task import Task
+from judge.rubric import Rubric
 
-QUIZ = Task(
+QUIZ = Rubric(
     name="quiz",
     title="t",
     source="s",
     fields=("question",),
     lettered=True,
     question="{{ options }}",
+    max_tokens=400,
 )
 LABEL = QUIZ.model_copy(update={"name": "label", "lettered": False})
 OPTIONS = ("red", "green", "blue")

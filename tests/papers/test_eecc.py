@@ -21,7 +21,7 @@ from judge.papers.eecc_tables import (
     taus,
     words_of,
 )
-from judge.papers.task import load_task
+from judge.papers.tasks import load_task, task_messages
 from judge.records import Item
 from judge.stats.text import lexical_variance
 from judge.verdict import AnswerOutcome
@@ -43,7 +43,9 @@ async def test_the_prompt_is_what_the_model_is_asked() -> None:
 
 def test_nothing_but_the_prompt_is_sent() -> None:
     for condition in ("qa", "stories"):
-        prompt = load_task(f"eecc_{condition}").prompt({"prompt": "Explain sets to a Thai."})
+        prompt = task_messages(
+            load_task(f"eecc_{condition}"), {"prompt": "Explain sets to a Thai."}
+        )
         assert prompt == ({"role": "user", "content": "Explain sets to a Thai."},)
 
 

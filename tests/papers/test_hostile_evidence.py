@@ -30,7 +30,7 @@ def quoting(name: str, answer: str) -> bool:
         return answer == "yes"
     if rubric.reply in ("SpeechesFound", "LeaksFound"):
         return answer == "yes"
-    return rubric.evidence is not None and answer in rubric.evidence.answers
+    return rubric.quote is not None and answer in rubric.quote.answers
 
 
 def reply(rubric: Rubric, answer: str, quote: str | None) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def inventing(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dic
 def honest(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str, Any]]:
     """What the twin is judged by: answers with a quote that stands in the record."""
     twin = next(c for c in ALL if when["id"] in (c.id, c.carrier) and c.check == rubric.name)
-    where = rubric.evidence.field if rubric.evidence else "story"
+    where = rubric.quote.field if rubric.quote else "story"
     text = str(twin.twin.get(where, ""))
     made = reply(rubric, answer, " ".join(text.split()[:6]) or None)
     if rubric.reply == "SpeechesFound" and answer == "yes":

@@ -94,8 +94,7 @@ def test_the_baseline_asks_the_same_question_without_any_defence() -> None:
                 assert defence not in told
             text = subject.texts[case.field]
             assert f"{case.field.replace('_', ' ').capitalize()}: {text}" in bare[1]["content"]
-            methods = rubric.methods
-            question = methods.structured if step is None else methods.logprobs.questions[step]
-            words = max(re.split(r"\{\{.*?\}\}", question.question), key=len).split()
+            question = rubric.prompt if step is None else rubric.first_token[step].question
+            words = max(re.split(r"\{\{.*?\}\}", question), key=len).split()
             for prompt in (own, bare):
                 assert " ".join(words) in " ".join(prompt[1]["content"].split())

@@ -222,9 +222,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
             assert not source.startswith("/") and ":/" not in source
         # It can be read by.
         reader = AnswerReader(combination=found.combination)
-        assert rubric.methods.logprobs is not None
-        asked = rubric.methods.logprobs.questions
-        words = [2 if question.passages else len(question.words) for question in asked]
+        words = [len(question.outcomes) for question in rubric.first_token or ()]
         read = {n: [1 / words[n]] * words[n] for n in reader.questions(rubric)}
         state = reader.probe.center if reader.probe else None
         decided = reader.decide(rubric, Observation(read, state))

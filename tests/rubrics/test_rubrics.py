@@ -16,7 +16,7 @@ from judge.errors import UsageError
 from judge.evidence import ReplyContext
 from judge.prompts import messages
 from judge.records import Item, Record, build
-from judge.replies import REPLIES, held_against
+from judge.replies import held_against
 from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, system_text
 from judge.run.rubrics import collect, corrected_normad, replacements
 from judge.subject import Kind, Subject
@@ -77,15 +77,14 @@ FINDINGS = ("it is about another thing", "it gives away where it happens: 'Oslo'
 def shown(rubric: Rubric, name: str) -> list[tuple[str, list[Any]]]:
     """Every message list that this rubric can put about the record of this name."""
     about_it = RECORDS[name]
-    numbers = about_it.numbers if rubric.about == "values" else ()
+    numbers = about_it.numbers if "values" in rubric.required else ()
     rewriting: dict[str, Any] = {}
     if rubric.role == "rewrite":
         rewriting = {"passages": PASSAGES, "findings": FINDINGS}
     made: list[tuple[str, list[Any]]] = [
         ("structured", messages(rubric, about_it, numbers=numbers, **rewriting))
     ]
-    questions = rubric.methods.logprobs.questions if rubric.methods.logprobs else ()
-    for place, question in enumerate(questions):
+    for place, question in enumerate(rubric.first_token or ()):
         for number in () if question.overlap else numbers or (0,):
             asked = (number,) if number else ()
             title = f"probability, question {place + 1}" + (f", value {number}" if number else "")
@@ -114,7 +113,7 @@ def golden(rubric: Rubric) -> str:
                 continue
             parts.append(f"######## {name}: {title}")
             parts += [f"#### {message['role']}\n{message['content']}" for message in sent]
-    model = REPLIES[rubric.reply]
+    model = rubric.reply_type
     parts.append("######## reply model, for two values")
     parts.append(json.dumps(model.sized(2).model_json_schema(), indent=2, ensure_ascii=False))
     return "\n\n".join(parts) + "\n"
@@ -148,20 +147,20 @@ def test_the_examples_are_valid_replies_about_their_own_text(name: str) -> None:
     for example in rubric.examples:
         text = example.text.replace("\n", " ")
         data = json.loads(example.reply)
-        per_value = REPLIES[rubric.reply].per_value
-        count = len(data[per_value]) if per_value else 0
-        evidence = rubric.evidence
+        model = rubric.reply_type
+        count = len(data[model.per_value]) if model.per_value else 0
+        rule = rubric.quote
         record = ReplyContext(
             # The text of an example holds all its fields, so each quote must stand in it.
             texts=dict.fromkeys(TEXT_FIELDS, text),
             values=dict.fromkeys(range(1, count + 1), "v") if rubric.reply != "Rewrites" else {},
             passages=count if rubric.reply == "Rewrites" else 0,
             predicted=count if rubric.reply == "ValuesExtracted" else 0,
-            evidence=(evidence.field, evidence.answers) if evidence else None,
+            evidence=(rule.field, rule.answers) if rule else None,
         )
         with held_against(record):
-            REPLIES[rubric.reply].sized(count).model_validate(data)
-        if rubric.about == "values":
+            model.sized(count).model_validate(data)
+        if rubric.each:
             assert f" {count}. " in f" {text}" and f" {count + 1}. " not in text
 
 
@@ -206,7 +205,7 @@ def test_record_text_is_shown_as_it_is_and_never_run(name: str) -> None:
         about_it = subject(hostile)
         if about_it.kind not in rubric.kinds or about_it.lacks(rubric.required):
             continue
-        numbers = (1,) if rubric.about == "values" else ()
+        numbers = (1,) if "values" in rubric.required else ()
         (_, user) = messages(
             rubric, about_it, numbers=numbers, passages=(HOSTILE,), findings=(HOSTILE,)
         )
@@ -242,24 +241,16 @@ OWN = """\
 name: own
 title: Own
 source: me
-reply: YesNo
 fields: [story]
-verdict: {pass: "yes"}
-methods:
-  structured:
-    question: Q?
-  logprobs:
-    steps:
-      - question: P?
-        "yes": "yes"
-        "no": "no"
+question: Q?
+pass: "yes"
+first_token:
+  - question: P?
+    means: {"yes": "yes", "no": "no"}
 """
-CHOICE = (
-    OWN[: OWN.index("    steps")] + "    choices: [{{question: P?, words: [{}], swapped: true}}]"
-)
-CHOICE = CHOICE.replace('{pass: "yes"}', '{{pass: "yes"}}')
 SHORT = "name: own\nquestion: Q?\nfields: [story]\n"
-VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\nfields")
+LABELS = SHORT + "answers: [a, b, c]\npass: a\n"
+VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
 
 
 @pytest.mark.parametrize(
@@ -268,37 +259,51 @@ VALUE = OWN.replace("YesNo", "SpeechesFound").replace("fields", "about: values\n
         ("name: [own", ":2: ", "not valid YAML"),
         ("name: " + "[" * 100_000 + "]" * 100_000, ":1: ", "nest"),
         ("name: &a [*a]\n", ":1: ", "the alias *a is not read"),
-        (OWN + "tone: kind\n", ":15: tone: ", "no such key"),
-        (OWN.replace("question: Q?", "query: Q?"), ":8: methods.structured.question", "required"),
-        (OWN + "title: Again\n", ":15: title: ", "twice"),
-        (OWN.replace("YesNo", "Perhaps"), ":4: reply: ", "is not one of"),
-        (OWN.replace("YesNo", "ValuesReflected"), ":4: reply: ", "about: record"),
-        (OWN + 'evidence: {field: value, answers: ["yes"]}\n', ":15: evidence: ", "'value'"),
-        (OWN.replace('pass: "yes"', "pass: ja"), ":6: verdict: ", "'ja'"),
+        (OWN + "tone: kind\n", ":10: tone: ", "no such key"),
+        (OWN + "quest: kind\n", ":10: quest: ", "did you mean 'question'?"),
+        (OWN.replace("question: Q?", "query: Q?"), ":1: question: ", "there is no question"),
+        (OWN + "title: Again\n", ":10: title: ", "twice"),
+        (OWN + "together: {a: b}\n", ":10: together: ", "no such key"),
+        (OWN + "reply: Perhaps\n", ":10: reply: ", "is not one of"),
+        (OWN + "reply: SpeechesFound\n", ":10: reply: ", "name the list field in each"),
+        (OWN + 'quote: {field: value, answers: ["yes"]}\n', ":10: quote: ", "'value'"),
+        (OWN + "control: value\n", ":10: control: ", "'value' is not among the fields"),
+        (OWN.replace('pass: "yes"', "pass: ja"), ":6: pass: ", "'ja'"),
+        (OWN + "bare: true\n", ":10: bare: ", "without pass"),
+        (OWN.replace(', "no": "no"', ""), ":7: first_token: ", "all its words must mean"),
+        (OWN.replace('"no": "no"', '"no": "maybe"'), ":7: first_token: ", "'maybe' is none of"),
         (
-            OWN.replace('{pass: "yes"}', "{pass_equals: label}").replace("YesNo", "LabelAnswer"),
-            ":10: methods.logprobs: ",
-            "'neutral'",
+            OWN.replace('"yes": "yes", "no"', '"yes": "no", "no"'),
+            ":7: first_token: ",
+            "no question",
         ),
-        (OWN.replace('        "no": "no"\n', ""), ":10: methods.logprobs", "must settle both"),
-        (SHORT + "evidence: {field: story, answers: [c]}\n", ":4: evidence: ", "'c' is none of"),
+        (OWN + "    words: [a, b]\n", ":8: first_token.0: ", "means: 'no' is none of the words"),
+        (OWN + "    swap: [story, b]\n", ":7: first_token: ", "swap: 'b' is not among the fields"),
+        (
+            OWN + "  - question: R?\n    means: {yes: yes}\n",
+            ":7: first_token: ",
+            "question 1 settles",
+        ),
+        (LABELS + "first_token: [P?]\n", ":6: first_token: ", "one for each"),
+        (LABELS + "first_token: ['{{ mood }}?']\n", ":6: first_token.0.question: ", "'mood'"),
+        (SHORT + "quote: {field: story, answers: [c]}\n", ":4: quote: ", "'c' is none of"),
         (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "greater than or equal to 16"),
         (SHORT + "pass: '>= 2'\n", ":4: pass: ", "a bound on scores"),
+        (SHORT + "answers: [a, b]\n", ":1: pass: ", "say what passes, such as a"),
         (SHORT + "answers: ['{{ x }}', b]\npass: b\n", ":4: answers: ", "unknown variable 'x'"),
+        (SHORT + "reply: LeaksFound\nanswers: [a, b]\n", ":5: answers: ", "leave them out"),
         ("name: a\nquestions: {B c: Q?}", ":2: questions.B c: ", "small letters"),
         ("name: a\ntone: x\nquestions: {b: Q?}", ":2: tone: ", "no such key"),
-        (CHOICE.format("a, b, c"), ":10: methods.logprobs: ", "one for each"),
-        (CHOICE.format("a, b"), ":10: methods.logprobs: ", "needs an order"),
-        (VALUE.replace("[story]", "[value]"), ":4: reply: ", "held against story"),
-        (SHORT + "reply: YesNo\n", ":4: reply: ", "no such key"),
+        ("name: a\nquestions: {b: {question: ''}}", ":2: questions.b.question: ", "no question"),
         (
             "name: a\nquestions: {b: {question: Q?, needs: x}}\n",
             ":2: questions.b.needs: ",
             "a list",
         ),
-        (SHORT + "compare: [a, a]\n", ":4: compare: ", "two different ones"),
+        (VALUE.replace("[story]", "[value]"), ":4: reply: ", "held against story"),
+        (SHORT + "compare: [a, a]\n", ":4: compare: ", "two different"),
         (SHORT + "compare: [a, b]\nanswers: [a, c]\n", ":5: answers: ", "leave them out"),
-        (OWN.replace("Q?", "'{{ mood }}?'"), ":9: methods.structured.question: ", "'mood'"),
+        (OWN.replace("Q?", "'{{ mood }}?'"), ":5: question: ", "'mood'"),
     ],
 )
 def test_a_faulty_rubric_is_refused_with_file_line_and_key(
@@ -315,7 +320,7 @@ def test_a_faulty_rubric_is_refused_with_file_line_and_key(
 
 def test_yes_and_no_stay_words() -> None:
     rubric = Rubric.from_text(OWN.replace('"yes"', "yes").replace('"no"', "no"), "own.yaml")
-    assert rubric.verdict is not None and rubric.verdict.passes == "yes"
+    assert rubric.passes == ("yes",)
 
 
 # ---------------------------------------------------------------- collecting
@@ -334,20 +339,19 @@ def test_files_and_folders_add_checks_and_a_built_in_name_replaces(tmp_path: Pat
     rubrics, added = collect([str(tmp_path)])
     assert added == ("one", "relevance", "two")
     assert set(rubrics) == {*RUBRICS, "one", "two"}
-    assert rubrics["relevance"].methods.structured.question == "Mine?"
-    assert builtin()["relevance"].methods.structured.question != "Mine?"
+    assert rubrics["relevance"].question == "Mine?"
+    assert builtin()["relevance"].question != "Mine?"
     assert collect(["leakage"]) == (dict(builtin()), ("leakage",))
 
 
-REWRITING = OWN[: OWN.index("verdict")] + "role: rewrite\n" + OWN[OWN.index("methods") :]
-REWRITING = REWRITING[: REWRITING.index("  logprobs")].replace("YesNo", "Regeneration")
+REWRITING = "name: own\nfields: [story]\nquestion: Q?\nreply: Regeneration\n"
 
 
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("relevance", VALUE, "role judge about record"),
-        ("consistency", OWN, "role judge about values"),
+        ("relevance", VALUE, "role judge about the record"),
+        ("consistency", OWN, "role judge about each of values"),
         ("value_extraction", VALUE, "whose reply is ValuesExtracted"),
         ("own", REWRITING, "no workflow uses .* story_regeneration"),
     ],

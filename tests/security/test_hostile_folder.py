@@ -59,11 +59,8 @@ name: {}
 title: Planted
 kinds: [norm, story]
 fields: [story]
-reply: YesNo
-verdict: {{pass: ["yes", "no"]}}
-methods:
-  structured: {{question: "Is it so?"}}
-  logprobs: {{steps: [{{question: "Is it so? Answer Yes or No.", "yes": "yes", "no": "no"}}]}}
+question: Is it so?
+pass: ["yes", "no"]
 """
 
 

@@ -31,14 +31,9 @@ name: polite
 title: Is it polite?
 source: "made up"
 kinds: [norm]
-role: judge
-about: record
 fields: [rule_of_thumb, story]
-reply: YesNo
-verdict: {pass: "yes"}
-methods:
-  structured: {max_tokens: 60, question: "Is it polite? Give a reason, then answer."}
-  logprobs: {steps: [{question: "Is it polite? Answer Yes or No.", "yes": "yes", "no": "no"}]}
+question: "Is it polite?"
+max_tokens: 60
 """
 
 

@@ -17,7 +17,7 @@ from judge.backends.base import Call, Mode, Origin
 from judge.backends.scripted import ScriptedBackend
 from judge.cache import ReplyCache
 from judge.errors import BadRequest, UsageError
-from judge.papers.task import parse_task
+from judge.papers.tasks import parse_task
 from judge.rubric import Rubric
 
 from .test_keys import POLITE
@@ -125,7 +125,7 @@ TASK = "name: t\ntitle: t\nsource: s\nfields: [story]\nquestion: {}\n"
 
 
 def rubric(question: str) -> str:
-    return POLITE.replace('"Is it polite? Give a reason, then answer."', json.dumps(question))
+    return POLITE.replace('"Is it polite?"', json.dumps(question))
 
 
 @pytest.mark.parametrize("escape", ESCAPES)
