@@ -169,7 +169,7 @@ class Denied(BackendError):
 
 class Forbidden(Denied):
     """HTTP 403, or words about credit with another status: the account's fault, or this call's
-    alone. A small call shows which (`judge.judging.calls`)."""
+    alone. A small call shows which (`judge.judging.transport`)."""
 
 
 class Refused(BackendError):

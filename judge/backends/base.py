@@ -200,7 +200,8 @@ class Taught(Protocol):
 class Adapting(Protocol):
     """A backend that sends otherwise what its server refuses (`errors.Adapted`: ask again).
 
-    `adaptations`: what differs from the usual request, by what it concerns.
+    `adaptations`: what differs from the usual request, by what it concerns; replaced when it
+    changes.
     """
 
     adaptations: Mapping[str, str | int]

@@ -1,4 +1,11 @@
-"""A model's answer in a reply: its text without thoughts and code fence, and how it ended."""
+"""What a completion says: its text without thoughts and code fence, how it ended, how many tokens
+it took, and whether the server read the whole prompt.
+
+Ollama and others read the end of a prompt that is longer than their context, and answer as if it
+were whole. A tokenizer makes at least one token of a word: those of GPT, Llama and Qwen never join
+words, and SentencePiece's do not either. Scripts without spaces take a token for a few characters.
+Only what is far below that is called cut, so that no tokenizer's thrift is.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +17,18 @@ from typing import Any, Literal
 from judge.backends.base import Call, Completion
 
 Ending = Literal["stop", "length", "refusal", "fault"]
+
+CHARACTERS_PER_TOKEN = 4
+"""For the estimate of tokens where a server reports none."""
+
+_MIN_READ = 128
+"""Tokens; a server that counts fewer does not count what it reads."""
+
+_MIN_LOST = 256
+_MARGIN = 1.25
+_WORDS = re.compile(r"\S{3,}")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 
 _ENDINGS: dict[str, Ending] = {
     **dict.fromkeys(
@@ -157,3 +176,41 @@ def answer_of(call: Call, completion: Completion) -> Completion:
         return replace(completion, text="", finish_reason="length")
     text = text if call.schema is None else strip_fence(text)
     return completion if text == completion.text else replace(completion, text=text)
+
+
+# ---------------------------------------------------------------- tokens
+
+
+def counted(call: Call, completion: Completion) -> Completion:
+    """The completion, with an estimate of the tokens that the server did not report."""
+    text = completion.text if call.layer is None else ""
+    if completion.input_tokens and (completion.output_tokens or not text):
+        return completion
+    length = sum(len(message["content"]) for message in call.messages)
+    return replace(
+        completion,
+        input_tokens=completion.input_tokens or length // CHARACTERS_PER_TOKEN + 1,
+        output_tokens=completion.output_tokens or -(-len(text) // CHARACTERS_PER_TOKEN),
+    )
+
+
+def fewest_tokens(text: str) -> int:
+    """Tokens that a text has at the least: words of three letters and more, and a quarter of the
+    characters of scripts without spaces. Never above a quarter of all characters."""
+    spaced, unspaced = (text, 0) if text.isascii() else _UNSPACED.subn(" ", text)
+    return len(_WORDS.findall(spaced)) + unspaced // CHARACTERS_PER_TOKEN
+
+
+def cut(call: Call, completion: Completion) -> str | None:
+    """How much of a prompt was read, where a server cut it; None where it read all of it."""
+    texts = [message["content"] for message in call.messages]
+    read = completion.input_tokens
+    # Some count what their cache holds apart.
+    if (cached := completion.cached_tokens or 0) > read:
+        read += cached
+    if read < _MIN_READ or read * CHARACTERS_PER_TOKEN > sum(map(len, texts)):
+        return None
+    fewest = sum(map(fewest_tokens, texts))
+    if fewest - read < _MIN_LOST or fewest < read * _MARGIN:
+        return None
+    return f"the server read {read:,} tokens of at least {fewest:,}; give it a longer context"

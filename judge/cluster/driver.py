@@ -24,13 +24,12 @@ from typing import Any, Self
 
 from judge.cluster.worker import ATTEMPTS, Done, Feed, Worker
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
-from judge.judging.calls import Counters
+from judge.judging.transport import Counters
 from judge.records import Item, Record, lines
 from judge.records.lines import Line
 from judge.run.panels import Resources
 from judge.run.validate import Validation
 from judge.settings import Settings
-from judge.verdict import Usage
 
 CHUNK, GATHER_SECONDS = 8, 0.01
 """Most records of a chunk, and how long it waits for them. With one record a chunk a run on two
@@ -101,7 +100,7 @@ class RayValidation(Validation):
         return line
 
     def _count(self, counters: dict[str, Counters], cost: float) -> None:
-        self.resources.models.budget.spent(Usage(cost_usd=cost))
+        self.resources.models.budget.cost += cost
         for spec, counted in counters.items():
             self.resources.models.budget.calls += counted.calls
             self.resources.models.client(spec).counters.add(counted)

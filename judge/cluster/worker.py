@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import JudgeError
-from judge.judging.calls import Counters
 from judge.judging.limits import Budget
+from judge.judging.transport import Counters
 from judge.records import Item, Problem, build
 from judge.records.lines import bad_input
 from judge.redact import guard_process
@@ -157,6 +157,6 @@ class Worker:
             return {}, 0.0
         resources, counted = self._task.resources, {}
         for spec, client in resources.models.clients.items():
-            counted[spec], client.counters = client.counters, Counters()
+            counted[spec] = client.counters.take()
         cost, resources.models.budget.cost = resources.models.budget.cost, 0.0
         return counted, cost

@@ -1,4 +1,4 @@
-"""One model with its cache: replies are validated, and asked for again while they are invalid.
+"""One model with its cache: replies are checked, and asked for again while they are invalid.
 
 Each reply is stored at once, so that a kill loses only the calls under way, and a replay goes the
 same way and costs nothing. Those of an ask without a valid reply are removed when the run ends. An
@@ -9,25 +9,38 @@ invalid reply is handed to instructor, which says what is wrong
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from types import TracebackType
+from typing import Literal, Self
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
-from judge.backends.base import Backend, Call, Completion, Message, Mode, Prompt, State, unpacked
+from judge.backends.base import (
+    Backend,
+    Call,
+    Completion,
+    HiddenStates,
+    Message,
+    Mode,
+    Prompt,
+    State,
+    unpacked,
+)
+from judge.backends.reading import cut
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
-from judge.errors import BackendError, BadRequest, ContextExceeded, ServerFault, UsageError
+from judge.errors import BackendError, BadRequest, ServerFault, UsageError
 from judge.evidence import ReplyContext
-from judge.judging.calls import CANARY, Calls
-from judge.judging.cut import cut
 from judge.judging.first_token import added_up
-from judge.judging.ways import Ways, conforms
+from judge.judging.limits import Budget
+from judge.judging.negotiation import Negotiation
+from judge.judging.served_model import ServedModel
+from judge.judging.transport import CANARY, Transport
 from judge.replies import Reply, held_against, schema_of
+from judge.settings import Price
 from judge.verdict import Usage
 
 Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut"]
@@ -51,14 +64,20 @@ class Asked:
     detail: str | None = None
 
 
-class Client(Calls):
+class Client:
     """One model behind its cache.
 
     Args:
-        spec, backend, options: as `Calls`.
+        spec: the model as the user named it, `provider:model`.
         cache: None for no cache beyond this run.
+        limit: most calls under way at once.
+        price: of the model (None: unknown); an engine of our own costs nothing.
         reasks: how often an invalid reply is asked for again.
         max_tokens: most tokens of every reply (None: as the call says).
+        backoff: seconds before the first retry.
+        timeout: seconds until a call is given up; an engine in this process has none.
+
+    `remote` says whether calls go to a server, `counters` what was done in this run.
     """
 
     def __init__(
@@ -67,133 +86,143 @@ class Client(Calls):
         backend: Backend,
         *,
         cache: ReplyCache | None,
+        budget: Budget,
+        limit: int,
+        price: Price | None = None,
         reasks: int = 2,
         max_tokens: int | None = None,
-        **options: Any,
+        backoff: float = 0.5,
+        timeout: float | None = None,
     ) -> None:
-        super().__init__(spec, backend, cache=cache, **options)
+        self.spec, self.backend = spec, backend
+        self.identity = dict(backend.identity())
+        self.remote = not getattr(backend, "in_process", False)
+        # A `vllm:` server at an address may be anyone's.
+        ours = not self.remote or (spec.startswith("vllm:") and "server" not in self.identity)
+        self.price = Price(input=0.0, output=0.0) if ours else price
+        self._transport = Transport(
+            backend,
+            budget=budget,
+            limit=limit,
+            price=self.price,
+            backoff=backoff,
+            timeout=timeout,
+            remote=self.remote,
+        )
+        self.limit, self.counters = self._transport.limit, self._transport.counters
+        self._served = None if ours else ServedModel(spec, backend, cache, self._transport.canary)
         self._cache = cache if cache is not None else MemoryCache()
+        self._negotiation = Negotiation(spec, backend, self._cache, self.identity)
         self._reasks, self._max_tokens = reasks, max_tokens
-        self._preparing = asyncio.Lock()
-        self._ways = Ways(spec, backend, self._cache, self.identity)
         self._key_parts = getattr(backend, "key_parts", None)
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._widths: dict[int | None, int] = {}
-        self._dropped: set[str] = set()
+        self._unusable: set[str] = set()
 
     # ------------------------------------------------------------ asking
 
-    async def ask(self, call: Call, reply_model: type[Reply], record: ReplyContext) -> Asked:
-        """One structured reply, re-asked while it is invalid, at most `reasks` times.
-
-        Raises:
-            BackendError: the model gave no reply at all.
-        """
-        await self.prepare()
-        call = self._limited(call)
-        call = replace(call, schema=schema_of(reply_model), schema_name=reply_model.__name__)
-        async with _Attempts() as made:
-            mode, first = await self._first(call, made)
-            asked = await self._asked(call, mode, reply_model, record, first, made)
-            if asked.reply is not None:
-                self._ways.settle(call, mode)
-            else:
-                # When the run ends: until then, and after a kill, these are not asked again.
-                self._dropped.update((*made.by_key, *made.found))
-        return asked
-
-    async def _first(self, call: Call, made: _Attempts) -> tuple[Mode, Completion]:
-        """The first reply, and the mode that it came by.
+    async def ask(self, call: Call, reply_model: type[Reply], context: ReplyContext) -> Asked:
+        """One structured reply, asked for again while it is invalid, at most `reasks` times.
 
         The first call with a schema is the test of the mode, and goes alone: what the server
         refuses, or accepts and does not heed, gives way to the next mode with this same call.
 
         Raises:
-            BackendError: as `ask`.
+            BackendError: the model gave no reply at all.
         """
-        if not self._ways.proven(call):
-            async with self._preparing:
-                if not self._ways.proven(call):
-                    return await self._tested(call, made)
-        mode = self._ways.mode(call)
-        return mode, await self._complete(call, mode, made)
+        if not self._negotiation.ready:
+            await self.prepare()
+        call = replace(
+            call,
+            schema=schema_of(reply_model),
+            schema_name=reply_model.__name__,
+            max_tokens=self._max_tokens or call.max_tokens,
+        )
+        with _Attempts() as attempts:
+            first = None
+            if not self._negotiation.proven(call):
+                first = await self._negotiation.test(
+                    call,
+                    lambda mode: self._complete(call, mode, attempts),
+                    lambda: attempts.fresh,
+                )
+            tested = first is not None
+            if first is None:
+                mode = self._negotiation.mode(call)
+                first = mode, await self._complete(call, mode, attempts)
+            mode, completion = first
+            asked = self._checked(call, completion, reply_model, context)
+            if asked is None:
+                asked = await self._reasked(call, *first, reply_model, context, attempts)
+            if asked.reply is not None:
+                self._negotiation.settle(call, mode)
+            else:
+                # When the run ends: until then, and after a kill, these are not asked again.
+                self._unusable.update(attempts.entries)
+            if not tested and asked.trouble in (None, "invalid"):
+                self._negotiation.note_text(attempts.text)
+        return asked
 
-    async def _tested(self, call: Call, made: _Attempts) -> tuple[Mode, Completion]:
-        refused: BadRequest | None = None
-        unheeded: tuple[Mode, Completion] | None = None
-        for mode in self._ways.candidates(call):
-            try:
-                completion = await self._complete(call, mode, made)
-            except ContextExceeded:
-                raise
-            except BadRequest as error:
-                refused = refused or error
-                continue
-            if completion.finish_reason != "stop" or conforms(completion.text, call):
-                self._ways.tested(call, mode, completion, paid=made.paid(completion))
-                return mode, completion
-            unheeded = mode, completion
-        self._ways.failed()
-        if unheeded is not None:
-            return unheeded
-        assert refused is not None
-        raise refused
+    def _checked(
+        self,
+        call: Call,
+        completion: Completion,
+        reply_model: type[Reply],
+        context: ReplyContext,
+    ) -> Asked | None:
+        """What a completion brings; None where it is to be asked for again."""
+        usage = self._usage(completion)
+        if completion.finish_reason == "refusal":
+            return Asked(None, usage, "refused", completion.text[:200] or "no words were given")
+        if completion.finish_reason == "length":
+            limit = self._negotiation.limit(call)
+            detail = f"the reply was cut off at {limit} tokens"
+            if not completion.text:
+                detail = f"the reply ended in its thoughts ({limit} tokens at most)"
+            return Asked(None, usage, "truncated", f"{detail}; --max-tokens N allows more")
+        if loss := cut(call, completion):
+            return Asked(None, usage, "the prompt was cut", loss)
+        # As strict as instructor is.
+        with held_against(context), suppress(ValidationError):
+            return Asked(reply_model.model_validate_json(completion.text, strict=True), usage)
+        return None
 
-    async def _asked(
+    async def _reasked(
         self,
         call: Call,
         mode: Mode,
-        reply_model: type[Reply],
-        record: ReplyContext,
         first: Completion,
-        made: _Attempts,
+        reply_model: type[Reply],
+        context: ReplyContext,
+        attempts: _Attempts,
     ) -> Asked:
-        if first.finish_reason != "stop":
-            return self._withheld(first, call, self._usage(first))
-        if loss := cut(call, first):
-            return Asked(None, self._usage(first), "the prompt was cut", loss)
-        reply = _valid(first.text, reply_model, record)
-        if reply is not None:
-            return Asked(reply, self._usage(first))
+        """The outcome of asking again, after an invalid reply."""
         # Imported here: most runs need none of it, and instructor takes a second to load.
-        from judge.judging.reask import Invalid, Withheld, reasked
+        from judge.judging.reask import Invalid, Withheld, reask
 
-        said, invalid = [first], None
+        completions = [first]
 
         async def attempt(messages: Sequence[Message]) -> Completion:
-            said.append(await self._complete(replace(call, messages=messages), mode, made))
-            return said[-1]
+            completion = await self._complete(replace(call, messages=messages), mode, attempts)
+            completions.append(completion)
+            return completion
 
+        # A model that has never given a text is not told what is wrong with it.
+        reasks = 0 if self._negotiation.silent else self._reasks
+        reply, problem = None, None
         try:
-            with held_against(record):
-                reply = await reasked(first, attempt, call.messages, reply_model, self._reasks)
+            with held_against(context):
+                reply = await reask(first, attempt, call.messages, reply_model, reasks)
         except Withheld:
-            return self._withheld(said[-1], call, sum(map(self._usage, said), Usage()))
-        except Invalid as told:
-            invalid = str(told) if said[-1].text.strip() else "the reply holds no text"
+            withheld = self._checked(call, completions[-1], reply_model, context)
+            assert withheld is not None
+            return replace(withheld, usage=sum(map(self._usage, completions), Usage()))
+        except Invalid as error:
+            problem = str(error) if completions[-1].text.strip() else "the reply holds no text"
         finally:
-            self.counters.reasks += len(said) - 1
-        usage = sum(map(self._usage, said), Usage())
-        return Asked(reply, usage, "invalid" if invalid is not None else None, invalid)
-
-    def _withheld(self, completion: Completion, call: Call, usage: Usage) -> Asked:
-        """The outcome of a completion that was refused or cut off."""
-        if completion.finish_reason == "refusal":
-            said = completion.text[:200] or "no words were given"
-            return Asked(None, usage, "refused", said)
-        limit = self._ways.limit(call)
-        detail = f"the reply was cut off at {limit} tokens"
-        if not completion.text:
-            detail = f"the reply ended in its thoughts ({limit} tokens at most)"
-        return Asked(None, usage, "truncated", f"{detail}; --max-tokens N allows more")
-
-    def most_tokens(self, call: Call) -> int:
-        """Most tokens of the call's reply: the user's limit, or with room for thoughts."""
-        return self._ways.limit(self._limited(call))
-
-    def _limited(self, call: Call) -> Call:
-        """The call with the user's limit on its reply, if there is one."""
-        return call if self._max_tokens is None else replace(call, max_tokens=self._max_tokens)
+            self.counters.reasks += len(completions) - 1
+        usage = sum(map(self._usage, completions), Usage())
+        return Asked(reply, usage, "invalid" if problem is not None else None, problem)
 
     async def first_token(
         self, call: Call, usable: Callable[[Mapping[str, float]], bool] = bool
@@ -205,17 +234,17 @@ class Client(Calls):
             Unread: the server refused the prompt, or cut it, or what it lists is no distribution.
             BackendError: as `ask`.
         """
-        async with _Attempts() as made:
-            completion = await self._complete(call, Mode.JSON_SCHEMA, made)
-            await self._refuse_unread(call, completion, made)
+        with _Attempts() as attempts:
+            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
+            await self._refuse_unread(call, completion, attempts)
             try:
                 tokens = added_up(completion.first_token or ())
             except ValueError as problem:
-                await self._drop(made)
+                await self._drop(attempts)
                 raise Unread(f"no distribution: {problem}", self._usage(completion)) from None
             # An engine of ours says the same again; a server may have stumbled.
             if not tokens or not (self._served is None or usable(tokens)):
-                await self._drop(made)
+                await self._drop(attempts)
         if completion.first_token is None:
             raise UsageError(
                 f"{self.spec} gives no log-probabilities, so the `logprobs` method cannot be "
@@ -234,57 +263,66 @@ class Client(Calls):
             Unread: the server refused the prompt, or cut it.
             BackendError: as `ask`, and for a state of another width, which is not kept.
         """
-        async with _Attempts() as made:
-            completion = await self._complete(call, Mode.JSON_SCHEMA, made)
-            await self._refuse_unread(call, completion, made)
+        if not isinstance(self.backend, HiddenStates):
+            raise UsageError(
+                f"{self.spec} gives no hidden states, so the `probe` method cannot be taken; use "
+                "--method structured or logprobs"
+            )
+        with _Attempts() as attempts:
+            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
+            await self._refuse_unread(call, completion, attempts)
             state = unpacked(completion.text, "e")
-            wanted = width or self._widths.setdefault(call.layer, len(state))
-            if len(state) != wanted:
-                await self._drop(made)
-                raise ServerFault(f"the state has {len(state)} numbers, not {wanted}")
+            width = width or self._widths.setdefault(call.layer, len(state))
+            if len(state) != width:
+                await self._drop(attempts)
+                raise ServerFault(f"the state has {len(state)} numbers, not {width}")
         return state, self._usage(completion)
-
-    async def _refuse_unread(self, call: Call, completion: Completion, made: _Attempts) -> None:
-        if completion.finish_reason == "refusal":
-            await self._drop(made)
-            raise Unread(f"refused: {completion.text[:200]}", self._usage(completion))
-        if loss := cut(call, completion):
-            await self._drop(made)
-            raise Unread(f"the prompt was cut: {loss}", self._usage(completion))
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
         """One completion in free text, even if truncated or refused; raises as `ask`."""
-        call = self._limited(call)
-        async with _Attempts() as made:
-            completion = await self._complete(call, Mode.JSON_SCHEMA, made)
-            if loss := cut(call, completion):
-                await self._drop(made)
-                raise Unread(f"the prompt was cut: {loss}", self._usage(completion))
+        call = replace(call, max_tokens=self._max_tokens or call.max_tokens)
+        with _Attempts() as attempts:
+            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
+            if completion.finish_reason != "refusal":
+                await self._refuse_unread(call, completion, attempts)
             if completion.finish_reason != "stop" or not completion.text.strip():
-                await self._drop(made)
+                await self._drop(attempts)
         return completion, self._usage(completion)
+
+    async def _refuse_unread(self, call: Call, completion: Completion, attempts: _Attempts) -> None:
+        refused = completion.finish_reason == "refusal"
+        problem = f"refused: {completion.text[:200]}" if refused else None
+        if problem is None and (loss := cut(call, completion)):
+            problem = f"the prompt was cut: {loss}"
+        if problem is not None:
+            await self._drop(attempts)
+            raise Unread(problem, self._usage(completion))
 
     async def aclose(self) -> None:
         await self.backend.aclose()
-        await self._cache.store(dict.fromkeys(self._dropped))
+        await self._cache.store(dict.fromkeys(self._unusable))
 
     # ------------------------------------------------------------ what the model can do
 
-    async def prove_logprobs(self, named: str) -> None:
+    async def prove_logprobs(self, flag: str) -> None:
         """Check by one small question that a server gives log-probabilities.
+
+        Args:
+            flag: what named the model, such as `--cheap-model`; the message begins with it.
 
         Raises:
             BackendError: unreachable, or the key is refused.
-            UsageError: it gives none; the message begins with `named`.
+            UsageError: it gives none.
         """
         if len(self.backend.modes) == 1:
             return
         try:
             await self.first_token(_TOKEN_CANARY)
         except (BadRequest, UsageError) as error:
+            remedy = "leave it out" if flag == "--cheap-model" else "use --method structured"
             raise UsageError(
-                f"{named}: this model gives no log-probabilities, so it cannot read P(yes) cheaply;"
-                " name one that does, such as local:... or a server with logprobs, or leave it out"
+                f"{flag} {self.spec}: this model gives no log-probabilities; {remedy}, or name a "
+                "model that gives them, such as local:... or a server with logprobs"
             ) from error
 
     async def prepare(self) -> None:
@@ -294,40 +332,54 @@ class Client(Calls):
             BackendError: unreachable, or the key is refused.
             UsageError: no way of asking brought valid JSON.
         """
-        if self._ways.ready:
-            return
-        async with self._preparing:
-            if not self._ways.ready:
-                await self._try_modes()
+        if not self._negotiation.ready:
+            await self._negotiation.prepare(self._probe)
 
-    async def _try_modes(self) -> None:
-        """Take the first mode in which the model gives the JSON that it was asked for."""
-        problems: list[str] = []
-        for mode in self.backend.modes:
-            try:
-                said = (await self._paid(CANARY, mode)).text
-            except ContextExceeded:
-                raise
-            except BadRequest as error:
-                problems.append(f"{mode}: {error}")
-                continue
-            with suppress(ValueError, RecursionError):
-                if json.loads(said) == {"ready": "yes"}:
-                    self._ways.start(mode)
-                    return
-            problems.append(f'{mode}: replied {said[:80]!r}, not {{"ready": "yes"}}')
-        raise UsageError(f"{self.spec} gave no valid JSON in any mode. " + "; ".join(problems))
+    async def _probe(self, mode: Mode) -> Completion:
+        if self._served is not None:
+            await self._served.look()
+        completion = await self._transport.send(CANARY, mode)
+        self._note(completion)
+        return completion
 
     def sent(self, call: Call) -> Call:
         """The call with the temperature and the seed that the model is sent, if any."""
-        return self._ways.sent(call)
+        return self._negotiation.sent(call)
 
     @property
     def adaptations(self) -> Mapping[str, str | int]:
         """What the server does not take as it is usually sent, and what is sent instead."""
-        return self._ways.adaptations
+        return self._negotiation.adaptations
 
-    # ------------------------------------------------------------ one attempt
+    # ------------------------------------------------------------ one completion
+
+    async def _complete(self, call: Call, mode: Mode, attempts: _Attempts) -> Completion:
+        """The completion from the cache or the backend, while no other ask wants the same one."""
+        key = self._key(call, mode)
+        await attempts.enter(self._locks.setdefault(key, asyncio.Lock()))
+        if self._served is not None and not self._served.ready:
+            await self._served.look()
+        entry = key if self._served is None else self._served.key(key)
+        completion = self._cached(entry, call)
+        attempts.fresh = completion is None
+        if completion is not None:
+            self._note(completion)
+            attempts.add(entry, completion)
+            return completion
+
+        async def keep(completion: Completion) -> None:
+            self._note(completion)
+            entry = key if self._served is None else self._served.key(key)
+            attempts.add(entry, completion)
+            await self._cache.store({entry: completion.as_text()})
+
+        limit = self._negotiation.limit(call)
+        completion = await self._transport.send(call, mode, keep)
+        if completion.finish_reason == "length" and self._negotiation.limit(call) > limit:
+            # There is room for its thoughts now.
+            completion = await self._transport.send(call, mode, keep)
+        self._negotiation.note_changes()
+        return completion
 
     def _key(self, call: Call, mode: Mode) -> str:
         """The cache's key. Seed and vote are part of it only where replies are drawn by chance."""
@@ -349,43 +401,59 @@ class Client(Calls):
             }
         )
 
-    async def _complete(self, call: Call, mode: Mode, made: _Attempts) -> Completion:
-        """The completion from the cache or the backend, while no other ask wants the same one."""
-        key = self._key(call, mode)
-        await made.enter_async_context(self._asking.setdefault(key, asyncio.Lock()))
-        if self._served is not None:
-            await self._served.look()
-        if (found := self._cached(key, call)) is not None:
-            self._note(found)
-            made.found.append(self._entry(key))
-            return found
-
-        async def keep(completion: Completion) -> None:
-            made.by_key[self._entry(key)] = completion
-            await self._cache.store({self._entry(key): completion.as_text()})
-
-        limit = self._ways.limit(call)
-        completion = await self._paid(call, mode, keep)
-        if completion.finish_reason == "length" and self._ways.limit(call) > limit:
-            completion = await self._paid(call, mode, keep)  # There is room for its thoughts now.
-        self._ways.learnt()
-        return completion
-
-    def _entry(self, key: str) -> str:
-        """The cache's key of a call, by the model that answers."""
-        return key if self._served is None else self._served.key(key)
-
-    def _cached(self, key: str, call: Call) -> Completion | None:
-        found = self._cache.get(self._entry(key))
-        completion = None if found is None else Completion.restored(found)
+    def _cached(self, entry: str, call: Call) -> Completion | None:
+        text = self._cache.get(entry)
+        completion = None if text is None else Completion.restored(text)
         if completion is None or (call.logprobs and not completion.first_token):
             return None
         self.counters.cache_hits += 1
         return completion
 
-    async def _drop(self, made: _Attempts) -> None:
-        """Forget a reply that cannot be used."""
-        await self._cache.store(dict.fromkeys((*made.by_key, *made.found)))
+    async def _drop(self, attempts: _Attempts) -> None:
+        """Forget replies that cannot be used."""
+        await self._cache.store(dict.fromkeys(attempts.entries))
+
+    # ------------------------------------------------------------ who answers, and what it costs
+
+    def _note(self, completion: Completion) -> None:
+        """Note who gave a reply, fresh or cached."""
+        if self._served is not None:
+            self._served.replied(completion)
+            self.counters.models = self._served.names
+            self.counters.system_fingerprints = self._served.fingerprints
+
+    @property
+    def answering(self) -> tuple[str, ...]:
+        """The models that answer behind the address, by their names; none for an engine of ours."""
+        return self._served.answering if self._served is not None else ()
+
+    def fitted_to(self, models: Collection[str], profile: str) -> None:
+        """Warn where another model answers than those that a profile was fitted to."""
+        if self._served is not None:
+            self._served.fitted_to(models, profile)
+
+    def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
+        """Note who answered in the run that this one goes on with."""
+        if self._served is not None:
+            self._served.answered_before(models, fingerprints)
+
+    def most_tokens(self, call: Call) -> int:
+        """Most tokens of the call's reply: the user's limit, or with room for thoughts."""
+        limited = replace(call, max_tokens=self._max_tokens or call.max_tokens)
+        return self._negotiation.limit(limited)
+
+    @property
+    def priced(self) -> bool:
+        """Whether the cost of a call is known."""
+        return self.price is not None
+
+    def estimate(self, input_tokens: int, output_tokens: int) -> Usage:
+        """The usage of a reply of this size."""
+        cost = None if self.price is None else self.price.of(input_tokens, output_tokens)
+        return Usage(1, input_tokens, output_tokens, cost)
+
+    def _usage(self, completion: Completion) -> Usage:
+        return self.estimate(completion.input_tokens, completion.output_tokens)
 
 
 class Unread(BackendError):
@@ -399,22 +467,32 @@ class Unread(BackendError):
         self.usage = usage
 
 
-class _Attempts(AsyncExitStack):
-    """The completions that one ask paid for, by key, and the keys of those that it found; other
-    asks for the same wait until it ends."""
+class _Attempts:
+    """The completions of one ask: their entries in the cache, whether the last is `fresh` from the
+    server, and the last text that is not empty. Other asks for the same wait until it ends."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.by_key: dict[str, Completion] = {}
-        self.found: list[str] = []
+        self.entries: list[str] = []
+        self.fresh, self.text = False, ""
+        self._locks: list[asyncio.Lock] = []
 
-    def paid(self, completion: Completion) -> bool:
-        """Whether a completion is of these, and not from the cache."""
-        return any(one is completion for one in self.by_key.values())
+    async def enter(self, lock: asyncio.Lock) -> None:
+        """Wait for the lock, and hold it until the ask ends."""
+        await lock.acquire()
+        self._locks.append(lock)
 
+    def add(self, entry: str, completion: Completion) -> None:
+        self.entries.append(entry)
+        self.text = completion.text.strip() or self.text
 
-def _valid(text: str, reply_model: type[Reply], record: ReplyContext) -> Reply | None:
-    """The reply, if it is valid against the record; as strict as instructor is."""
-    with held_against(record), suppress(ValidationError):
-        return reply_model.model_validate_json(text, strict=True)
-    return None
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for lock in self._locks:
+            lock.release()

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import count
 
 from judge.errors import BackendError, BadRequest, Exit, GivenUp
-from judge.verdict import Usage
 
-LONGEST_OUTAGE = 120.0
+MAX_OUTAGE = 120.0
 """Seconds without any answer, from the first canary on, until a server is given up."""
 
-LONGEST_PAUSE = 4.0
+MAX_PAUSE = 4.0
 """Most seconds between two tries."""
 
 record_turn: ContextVar[int] = ContextVar("judge_record_turn", default=0)
@@ -59,9 +58,6 @@ class Budget:
         if self.max_cost is not None and self.cost >= self.max_cost and not free:
             raise BudgetReached(f"--max-cost {self.max_cost} USD is reached")
 
-    def spent(self, usage: Usage) -> None:
-        self.cost += usage.cost_usd or 0.0
-
 
 # ------------------------------------------------------------ calls at once
 
@@ -87,16 +83,21 @@ class AdaptiveLimit:
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[int]:
         """Wait for a free place and hold it inside the block; gives the call's era (`refused`)."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (record_turn.get(), next(self._arrivals), place))
-        self._admit()
+        place: asyncio.Future[None] | None = None
+        if not self._waiting and self.running < int(self.limit):
+            self.running += 1
+        else:
+            place = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (record_turn.get(), next(self._arrivals), place))
+            self._admit()
         try:
-            await place
+            if place is not None:
+                await place
             while (wait := self._resume_at - time.monotonic()) > 0:  # noqa: ASYNC110
                 await asyncio.sleep(wait)
             yield self._cuts
         finally:
-            if not place.cancelled():
+            if place is None or not place.cancelled():
                 self.running -= 1
                 self._admit()
 
@@ -170,7 +171,7 @@ class Outages:
         calls wait for the same canary. A server that never answered in this run is not waited for.
 
         Raises:
-            GivenUp: nothing was answered for `LONGEST_OUTAGE`; it ends the run.
+            GivenUp: nothing was answered for `MAX_OUTAGE`; it ends the run.
             BackendError: the canary was refused for good: the key, or the budget.
         """
         if self._canary is None or self._last_answer is None or self._last_answer > since:
@@ -180,7 +181,7 @@ class Outages:
                 raise self._given_up
             if self._last_answer > since:
                 return True
-            until = time.monotonic() + LONGEST_OUTAGE
+            until = time.monotonic() + MAX_OUTAGE
             for pauses in count():
                 try:
                     with suppress(BadRequest):
@@ -191,13 +192,13 @@ class Outages:
                     if not error.retryable:
                         raise
                     if time.monotonic() >= until:
-                        told = f"no call was answered for {LONGEST_OUTAGE:g} s and longer"
-                        self._given_up = GivenUp(f"{told}; the last error: {error}")
+                        text = f"no call was answered for {MAX_OUTAGE:g} s and longer"
+                        self._given_up = GivenUp(f"{text}; the last error: {error}")
                         raise self._given_up from error
                 await asyncio.sleep(pause(self._backoff, pauses))
         raise AssertionError("unreachable")
 
 
 def pause(backoff: float, before: int) -> float:
-    """Seconds until the next try, after so many pauses; doubled up to `LONGEST_PAUSE`."""
-    return float(min(backoff * 2 ** min(before, 30), LONGEST_PAUSE))
+    """Seconds until the next try, after so many pauses; doubled up to `MAX_PAUSE`."""
+    return float(min(backoff * 2 ** min(before, 30), MAX_PAUSE))

@@ -42,7 +42,7 @@ class Invalid(Exception):
     """No reply became valid; says in one line what was wrong with the last."""
 
 
-async def reasked(
+async def reask(
     first: Completion,
     attempt: Callable[[Sequence[Message]], Awaitable[Completion]],
     messages: Sequence[Message],
@@ -62,10 +62,9 @@ async def reasked(
     """
 
     async def create(**arguments: Any) -> ChatCompletion:
+        prompt, added = list(messages), arguments["messages"][len(messages) :]
         # What was wrong quotes the reply, which may quote the record.
-        asked, given = list(arguments["messages"]), len(messages)
-        asked[given:] = map(_plain, asked[given:])
-        completion = await attempt(asked) if len(asked) > given else first
+        completion = await attempt([*prompt, *map(_plain, added)]) if added else first
         if completion.finish_reason != "stop":
             raise Withheld
         return _chat_completion(completion)
@@ -99,9 +98,9 @@ def _chat_completion(completion: Completion) -> ChatCompletion:
 
 
 def _first_problem(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        told = first["msg"].removeprefix("Value error, ")
-        return f"{place}: {told}"[:300] if place else told[:300]
-    return str(error)[:300]
+    if not isinstance(error, ValidationError):
+        return str(error)[:300]
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    text = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {text}"[:300] if place else text[:300]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Protocol, runtime_checkable
 
 from judge.backends.base import Backend, Completion
@@ -22,7 +22,7 @@ from judge.errors import BackendError
 
 _log = logging.getLogger(__name__)
 
-_MOST_NAMES = 20
+_MAX_NAMES = 20
 """Different names, and fingerprints, that are recorded of a run."""
 
 _VERSION = re.compile(r"(?:[-@:](?:latest|v?\d[\d.-]*))?\Z")
@@ -47,7 +47,8 @@ class ServedModel:
         cache: notes the model for later runs (None: none share it).
         small_call: makes one small call (None: there is none to be made).
 
-    `names` and `fingerprints` are those of the replies used so far, in this order.
+    `names` and `fingerprints` are those of the replies used so far, in this order; `ready` says
+    that it is known which model answers, or that the server does not tell.
     """
 
     def __init__(
@@ -60,12 +61,12 @@ class ServedModel:
         identity = dict(backend.identity())
         self.names: tuple[str, ...] = ()
         self.fingerprints: tuple[str, ...] = ()
-        self._spec, self._asked_for = spec, str(identity.get("model", ""))
+        self.ready = False
+        self._spec, self._alias = spec, str(identity.get("model", ""))
         self._backend, self._cache, self._small_call = backend, cache, small_call
         self._entry = digest({"kind": "served model", "identity": identity})
         self._model: str | None = None
         self._fitted: tuple[Collection[str], str] = ((), "")
-        self._looked = False
         self._looking = asyncio.Lock()
 
     def key(self, call_key: str) -> str:
@@ -76,6 +77,11 @@ class ServedModel:
     def answering(self) -> tuple[str, ...]:
         """The model that answers, as the server's list has it, and as the replies do."""
         return tuple(dict.fromkeys((*([self._model] if self._model else []), *self.names)))
+
+    def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
+        """Note who answered in the run that this one goes on with."""
+        self.names = tuple(dict.fromkeys((*self.names, *models)))
+        self.fingerprints = tuple(dict.fromkeys((*self.fingerprints, *fingerprints)))
 
     def fitted_to(self, models: Collection[str], profile: str) -> None:
         """Another model than these, to whose answers a profile was fitted, is told on stderr."""
@@ -96,13 +102,11 @@ class ServedModel:
 
         Where the server cannot be asked, it is the model of the last run.
         """
-        if self._looked:
-            return
         async with self._looking:
-            if self._looked:
+            if self.ready:
                 return
-            noted = self._cache.get(self._entry) if self._cache is not None else None
-            earlier = (noted or {}).get("model")
+            entry = self._cache.get(self._entry) if self._cache is not None else None
+            earlier = (entry or {}).get("model")
             try:
                 model = await self._listed()
                 if model is None and isinstance(earlier, str):
@@ -117,8 +121,8 @@ class ServedModel:
             if model is None and isinstance(earlier, str):
                 model = earlier
             if model is not None:
-                self._take(model, known=model == earlier)
-            self._looked = True
+                self._take(model, stored=model == earlier)
+            self.ready = True
 
     async def _listed(self) -> str | None:
         return await self._backend.listed() if isinstance(self._backend, Listing) else None
@@ -128,10 +132,10 @@ class ServedModel:
             return None
         return (await self._small_call()).model
 
-    def _take(self, model: str, *, known: bool = False) -> None:
+    def _take(self, model: str, *, stored: bool = False) -> None:
         self._model = model
         self._compare(model)
-        if self._cache is not None and not known:
+        if self._cache is not None and not stored:
             self._cache.set(self._entry, {"model": model})
 
     def replied(self, completion: Completion) -> None:
@@ -139,12 +143,12 @@ class ServedModel:
 
         Another model than the one asked for is told on standard error, and a second one.
         """
-        mark, name = completion.system_fingerprint, completion.model
-        if mark and mark not in self.fingerprints:
-            self.fingerprints = (*self.fingerprints, mark)[:_MOST_NAMES]
+        fingerprint, name = completion.system_fingerprint, completion.model
+        if fingerprint and fingerprint not in self.fingerprints:
+            self.fingerprints = (*self.fingerprints, fingerprint)[:_MAX_NAMES]
         if not name:
             return
-        if self._looked and self._model is None:
+        if self.ready and self._model is None:
             self._take(name)
         if name in self.names:
             return
@@ -154,18 +158,18 @@ class ServedModel:
                 "judge: %s: the model that answers has changed: %s, then %s",
                 self._spec, self.names[0], name,
             )  # fmt: skip
-        elif not self.names and not is_same(self._asked_for, name):
+        elif not self.names and not is_same(self._alias, name):
             _log.warning("judge: %s: the model that answers is %s", self._spec, name)
-        self.names = (*self.names, name)[:_MOST_NAMES]
+        self.names = (*self.names, name)[:_MAX_NAMES]
 
 
-def is_same(asked: str, answering: str) -> bool:
+def is_same(alias: str, answering: str) -> bool:
     """Whether the model that answers is the one asked for: its name, or an alias of it."""
-    wanted, name = (text.rpartition("/")[2].lower() for text in (asked, answering))
-    wanted = wanted.removesuffix("-latest")
+    alias, name = (text.rpartition("/")[2].lower() for text in (alias, answering))
+    alias = alias.removesuffix("-latest")
     # LangChain's names begin with their provider's.
     return any(
-        name.startswith(one) and _VERSION.match(name[len(one) :])
-        for one in (wanted, wanted.partition(":")[2])
-        if one
+        name.startswith(prefix) and _VERSION.match(name[len(prefix) :])
+        for prefix in (alias, alias.partition(":")[2])
+        if prefix
     )

@@ -117,7 +117,7 @@ class Evaluation(Task):
 
     async def prepare(self) -> None:
         if self._method == "logprobs":
-            await self._client.prove_logprobs(f"--model {self._client.spec}")
+            await self._client.prove_logprobs("--model")
         else:
             await self._client.prepare()
         if self.judges:

@@ -131,11 +131,11 @@ class Models:
         for spec in self.names:
             method = methods(spec)
             if spec == self.settings.cheap_model:
-                await self.client(spec).prove_logprobs(f"--cheap-model {spec}")
+                await self.client(spec).prove_logprobs("--cheap-model")
             elif method == "structured" or self.settings.repair:
                 await self.client(spec).prepare()
             elif method == "logprobs":
-                await self.client(spec).prove_logprobs(f"--model {spec}")
+                await self.client(spec).prove_logprobs("--model")
 
     async def aclose(self) -> None:
         for client in self.clients.values():

@@ -272,6 +272,31 @@ def test_a_failing_record_costs_no_more_than_it_must(
     assert words in " ".join(told.split()) and code == (0 if verdict == "pass" else 3)
 
 
+def test_a_server_whose_replies_are_all_empty_ends_the_run(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first record tries every mode; two more are asked once."""
+    judge.write("in.jsonl", [{"id": n, "email": f"Mail {n}"} for n in range(6)])
+    with Loopback(lambda asked: says("")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        code, _, told = judge.text("validate", "in.jsonl", "-m", "openai:m", *ASK)
+    assert code == 4 and "the replies to the first 3 questions hold no text" in told, told
+    assert server.count == 1 + 4 + 2
+
+
+def test_a_server_without_log_probabilities_names_the_method_that_it_has(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Loopback(lambda asked: says(YES)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        words = ("validate", "in.jsonl", "-m", "openai:m", *ASK)
+        code, _, told = judge.text(*words, "--method", "logprobs")
+        assert code == 2 and "--model openai:m: this model gives no log-prob" in told, told
+        assert "use --method structured" in " ".join(told.split()), told
+        code, _, told = judge.text(*words, "--cheap-model", "openai:n")
+        assert code == 2 and "leave it out" in told and "--method" not in told, told
+
+
 @pytest.mark.parametrize("listed", [None, ["loopback"]])
 @pytest.mark.parametrize("cached", [True, False])
 def test_a_profile_of_another_model_s_answers_is_told(

@@ -17,8 +17,8 @@ from judge.cluster.driver import RayValidation, Stream, workers_for
 from judge.cluster.worker import Feed, Worker
 from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
-from judge.judging.calls import Counters
 from judge.judging.limits import BudgetReached
+from judge.judging.transport import Counters
 from judge.records import Item, Record
 from judge.records.lines import Line
 

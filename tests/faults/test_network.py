@@ -30,7 +30,7 @@ _LIBRARIES = re.compile(
 )
 ASKED = ("-m", "openai:m", "--check", "relevance")
 BAD, PASSING = "Guest number 1 ", "Guest number 2 "
-PATIENCE = limits.LONGEST_OUTAGE
+PATIENCE = limits.MAX_OUTAGE
 SHORT = 0.5
 """Seconds until a call is given up, where a fault is one of time."""
 
@@ -123,7 +123,7 @@ class Command:
 
     def quick(self, longest_outage: float) -> None:
         self._patch.setattr("judge.run.models.Client", functools.partial(Client, backoff=0.005))
-        self._patch.setattr(limits, "LONGEST_OUTAGE", longest_outage)
+        self._patch.setattr(limits, "MAX_OUTAGE", longest_outage)
 
     def records(self, count: int) -> None:
         self._typed.write("in.jsonl", norms(count))

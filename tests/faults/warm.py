@@ -103,28 +103,33 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
     os.write = points.writing(real_write)
 
     diskcache.Cache._sql = property(lambda cache: points.around(cache._con.execute))
-    complete, pay, store = Client._in_time, Client._paid, ReplyCache.store
+    build, store = Client.__init__, ReplyCache.store
 
-    async def completed(self: Any, call: Any, mode: Any) -> Any:
-        begun()
-        real_write(log, f"asked {call.origin.record}\n".encode())
-        points.point()
-        await asyncio.sleep(delay(call.origin.record))
-        completion = await complete(self, call, mode)
-        points.point()
-        return completion
+    def built(self: Any, *args: Any, **more: Any) -> None:
+        build(self, *args, **more)
+        complete, send = self.backend.complete, self._transport.send
 
-    async def paid(self: Any, call: Any, mode: Any, keep: Any = None) -> Any:
-        real_write(log, f"paid {self._key(call, mode)}\n".encode())
-        return await pay(self, call, mode, keep)
+        async def completed(call: Any, mode: Any) -> Any:
+            begun()
+            real_write(log, f"asked {call.origin.record}\n".encode())
+            points.point()
+            await asyncio.sleep(delay(call.origin.record))
+            completion = await complete(call, mode)
+            points.point()
+            return completion
+
+        async def paid(call: Any, mode: Any, *more: Any, **named: Any) -> Any:
+            real_write(log, f"paid {self._key(call, mode)}\n".encode())
+            return await send(call, mode, *more, **named)
+
+        self.backend.complete, self._transport.send = completed, paid
 
     async def stored(self: Any, entries: dict[str, str]) -> None:
         await store(self, entries)
         for key in entries:
             real_write(log, f"stored {key}\n".encode())
 
-    Client._in_time = completed  # type: ignore[method-assign]
-    Client._paid = paid  # type: ignore[method-assign]
+    Client.__init__ = built  # type: ignore[method-assign]
     ReplyCache.store = stored  # type: ignore[method-assign]
 
 

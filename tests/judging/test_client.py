@@ -17,9 +17,9 @@ from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
 from judge.evidence import ReplyContext
-from judge.judging.calls import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
 from judge.judging.client import Asked, Client, Unread
 from judge.judging.limits import Budget, BudgetReached
+from judge.judging.transport import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
 from judge.replies import YesNo
 from judge.settings import Price
 from judge.verdict import Usage
@@ -229,7 +229,7 @@ async def test_a_cached_ask_makes_no_call(cache: ReplyCache) -> None:
     assert await ask(again) == first
     assert first.usage.replies == 2 and not backend.calls
     assert (again.counters.calls, again.counters.cache_hits) == (0, 2)
-    assert again._budget.calls == 0 and again._budget.cost == 0.0
+    assert again._transport._budget.calls == 0 and again._transport._budget.cost == 0.0
 
 
 async def test_an_ask_without_a_valid_reply_leaves_nothing_behind(cache: ReplyCache) -> None:
@@ -331,7 +331,7 @@ async def test_a_damaged_entry_is_asked_anew(cache: ReplyCache, damage: dict[str
 async def test_the_same_call_at_the_same_time_is_made_once(cache: ReplyCache, kept: bool) -> None:
     asker, backend = client(one_by_one(GOOD), delay=0.01, cache=cache if kept else None)
     asked = await asyncio.gather(*(ask(asker) for _ in range(10)))
-    assert len(backend.calls) == 1 and asker._budget.calls == 1
+    assert len(backend.calls) == 1 and asker._transport._budget.calls == 1
     assert all(a == asked[0] for a in asked)
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from judge.backends.base import Call, Completion
+from judge.backends.reading import cut, fewest_tokens
 from judge.evidence import ReplyContext
 from judge.judging.client import Unread
-from judge.judging.cut import cut, fewest_tokens
 from judge.replies import YesNo
 
 from .test_client import client, one_by_one

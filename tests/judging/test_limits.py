@@ -170,7 +170,7 @@ async def test_all_that_failed_wait_for_one_canary() -> None:
 
 
 async def test_a_server_that_stays_away_is_given_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LONGEST_OUTAGE", 0.05)
+    monkeypatch.setattr(limits, "MAX_OUTAGE", 0.05)
     canary, asked = sings_after(10**6)
     outages = Outages(canary, 0.001)
     outages.answered()

@@ -129,7 +129,7 @@ class Room:
 @contextmanager
 def no_backoff() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.judging.calls.MAX_TRIES", 1)
+        patch.setattr("judge.judging.transport.MAX_TRIES", 1)
         yield
 
 

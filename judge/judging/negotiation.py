@@ -1,0 +1,277 @@
+"""How one model is asked: the mode of each schema, and what its server does not take.
+
+Found out by trying, with one small question and then with the first call of each schema, and
+remembered in the reply cache by the model's identity: a later run asks in the same way, and finds
+the replies of this one (docs/decisions/0039-adaptations.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from judge.backends.adaptations import LEFT_OUT
+from judge.backends.base import Adapting, Backend, Call, Completion, Mode
+from judge.cache import MemoryCache, ReplyCache
+from judge.digest import digest
+from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
+
+_log = logging.getLogger(__name__)
+
+_MAX_SEARCHES = 2
+"""Times that every mode is tried with a call in vain; more would double the cost of a bad model."""
+
+_MAX_EMPTY = 3
+"""Questions in a row that a model may leave without any text before its first reply."""
+
+_WORDS = {
+    "mode": "JSON asked for by mode {1}",
+    "most_tokens": "replies limited to {1} tokens",
+    "schema": "schema reduced to {1}",
+    "system": "system message {1}",
+    "thinking_tokens": "{1} tokens more for thoughts",
+    "top_logprobs": "{1} alternatives of the first token",
+}
+
+Complete = Callable[[Mode], Awaitable[Completion]]
+"""Makes a call in a mode."""
+
+
+class Negotiation:
+    """The modes and adaptations of one model. A backend with a single mode has nothing to test."""
+
+    def __init__(
+        self,
+        spec: str,
+        backend: Backend,
+        cache: ReplyCache | MemoryCache,
+        identity: Mapping[str, Any],
+    ) -> None:
+        self._spec, self._cache = spec, cache
+        self._all = backend.modes
+        self._adapting = backend if isinstance(backend, Adapting) else None
+        self._usual = self._state()
+        self._key = digest({"kind": "mode", "identity": dict(identity)})
+        self._single = len(backend.modes) == 1
+        self._mode: Mode | None = backend.modes[0] if self._single else None
+        self._modes: dict[str, Mode] = {}
+        self._proven: set[str] = set()
+        self._searches = self._empty = 0
+        self._has_text = False
+        self._testing = asyncio.Lock()
+        self._remember(cache.get(self._key) or {})
+        self._saved = self._entry()
+        self._reported: dict[str, str | int] = {}
+        self._version = 0
+        self._checked: tuple[object, ...] = ()
+
+    def _state(self) -> dict[str, str | int]:
+        """What the backend sends otherwise than usual."""
+        return dict(self._adapting.adaptations) if self._adapting else {}
+
+    def _remember(self, entry: Mapping[str, Any]) -> None:
+        """Take over what an earlier run learnt; whatever else stands there counts as nothing."""
+        names = {str(mode): mode for mode in self._all}
+        modes, adaptations = entry.get("modes"), entry.get("adaptations")
+        if not isinstance(modes, dict) or not isinstance(adaptations, dict):
+            return
+        self._mode = names.get(str(entry.get("mode"))) or self._mode
+        self._modes = {name: names[mode] for name, mode in modes.items() if mode in names}
+        if self._adapting is not None:
+            self._adapting.adaptations = adaptations
+
+    def _entry(self) -> dict[str, Any]:
+        return {
+            "mode": self._mode and str(self._mode),
+            "modes": {name: str(mode) for name, mode in sorted(self._modes.items())},
+            "adaptations": self._state(),
+        }
+
+    # ------------------------------------------------------------ modes
+
+    @property
+    def ready(self) -> bool:
+        """Whether a mode is there to begin with."""
+        return self._mode is not None
+
+    async def prepare(self, complete: Complete) -> None:
+        """Take the first mode in which a small question brings the JSON that it asks for.
+
+        Raises:
+            BackendError: unreachable, or the key is refused.
+            UsageError: no mode brought valid JSON.
+        """
+        async with self._testing:
+            if self.ready:
+                return
+            problems: list[str] = []
+            for mode in self._all:
+                try:
+                    text = (await complete(mode)).text
+                except ContextExceeded:
+                    raise
+                except BadRequest as error:
+                    problems.append(f"{mode}: {error}")
+                    continue
+                with suppress(ValueError, RecursionError):
+                    if json.loads(text) == {"ready": "yes"}:
+                        self._mode, self._version = mode, self._version + 1
+                        self.note_changes()
+                        return
+                problems.append(f'{mode}: replied {text[:80]!r}, not {{"ready": "yes"}}')
+        raise UsageError(f"{self._spec} gave no valid JSON in any mode. " + "; ".join(problems))
+
+    def mode(self, call: Call) -> Mode:
+        """The mode for the call's schema."""
+        mode = self._modes.get(call.schema_name or "", self._mode)
+        assert mode is not None, "prepare() comes first"
+        return mode
+
+    def proven(self, call: Call) -> bool:
+        """Whether no further mode is to be tried with the call: what it meets is its own."""
+        return self._single or call.schema_name in self._proven
+
+    async def test(
+        self, call: Call, complete: Complete, fresh: Callable[[], bool]
+    ) -> tuple[Mode, Completion] | None:
+        """The first reply to a schema's first call, and the mode that brought it.
+
+        The call goes alone: what the server refuses, or accepts and does not heed, gives way to the
+        next mode. None where another call has proven the mode in the meantime.
+
+        Args:
+            fresh: whether the last reply came from the server, not from the cache.
+
+        Raises:
+            BackendError: no mode brought a reply; or none of the run's first questions a text.
+        """
+        async with self._testing:
+            if self.proven(call):
+                return None
+            self._refuse_silent()
+            refused: BadRequest | None = None
+            unheeded: tuple[Mode, Completion] | None = None
+            for mode in self._candidates(call):
+                try:
+                    completion = await complete(mode)
+                except ContextExceeded:
+                    raise
+                except BadRequest as error:
+                    refused = refused or error
+                    continue
+                if completion.finish_reason != "stop":
+                    return mode, completion  # It says nothing about the mode.
+                self._has_text = self._has_text or bool(completion.text.strip())
+                if _conforms(completion.text, call):
+                    self.settle(call, mode)
+                    if fresh():
+                        self._proven.add(call.schema_name or "")
+                    return mode, completion
+                unheeded = mode, completion
+            self._searches += 1
+            if unheeded is not None:
+                self.note_text(unheeded[1].text)
+                return unheeded
+            assert refused is not None
+            raise refused
+
+    def _candidates(self, call: Call) -> Sequence[Mode]:
+        """The modes to try with the call, in this order."""
+        first = self.mode(call)
+        if self._searches >= _MAX_SEARCHES or self.silent:
+            return (first,)
+        return (first, *self._all[self._all.index(first) + 1 :])
+
+    def settle(self, call: Call, mode: Mode) -> None:
+        """Keep to this mode for the call's schema, and begin with it for others."""
+        if not self._single and self._modes.get(call.schema_name or "") != mode:
+            self._modes[call.schema_name or ""] = self._mode = mode
+            self._version += 1
+            self.note_changes()
+
+    # ------------------------------------------------------------ empty replies
+
+    @property
+    def silent(self) -> bool:
+        """Whether the model has left questions without any text, and has never given one."""
+        return self._empty > 0
+
+    def note_text(self, text: str) -> None:
+        """Note what a question got in the end.
+
+        Raises:
+            Denied: the first questions of the run got no text; it ends the run.
+        """
+        self._has_text = self._has_text or bool(text.strip())
+        self._empty = 0 if self._has_text else self._empty + 1
+        self._refuse_silent()
+
+    def _refuse_silent(self) -> None:
+        if self._empty >= _MAX_EMPTY:
+            raise Denied(
+                f"{self._spec}: the replies to the first {self._empty} questions hold no text; see "
+                "whether the server has this model with its chat template, and let replies be "
+                "longer with --max-tokens if it thinks first"
+            )
+
+    # ------------------------------------------------------------ adaptations
+
+    def limit(self, call: Call) -> int:
+        """Most tokens of the call's reply, as the server is told."""
+        if self._adapting is None or call.logprobs is not None:
+            return call.max_tokens
+        return self._adapting.limit(call)
+
+    def sent(self, call: Call) -> Call:
+        """The call with the temperature and the seed that the server is sent, if any."""
+        state = self._adapting.adaptations if self._adapting else {}
+        temperature = None if "temperature" in state else call.temperature
+        seed = None if "seed" in state else call.seed
+        if (temperature, seed) == (call.temperature, call.seed):
+            return call
+        return replace(call, temperature=temperature, seed=seed)
+
+    @property
+    def adaptations(self) -> dict[str, str | int]:
+        """What is sent otherwise than usual, by what it concerns; `mode` where not the best."""
+        changes = {name: way for name, way in self._state().items() if self._usual.get(name) != way}
+        modes = {str(mode) for mode in (*self._modes.values(), self._mode) if mode is not None}
+        if not self._single and modes - {str(self._all[0])}:
+            changes["mode"] = ", ".join(sorted(modes))
+        return changes
+
+    def note_changes(self) -> None:
+        """Write down and report what is new, after an answer."""
+        state = self._adapting.adaptations if self._adapting else None
+        checked = (state, self._version)
+        if checked == self._checked:
+            return
+        self._checked = checked
+        if (entry := self._entry()) != self._saved:
+            self._cache.set(self._key, entry)
+            self._saved = entry
+        new = {n: way for n, way in self.adaptations.items() if self._reported.get(n) != way}
+        if new:
+            text = "; ".join(_described(name, way) for name, way in sorted(new.items()))
+            _log.warning("judge: %s: requests adapted to its server: %s", self._spec, text)
+            self._reported |= new
+
+
+def _described(name: str, way: str | int) -> str:
+    """How a request is sent otherwise, in words: seed left out, max_tokens as another name."""
+    return _WORDS.get(name, "{0} {1}" if way == LEFT_OUT else "{0} as {1}").format(name, way)
+
+
+def _conforms(text: str, call: Call) -> bool:
+    """Whether a reply is a JSON object with names of the call's schema."""
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    properties = (call.schema or {}).get("properties", {})
+    return isinstance(reply, dict) and not reply.keys().isdisjoint(properties)

@@ -1,0 +1,227 @@
+"""The way to one model: calls limited, timed, retried, counted and priced, within the budget."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, replace
+
+from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
+from judge.backends.reading import CHARACTERS_PER_TOKEN, answer_of, counted
+from judge.errors import (
+    Adapted,
+    BackendError,
+    BadRequest,
+    Forbidden,
+    GivenUp,
+    NoReply,
+    Refused,
+    ServerFault,
+)
+from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
+from judge.settings import Price
+
+Keep = Callable[[Completion], Awaitable[None]]
+
+MAX_TRIES = 6
+"""Attempts at one call that fails with a retryable error."""
+
+MAX_TRIES_UNREACHABLE = 3
+"""Attempts where no server answers at all."""
+
+MAX_TRIES_PAID = 3
+"""Attempts that may each be paid (`NoReply`)."""
+
+MAX_WAIT = 120.0
+"""Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
+
+CANARY = Call(
+    messages=[
+        {"role": "system", "content": "You answer as you are asked."},
+        {"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'},
+    ],
+    schema_name="Ready",
+    schema={
+        "type": "object",
+        "properties": {"ready": {"type": "string", "enum": ["yes"]}},
+        "required": ["ready"],
+        "additionalProperties": False,
+    },
+    seed=0,
+    max_tokens=2000,
+)
+"""A small call that any model can answer, with all the parts that a judge's call has."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a client did in this run, and the models that answered; not part of the output."""
+
+    calls: int = 0
+    cache_hits: int = 0
+    retries: int = 0
+    reasks: int = 0
+    refusals: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    models: tuple[str, ...] = ()
+    system_fingerprints: tuple[str, ...] = ()
+
+    def add(self, other: Counters) -> None:
+        """Count what another process did, too."""
+        for name, count in asdict(other).items():
+            total = getattr(self, name) + count
+            names = isinstance(count, tuple)
+            setattr(self, name, tuple(dict.fromkeys(total)) if names else total)
+
+    def take(self) -> Counters:
+        """The counts so far; counting begins anew."""
+        counts, fresh = replace(self), Counters()
+        for name in self.__slots__:
+            setattr(self, name, getattr(fresh, name))
+        return counts
+
+
+class Transport:
+    """A backend with retries, limits and counts around each call.
+
+    Args:
+        free: calls cost nothing, and are made after `--max-cost` is reached, too.
+        limit: most calls under way at once.
+        backoff: seconds before the first retry.
+        timeout: seconds until a call is given up; an engine in this process has none.
+
+    `canary` makes one small call, without retries; None for an engine of our own.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        budget: Budget,
+        limit: int,
+        price: Price | None,
+        backoff: float,
+        timeout: float | None,
+        remote: bool,
+    ) -> None:
+        self.counters = Counters()
+        self.limit = AdaptiveLimit(limit)
+        self.price = price
+        self._backend, self._budget, self._backoff = backend, budget, backoff
+        self._free = price is not None and price.of(1, 1) == 0
+        self._starting = backend if isinstance(backend, Starting) else None
+        self._timeout = timeout if backend.slots is None else None
+        self.canary = self._small_call if remote and self._timeout is not None else None
+        self._outages = Outages(self.canary, backoff)
+
+    async def send(
+        self, call: Call, mode: Mode, keep: Keep | None = None, *, once: bool = False
+    ) -> Completion:
+        """The backend's completion, with bounded retries; a refusal where the server refuses the
+        input alone.
+
+        Args:
+            keep: stores a reply while its call still counts as under way, so that a kill loses no
+                more calls than that.
+            once: without retries.
+
+        Raises:
+            BackendError: no reply came.
+        """
+        tries, failed_at, outage = 0, 0.0, False
+        while True:
+            era, tries = 0, tries + 1
+            try:
+                if self._starting is not None:
+                    await self._starting.ready()
+                async with self.limit.slot() as era:
+                    self._budget.take(free=self._free)
+                    self.counters.calls += 1
+                    try:
+                        async with asyncio.timeout(self._timeout):
+                            if call.layer is None:
+                                completion = await self._backend.complete(call, mode)
+                            else:
+                                completion = await self._state(call, call.layer)
+                    except TimeoutError as error:
+                        text = f"no answer within {self._timeout:g} s (--timeout)"
+                        raise NoReply(text) from error
+                    completion = answer_of(call, counted(call, completion))
+                    if keep is not None:
+                        await keep(completion)
+                self._succeeded(call, completion)
+                return completion
+            except BackendError as error:
+                self._failed(error, era)
+                if isinstance(error, Adapted):
+                    tries -= 1  # No failure: the backend leaves out each part of a call once.
+                    continue
+                if once:
+                    raise
+                if isinstance(error, Refused):
+                    return Completion(str(error), "refusal")
+                if isinstance(error, Forbidden) and await self._outages.works():
+                    return Completion(str(error), "refusal")
+                if not error.retryable:
+                    raise
+                if tries >= _max_tries(error):
+                    if outage or not await self._outages.passed(failed_at):
+                        raise
+                    tries, outage = 0, True
+                failed_at = time.monotonic()
+                self.counters.retries += 1
+                self.counters.refusals += error.kind == "rate-limited"
+            if tries:
+                await asyncio.sleep(pause(self._backoff, tries - 1))
+
+    def _succeeded(self, call: Call, completion: Completion) -> None:
+        self._outages.answered()
+        self.limit.succeeded()
+        if self.price is not None and not self._free:
+            self._budget.cost += self._least_cost(self.price, call, completion)
+        self.counters.input_tokens += completion.input_tokens
+        self.counters.output_tokens += completion.output_tokens
+        self.counters.cached_tokens += completion.cached_tokens or 0
+
+    def _failed(self, error: BackendError, era: int) -> None:
+        if isinstance(error, (BadRequest, Refused)):
+            self._outages.answered()
+        if error.retry_after is not None and error.retry_after > MAX_WAIT:
+            text = f"the server asks for a pause of {error.retry_after:.0f} s: {error}"
+            raise GivenUp(text) from error
+        if error.kind in ("rate-limited", "server-fault"):
+            self.limit.refused(error.retry_after, era)
+
+    async def _small_call(self) -> Completion:
+        plain = replace(CANARY, schema=None, schema_name=None)
+        return await self.send(plain, self._backend.modes[0], once=True)
+
+    async def _state(self, call: Call, layer: int) -> Completion:
+        """The hidden state as the text of a completion, so that it is cached as replies are."""
+        assert isinstance(self._backend, HiddenStates)
+        state, tokens = await self._backend.hidden(call.messages, layer)
+        if not state or not all(map(math.isfinite, state)):
+            raise ServerFault(f"the state after layer {layer} holds no numbers, or infinite ones")
+        try:
+            return Completion(packed(state, "e"), input_tokens=tokens)
+        except OverflowError as error:
+            raise BadRequest(f"the state after layer {layer} is too large: {error}") from error
+
+    @staticmethod
+    def _least_cost(price: Price, call: Call, completion: Completion) -> float:
+        """What a reply costs at the least, should its server count next to nothing."""
+        half = 2 * CHARACTERS_PER_TOKEN
+        prompt = sum(len(message["content"]) for message in call.messages) // half
+        reply = 0 if call.layer is not None else len(completion.text) // half
+        tokens = max(completion.input_tokens, prompt), max(completion.output_tokens, reply)
+        return price.of(*tokens)
+
+
+def _max_tries(error: BackendError) -> int:
+    if error.kind == "unreachable":
+        return MAX_TRIES_UNREACHABLE
+    return MAX_TRIES_PAID if isinstance(error, NoReply) else MAX_TRIES
