@@ -47,12 +47,11 @@ from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import take_votes
-from judge.records import Item, Record, build, read
+from judge.records import Record, read
 from judge.rubric import builtin
 from judge.run.panels import Bound, Resources
 from judge.run.rubrics import RubricSet
 from judge.settings import Settings
-from judge.subject import Subject
 from judge.verdict import Verdict, worst
 from judge.workflow import Work
 
@@ -63,16 +62,16 @@ CALLS_BAR, TOKENS_BAR = 0.60, 0.35
 NORM_CHECKS = ("relevance", "derivation", "abstraction")
 NORM_ROUNDS = 3
 
-Run = Callable[[Subject, Bound], Awaitable[tuple[Verdict, Mapping[str, Any]]]]
+Run = Callable[[Record, Bound], Awaitable[tuple[Verdict, Mapping[str, Any]]]]
 
 
-async def ours(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def ours(subject: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
     """The workflow as it is: (verdict, fields that it changed)."""
     outcome = await bound.workflow.run(subject, bound.context)
     return outcome.judgement.verdict, outcome.changes
 
 
-async def cqbenchs(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def cqbenchs(subject: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
     """CQ-Bench, section 2.1: the loops and then the acceptance, once, whatever came in."""
     work = Work(subject, bound.context)
     work.rounds = bound.context.rounds
@@ -80,7 +79,7 @@ async def cqbenchs(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str
     return outcome.judgement.verdict, outcome.changes
 
 
-async def normads(subject: Subject, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def normads(subject: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
     """NormAd, section 4.2: three rounds of verification and regeneration, then two checks."""
     work = Work(subject, bound.context)
     for number in range(1, NORM_ROUNDS + 1):
@@ -165,12 +164,10 @@ async def count(
     resources = _resources(backends, {**settings, **protocol.settings})
     counted = Counted(backends[STRONG].engine, backends[CHEAP].engine)
     for number, planted in enumerate(records, 1):
-        record = build(Item("bench", number, planted.fields))
-        assert isinstance(record, Record), record
+        record = Record("bench", number, planted.fields).of_kind().usable()
         bound = resources.bound(record.kind)
-        subject = Subject.of(record)
-        verdict, changes = await protocol.run(subject, bound)
-        told = {**subject.as_mapping(), **changes, "values": planted.fields.get("values", [])}
+        verdict, changes = await protocol.run(record, bound)
+        told = {**record.as_mapping(), **changes, "values": planted.fields.get("values", [])}
         sound = planted.truth.sound(told, bound.context.min_words)
         counted.verdicts[planted.fields["id"]] = verdict
         counted.right += verdict is (Verdict.PASS if sound else Verdict.FAIL)
@@ -207,11 +204,11 @@ def released(path: Path, number: int, seed: int) -> list[Planted]:
     """The first rows of NormAd's own file; their seeded faults only the simulated judge sees."""
     rows = []
     for item in islice(read(str(path)), number):
-        record = build(item, "norm")
-        if isinstance(record, Record):
+        record = item.of_kind("norm")
+        if record.problem is None:
             told: Fields = record.with_changes({})
             drawn = random.Random(f"{seed} {record.id}").random()
-            label = str(Subject.of(record).label)
+            label = str(record.label)
             rows.append(Planted({**told, "id": record.id}, planted_norm(label, drawn)))
     return rows
 

@@ -19,10 +19,10 @@ from judge.calibration.labels import Job
 from judge.calibration.observations import LabelledAnswer
 from judge.calibration.rating import rates
 from judge.calibration.trials import Parts
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.run.corrected import CorrectedRate, Errors
 from judge.stats.corrected_rate import CONTRADICTED, Corrected, rogan_gladen
-from judge.subject import Subject
 from judge.verdict import AnswerOutcome, Verdict
 
 PROMISED = 0.9
@@ -159,7 +159,7 @@ MAILS = (
     Mails("single", 300, 1000, 1, 0.7, shy=MORE),
     Mails("groups", 60, 60, 10, 0.7, shy=ALIKE),
 )
-SUBJECT = Subject("r", "record", {"text": "a text"}, "mark")
+SUBJECT = Record("bench", 1, {"text": "a text"})
 WORDS, VERDICTS = {True: "yes", False: "no"}, {True: Verdict.PASS, False: Verdict.FAIL}
 
 

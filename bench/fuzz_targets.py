@@ -36,7 +36,7 @@ from judge.judging.limits import Budget
 from judge.judging.reask import Invalid
 from judge.papers.tasks import parse_task
 from judge.profiles import named
-from judge.records import Item, Problem, build, read
+from judge.records import Record, read
 from judge.records.jsonfiles import dump
 from judge.records.labels import LabelledItem, read_labels, set_names
 from judge.records.lines import Line, bad_input
@@ -44,7 +44,6 @@ from judge.replies import REPLIES, JudgingReply
 from judge.rubric import Rubric, builtin
 from judge.rubric import parse as parse_rubric
 from judge.settings import Settings
-from judge.subject import Subject
 from judge.templates import fault, template
 
 LIMIT = 4096
@@ -71,7 +70,7 @@ _PLACE = Path(tempfile.mkdtemp(prefix="judge-fuzz-"))
 Target = Callable[[bytes], None]
 
 
-def records(format: str, data: bytes) -> list[Item] | None:
+def records(format: str, data: bytes) -> list[Record] | None:
     """The items of a stream, each held against what every reader promises; None: it is refused."""
     try:
         items = list(read("-", stdin=io.BytesIO(data), format=format, max_line=LIMIT))
@@ -82,11 +81,11 @@ def records(format: str, data: bytes) -> list[Item] | None:
         assert (item.fields is None) != (item.problem is None), item
         assert item.line >= 1 and item.source == "<stdin>"
         assert item.problem is None or item.problem.message
-        found = build(item)
-        if isinstance(found, Problem):
-            _one_line(bad_input(item, found).text)
-        elif item.fields is not None:
-            _one_line(dump(found.with_changes({})))
+        record = item.of_kind()
+        if record.problem is not None:
+            _one_line(bad_input(record, record.problem).text)
+        else:
+            _one_line(dump(record.with_changes({})))
     return items
 
 
@@ -265,7 +264,7 @@ def evidence(data: bytes) -> None:
 def screening(data: bytes) -> None:
     """A record's text, looked through for messages to the judge: what is found stands in it."""
     text = data.decode("utf-8", "replace")
-    subject = Subject.of_texts("r", "norm", {"rule_of_thumb": "Greet.", "story": text}, "yes")
+    subject = Record("fuzz", 1, {"rule_of_thumb": "Greet.", "story": text})
     begun = time.process_time()
     assert all(len(one.passage) <= SHOWN for one in injections(RELEVANCE, subject))
     assert time.process_time() - begun < 0.5, f"{len(data)} bytes took too long"

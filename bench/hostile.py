@@ -26,17 +26,16 @@ from rich.table import Table
 
 from judge.judging.injection import injections
 from judge.papers.hostile_suite import Case, Family, cases, families, subject_of
-from judge.records.base import Item
+from judge.records import Record
 from judge.records.labels import read_labels
 from judge.rubric import Rubric, builtin
 from judge.stats.intervals import wilson
-from judge.subject import Subject
 
 ROOT = Path(__file__).parents[1]
 HELD_OUT = ROOT / "bench" / "hostile.yaml"
 LABELLED = ROOT / "fixtures" / "labelled"
 
-Looked = tuple[str, Rubric, Subject]
+Looked = tuple[str, Rubric, Record]
 """A row of the table, and what is looked at for it."""
 
 
@@ -56,12 +55,12 @@ def labelled(source: str, rubrics: dict[str, Rubric]) -> Iterator[Looked]:
     name = source.partition(":")[0] if ":" in source else Path(source).name
     known = set()
     for item in read_labels(source):
-        if isinstance(item, Item) or item.check not in rubrics:
+        if isinstance(item, Record) or item.check not in rubrics:
             continue
         texts = {key: text for key, text in item.fields.items() if isinstance(text, str)}
         if (key := (item.check, *texts.values())) not in known:
             known.add(key)
-            yield name, rubrics[item.check], Subject.of_texts(item.record, "norm", texts, None)
+            yield name, rubrics[item.check], Record(source, item.line, texts)
 
 
 def row(table: Table, kind: str, name: str, looked: list[Looked]) -> int:

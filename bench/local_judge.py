@@ -18,8 +18,8 @@ from judge.backends import build
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
+from judge.records import Record
 from judge.rubric import rubric_from_flags
-from judge.subject import Subject
 
 SENTENCE = (
     "Number {n}: Ann wrote to the landlord about the roof and asked for an answer by Monday. "
@@ -28,9 +28,9 @@ LENGTHS = {"short (40 words)": 2, "long (700 words)": 40}
 QUESTIONS = ("polite", "clear", "urgent", "friendly", "formal")
 
 
-def subject(number: int, sentences: int) -> Subject:
+def subject(number: int, sentences: int) -> Record:
     text = "".join(SENTENCE.format(n=f"{number}.{k}") for k in range(sentences))
-    return Subject.of_texts(f"r{number}", "record", {"text": text}, None)
+    return Record("bench", number, {"text": text})
 
 
 def judges(client: Client) -> list[Judge]:
@@ -39,7 +39,7 @@ def judges(client: Client) -> list[Judge]:
 
 
 async def timed(
-    client: Client, work: Callable[[Subject], Awaitable[object]], records: int, sentences: int
+    client: Client, work: Callable[[Record], Awaitable[object]], records: int, sentences: int
 ) -> tuple[float, int, float]:
     """Records a minute, tokens evaluated, seconds a record; the first record is not counted."""
     await work(subject(-1, sentences))
@@ -61,7 +61,7 @@ async def run(model: str, records: int) -> None:
             typed = Judge(one.rubric, client, "structured")
 
             async def work(
-                about: Subject,
+                about: Record,
                 name: str = name,
                 one: Judge = one,
                 typed: Judge = typed,

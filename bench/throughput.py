@@ -124,16 +124,14 @@ class Bench:
 def _prompts(count: int) -> list[dict[str, Any]]:
     """What `judge` asks about each story for the incorporation check, for all other contenders."""
     from judge.prompts import messages
-    from judge.records import Item, build
+    from judge.records import Record
     from judge.rubric import builtin
-    from judge.subject import Subject
 
     made = []
     for number in range(count):
         fields = story(number)
-        record = build(Item("bench", number + 1, fields))
-        subject = Subject.of(record)  # type: ignore[arg-type]
-        system, user = messages(builtin()["incorporation"], subject, numbers=subject.numbers)
+        record = Record("bench", number + 1, fields).of_kind()
+        system, user = messages(builtin()["incorporation"], record, numbers=record.numbers)
         texts = {"system": system["content"], "user": user["content"]}
         made.append({**texts, "story": fields["story"], "values": fields["values"]})
     return made

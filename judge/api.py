@@ -24,7 +24,7 @@ from pydantic import Field
 from judge import verdict
 from judge.configuration import resolve
 from judge.errors import UsageError
-from judge.records import RESERVED, Item, from_memory
+from judge.records import RESERVED, Record, from_memory
 from judge.records.lines import Line
 from judge.rubric import Rubric
 from judge.run.job import Job, refuse_unusable, select
@@ -213,7 +213,7 @@ class _Plan:
         refuse_unusable(job)
         return cls(job, (), settings, rubrics)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Record]:
         return chain(select(self.job), from_memory(self.records))
 
 
@@ -261,14 +261,14 @@ class _InMemory(Validation):
     """Validation whose lines are handed out, and whose records are read as those are taken."""
 
     def __init__(
-        self, resources: Resources, items: Iterator[Item], hand_out: Callable[[Line], None]
+        self, resources: Resources, items: Iterator[Record], hand_out: Callable[[Line], None]
     ) -> None:
         super().__init__(resources, items)
         self._hand_out = hand_out
         self.room = threading.Semaphore(2 * resources.models.slots)
         self.closed = False
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Record]:
         for item in super().items():
             self.room.acquire()
             if self.closed:

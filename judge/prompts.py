@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from judge.backends.base import Message, Prompt
 from judge.names import plain_name
+from judge.records import Record
 from judge.rubric import Rubric
-from judge.subject import Subject
 from judge.templates import template
 
 CONTROL = re.compile(
@@ -41,7 +41,7 @@ LACKS = "the record has no "
 """What the reasons of checks begin with that are not asked because there is nothing to show."""
 
 
-def lack(rubric: Rubric, subject: Subject) -> str | None:
+def lack(rubric: Rubric, subject: Record) -> str | None:
     """Why the rubric cannot be put to a judge: the fields that have nothing to show; None if it
     can."""
     if lacking := subject.lacks(rubric.required):
@@ -49,7 +49,7 @@ def lack(rubric: Rubric, subject: Subject) -> str | None:
     return None if rubric.fields or subject.texts else f"{LACKS}text"
 
 
-def shown_texts(rubric: Rubric, subject: Subject) -> dict[str, str]:
+def shown_texts(rubric: Rubric, subject: Record) -> dict[str, str]:
     """The texts that the rubric shows, by the record's names for them."""
     return {name: subject.texts[name] for name in rubric.shown(subject.texts).values()}
 
@@ -73,7 +73,7 @@ DEFENDED = Framing(None, fence, "Now the question, about the material between th
 
 def messages(
     rubric: Rubric,
-    subject: Subject,
+    subject: Record,
     *,
     step: int | None = None,
     swapped: bool = False,
@@ -129,7 +129,7 @@ def _examples(rubric: Rubric, framing: Framing) -> str:
 
 def _variables(
     rubric: Rubric,
-    subject: Subject,
+    subject: Record,
     numbers: Sequence[int],
     passages: Sequence[str],
     findings: Sequence[str],

@@ -42,8 +42,8 @@ from judge.questions import (
     scale_of,
     with_meanings,
 )
+from judge.records.kinds import Kind
 from judge.replies import REPLIES, YES_NO, Reply, YesNo, answers_together, one_answer
-from judge.subject import Kind
 from judge.templates import fault
 from judge.yamlfile import Place, Problem, Problems, no_such_key, problems_of, read_mapping
 

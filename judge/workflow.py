@@ -17,8 +17,8 @@ from judge.judging.panel import Panel, take_votes
 from judge.judging.rewriter import Rewriter
 from judge.prompts import lack
 from judge.reasons import reason_of
+from judge.records import Record
 from judge.replies import Reply
-from judge.subject import Subject
 from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, worst
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Work:
     `notes` say why a rewrite loop gave up; `paid` is what rewriting took.
     """
 
-    def __init__(self, subject: Subject, context: Context) -> None:
+    def __init__(self, subject: Record, context: Context) -> None:
         self.original = self.subject = subject
         self.context = context
         self.rounds = 0
@@ -247,7 +247,7 @@ class Workflow:
     voted: tuple[By, ...] = ("loop", "final")
     plain: bool = False
 
-    async def run(self, subject: Subject, context: Context) -> Outcome:
+    async def run(self, subject: Record, context: Context) -> Outcome:
         """Judge one subject as it came in; if it does not pass, repair it where that is wanted.
 
         Raises:
@@ -300,7 +300,7 @@ def last_of_each(checks: Iterable[Check]) -> list[Check]:
     return list({check.name: check for check in checks}.values())
 
 
-def _skip_reason(name: str, subject: Subject, context: Context) -> str | None:
+def _skip_reason(name: str, subject: Record, context: Context) -> str | None:
     """Why this check cannot be made on this subject; None if it can."""
     rubric = context.loop_panels[name].rubric
     if subject.kind not in (*rubric.kinds, "record"):

@@ -29,7 +29,6 @@ LAYERS = (
     "rubric backends",
     "configuration",
     "questions",
-    "subject",
     "replies reasons cache settings records stats",
     "verdict answers",
     "errors redact digest evidence locking names plugins proxies stepping templates tracing "

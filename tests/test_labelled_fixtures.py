@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judge.calibration.labels import subject_of
-from judge.records import Item
+from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import builtin
 
@@ -20,7 +20,7 @@ JUDGING = sorted(name for name, rubric in builtin().items() if rubric.role == "j
 
 def items() -> list[LabelledItem]:
     found = [item for path in sorted(FOLDER.glob("*.jsonl")) for item in read_labels(str(path))]
-    assert not [item for item in found if isinstance(item, Item)]
+    assert not [item for item in found if isinstance(item, Record)]
     return [item for item in found if isinstance(item, LabelledItem)]
 
 

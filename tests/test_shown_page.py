@@ -12,9 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from judge.prompts import messages
-from judge.records import Item, Record, build
+from judge.records import Record
 from judge.rubric import rubric_from_flags
-from judge.subject import Subject
 
 PAGE = Path(__file__).parents[1] / "docs" / "shown.md"
 EXAMPLE = re.compile(r"```bash\n(.*?)```\n\n```json\n(.*?)```\n\n```text\n(.*?)```", re.S)
@@ -25,9 +24,8 @@ def sent(command: str, record: str) -> str:
     words = shlex.split(command)
     on = [field for flag, field in pairwise(words) if flag == "--on"]
     rubric = rubric_from_flags(words[words.index("--ask") + 1], on)
-    made = build(Item("in.jsonl", 1, json.loads(record)), "record")
-    assert isinstance(made, Record)
-    return str(messages(rubric, Subject.of(made))[-1]["content"]) + "\n"
+    read = Record("in.jsonl", 1, json.loads(record)).of_kind("record")
+    return str(messages(rubric, read)[-1]["content"]) + "\n"
 
 
 def test_the_page_shows_what_is_sent() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields
 from judge.papers.rows import Row, asked, each_row
-from judge.records import Item
+from judge.records import Record
 from judge.rubric import Rubric
 
 CAPITAL = Rubric(
@@ -20,8 +20,8 @@ CAPITAL = Rubric(
 )
 
 
-def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
-    def of_row(row: Row) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
+    def of_row(row: Row) -> Iterator[Record]:
         return (asked(row.item, name, row.fields, row=row.id) for name in choices.conditions)
 
     return each_row(sources, of_row, columns=choices.columns)

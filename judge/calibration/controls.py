@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from judge.calibration.labels import drawn, subject_of
 from judge.calibration.observations import LabelledAnswer
-from judge.records.kinds import put
+from judge.records import Record
+from judge.records.base import put
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas
 from judge.stats.intervals import Estimate
-from judge.subject import Subject
 
 LEFT_OUT = "(left out)"
 """What stands where the deciding field is left out."""
@@ -123,7 +123,7 @@ def swapped(
     """The items with the field of another one, by place: of the next with another text and group,
     in an order drawn with the seed. One that finds none is left out."""
     subjects = {n: subject_of(item, rubric) for n, item in enumerate(items)}
-    shown = {n: one for n, one in subjects.items() if isinstance(one, Subject)}
+    shown = {n: one for n, one in subjects.items() if isinstance(one, Record)}
     order = sorted(shown, key=lambda n: drawn(f"{items[n].record}\n{items[n].number}", seed))
     texts = {n: _text(items[n], shown[n], field) for n in order}
     found = {}
@@ -135,13 +135,13 @@ def swapped(
     return found
 
 
-def _text(item: LabelledItem, subject: Subject, field: str) -> str:
+def _text(item: LabelledItem, subject: Record, field: str) -> str:
     if item.number:
         return replace(subject.values[item.number - 1], character=None).display
     return subject.texts.get(field, "")
 
 
-def _with(item: LabelledItem, subject: Subject, field: str, text: str) -> LabelledItem:
+def _with(item: LabelledItem, subject: Record, field: str, text: str) -> LabelledItem:
     """The item with this text in the field: in its value, where it is about one."""
     if not item.number:
         fields = dict(item.fields)

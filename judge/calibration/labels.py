@@ -13,11 +13,10 @@ from judge.calibration.leaks import without_answers
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.prompts import lack
-from judge.records import Item, Kind, Problem, build
+from judge.records import Kind, Problem, Record
 from judge.records.base import LabelError, clip
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
-from judge.rubric import ASKED, TEXT_FIELDS, Rubric
-from judge.subject import Subject
+from judge.rubric import ASKED, Rubric
 
 RubricOf = Callable[[str], Rubric]
 """The rubric of a check; raises UsageError where there is none of that name."""
@@ -62,7 +61,7 @@ class Job:
 
 def gather(
     job: Job, rubric_of: RubricOf, columns: Mapping[str, str] = MappingProxyType({})
-) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
+) -> tuple[dict[str, list[LabelledItem]], list[Record]]:
     """The job's labelled items by check, and what was left out: lines with their problem.
 
     Left out are lines that cannot be read, items with an answer that is none to their check's
@@ -76,12 +75,12 @@ def gather(
     sources, checks = job.sources, job.checks
     rubrics: dict[str, Rubric] = {}
     found: dict[str, list[LabelledItem]] = defaultdict(list)
-    problems: list[Item] = []
+    problems: list[Record] = []
     first: dict[tuple[object, ...], LabelledItem] = {}
     for source in sources:
         part: dict[str, list[LabelledItem]] = defaultdict(list)
         for one in _asked_for(source, checks, columns):
-            if isinstance(one, Item):
+            if isinstance(one, Record):
                 problems.append(one)
                 continue
             if one.check not in rubrics:
@@ -95,7 +94,7 @@ def gather(
             if problem is None:
                 part[one.check].append(one)
             else:
-                problems.append(Item(one.source, one.line, None, problem=problem))
+                problems.append(Record(one.source, one.line, None, problem=problem))
         wanted = job.records.get(source) if isinstance(job.records, Mapping) else job.records
         for check, items in part.items():
             shown = without_answers(items, rubrics[check])
@@ -113,7 +112,7 @@ def gather(
 
 def _asked_for(
     source: str, checks: Sequence[str], columns: Mapping[str, str]
-) -> Iterator[LabelledItem | Item]:
+) -> Iterator[LabelledItem | Record]:
     """What the source holds for the checks that were asked for, and its problems.
 
     Where it does not say what its labels are about, the one check that was named does. The labels
@@ -126,7 +125,7 @@ def _asked_for(
         how = f"choose one, --map label={next(iter(there))}"
         raise UsageError(f"{source} has labels for {', '.join(there)}: {how}")
     for one in read:
-        if isinstance(one, Item) or not checks or one.check in checks:
+        if isinstance(one, Record) or not checks or one.check in checks:
             yield one
         elif unnamed and len(checks) == 1:
             yield replace(one, check=checks[0])
@@ -240,7 +239,7 @@ _MARKS: Mapping[Kind, str] = {
 """The field that tells records of a kind from others."""
 
 
-def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
+def subject_of(item: LabelledItem, rubric: Rubric) -> Record | str:
     """The item as the rubric's judges see it, or why they cannot be asked about it.
 
     A rubric that passes what bears out the record's label is given the reference answer where the
@@ -252,10 +251,10 @@ def subject_of(item: LabelledItem, rubric: Rubric) -> Subject | str:
         return made
     shown = (*made.texts.values(), *(value.text for value in made.values))
     if item.mark and not any(item.mark in text for text in shown):
-        made = replace(made, mark=item.mark)
+        made = replace(made, first_mark=item.mark)
     if rubric.rule.equals_label and made.label is None:
         known = item.reference in rubric.answers
-        made = replace(made, label=item.reference if known else rubric.answers[0])
+        made = made.with_typed(label=item.reference if known else rubric.answers[0])
     try:
         made.texts.refuse_ambiguous(rubric.fields)
     except LabelError as error:
@@ -290,18 +289,15 @@ def key_of(item: LabelledItem, rubric: Rubric) -> str:
     return digest({"texts": texts, "value": subject.about(item.number)})[:16]
 
 
-def _subject(item: LabelledItem, rubric: Rubric) -> Subject | str:
+def _subject(item: LabelledItem, rubric: Rubric) -> Record | str:
+    read = Record(item.source, item.line, {"id": item.record, **item.fields})
     for kind, mark in _MARKS.items():
         if kind in rubric.kinds and item.fields.get(mark):
-            made = build(Item(item.source, item.line, {"id": item.record, **item.fields}), kind)
-            return made.message if isinstance(made, Problem) else Subject.of(made)
-    label = item.fields.get("label")
-    texts = {name: text for name in TEXT_FIELDS if isinstance(text := item.fields.get(name), str)}
-    known = label if isinstance(label, str) else None
-    if rubric.fields and set(rubric.fields) <= texts.keys():
-        return Subject.of_texts(item.record, rubric.kinds[0], texts, known)
+            record = read.of_kind(kind)
+            return record if record.problem is None else record.problem.message
     # A rubric on fields of its own sees the whole record.
-    made = build(Item(item.source, item.line, {"id": item.record, **item.fields}), "record")
-    if isinstance(made, Problem):
-        return made.message
-    return replace(Subject.of(made), id=item.record, kind=rubric.kinds[0], label=known)
+    record = read.of_kind("record")
+    if record.problem is not None:
+        return record.problem.message
+    label = item.fields.get("label")
+    return record.with_typed(id=item.record, label=label if isinstance(label, str) else None)

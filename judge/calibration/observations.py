@@ -11,9 +11,9 @@ from judge.errors import BackendError
 from judge.judging.classifiers import Observation
 from judge.judging.client import Unread
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.run.stream import run
-from judge.subject import Subject
 from judge.verdict import AnswerOutcome, Verdict, Vote
 
 _LOST = {
@@ -42,7 +42,7 @@ class LabelledAnswer:
     answer: str | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
     evidence: str | None = None
-    subject: Subject | None = None
+    subject: Record | None = None
     observation: Observation | None = None
 
 
@@ -108,7 +108,7 @@ async def observe(
 
 
 async def _read(
-    judge: Judge, item: LabelledItem, subject: Subject, *, tokens: bool, state: bool
+    judge: Judge, item: LabelledItem, subject: Record, *, tokens: bool, state: bool
 ) -> LabelledAnswer:
     observer, call, seen = judge.observer, judge.call(subject), Observation()
     if state:
@@ -150,7 +150,7 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
 async def _ask(
     judge: Judge,
     item: LabelledItem,
-    subject: Subject,
+    subject: Record,
     count: int,
     sampling: Sampling,
     cast: _Votes,

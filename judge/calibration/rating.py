@@ -14,12 +14,12 @@ from judge.calibration.trials import Study, Trial
 from judge.digest import digest
 from judge.profiles import Data, JudgeProfile, Rates
 from judge.profiles import Guarantee as Promise
+from judge.records import Record
 from judge.rubric import Rubric
 from judge.run.panels import profile_key
 from judge.stats.corrected_rate import design_effect
 from judge.stats.guarantee import Guarantee
 from judge.stats.intervals import plain
-from judge.subject import Subject
 from judge.verdict import AnswerOutcome
 
 MEASURES = ("accuracy", "kappa", "auc", "calibration_error")
@@ -65,7 +65,7 @@ def profile_of(
     )
 
 
-def should_pass(rubric: Rubric, subject: Subject, answer: str) -> bool:
+def should_pass(rubric: Rubric, subject: Record, answer: str) -> bool:
     """Whether a record with this answer passes the rubric's check."""
     return answer in rubric.passing(subject.label)
 

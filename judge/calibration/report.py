@@ -15,7 +15,7 @@ from judge.calibration.leaks import Leak
 from judge.calibration.measures import AgainstPeople, Measures
 from judge.calibration.observations import LabelledAnswer
 from judge.profiles import JudgeProfile, Profile
-from judge.records import Item
+from judge.records import Record
 from judge.rubric import Rubric
 from judge.stats.intervals import plain
 
@@ -174,7 +174,7 @@ class Calibration:
     sources: tuple[str, ...]
     checks: Sequence[CheckReport]
     profile: Profile | None
-    problems: Sequence[Item] = field(default_factory=tuple)
+    problems: Sequence[Record] = field(default_factory=tuple)
     refused: str | None = None
     taught: int = 0
     no_label: int = 0

@@ -25,7 +25,7 @@ from typing import Any, Self
 from judge.cluster.worker import ATTEMPTS, Done, Feed, Worker
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
 from judge.judging.transport import Counters
-from judge.records import Item, Record, lines
+from judge.records import Record, lines
 from judge.records.lines import Line
 from judge.run.panels import Resources
 from judge.run.validate import Validation
@@ -62,7 +62,7 @@ class RayValidation(Validation):
     _given: Settings
 
     @classmethod
-    def of(cls, settings: Settings, items: Iterator[Item], by: str | None = None) -> Self:
+    def of(cls, settings: Settings, items: Iterator[Record], by: str | None = None) -> Self:
         # Each worker has a cache; one here would never be looked into.
         task = cls(Resources.of(settings.model_copy(update={"cache": False})), items, by)
         task._given = settings
@@ -85,7 +85,7 @@ class RayValidation(Validation):
     async def step(self, record: Record) -> Line:
         self.resources.models.budget.refuse()
         bound = self.resources.bound(record.kind)
-        text = await self.stream.judged(record.item)
+        text = await self.stream.judged(record)
         if text is None:
             told = f"the worker died each of the {ATTEMPTS} times it judged this record"
             error, workflow = ("worker-died", told), bound.workflow.name
@@ -147,11 +147,11 @@ class Stream:
         at_once = resources.models.slots // CHUNK + 2
         running = ray.remote(_judge_all).options(**pinned, max_retries=0)
         self._running = running.remote(arguments, self.workers, at_once, gpus, pinned)
-        self._chunk: list[Item] = []
+        self._chunk: list[Record] = []
         self._full = asyncio.Event()
         self._full.set()
 
-    async def judged(self, item: Item) -> bytes | None:
+    async def judged(self, item: Record) -> bytes | None:
         """The item's output line; None where its workers died.
 
         Raises:
@@ -171,7 +171,7 @@ class Stream:
             raise outcome
         return outcome
 
-    async def _ask(self, chunk: list[Item], full: asyncio.Event) -> list[Done]:
+    async def _ask(self, chunk: list[Record], full: asyncio.Event) -> list[Done]:
         """What a worker made of a chunk, once it is full or has waited long enough.
 
         Raises:

@@ -16,8 +16,7 @@ from typing import Any
 from judge.errors import JudgeError
 from judge.judging.limits import Budget
 from judge.judging.transport import Counters
-from judge.records import Item, Problem, build
-from judge.records.lines import bad_input
+from judge.records import Record
 from judge.redact import guard_process
 from judge.run.panels import Resources
 from judge.run.task import line_of
@@ -102,7 +101,7 @@ class Worker:
             await self._feed.done.remote(number, pickle.dumps((done, *self._counted())))
         yield {"number": batch["number"]}
 
-    async def _done(self, number: int, items: Sequence[Item]) -> list[Done]:
+    async def _done(self, number: int, items: Sequence[Record]) -> list[Done]:
         tries = await self._feed.begin.remote(number)
         if tries > ATTEMPTS + len(items):
             return [None for _ in items]
@@ -131,23 +130,20 @@ class Worker:
                 self._task = Validation(resources, iter(()))
         return self._task
 
-    async def _judged(self, task: Validation, item: Item) -> Done:
+    async def _judged(self, task: Validation, item: Record) -> Done:
         async with self._slots:
             return await self._line(task, item)
 
-    async def _alone(self, task: Validation, record: tuple[int, int], item: Item) -> Done:
+    async def _alone(self, task: Validation, record: tuple[int, int], item: Record) -> Done:
         if await self._feed.begin.remote(record) > 1:
             return None
         done = await self._line(task, item)
         await self._feed.survived.remote(record)
         return done
 
-    async def _line(self, task: Validation, item: Item) -> Done:
-        record = build(item, task.kind_of(item))
-        if isinstance(record, Problem):
-            return bad_input(item, record).text
+    async def _line(self, task: Validation, item: Record) -> Done:
         try:
-            return (await line_of(task, record)).text
+            return (await line_of(task, item)).text
         except JudgeError as error:
             return error
 

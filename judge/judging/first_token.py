@@ -17,9 +17,9 @@ from judge.judging.overlap import overlap
 from judge.judging.passages import passages
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
 from judge.questions import FirstToken
+from judge.records import Record
 from judge.replies import YES_NO
 from judge.rubric import Rubric
-from judge.subject import Subject
 from judge.verdict import Usage
 
 if TYPE_CHECKING:
@@ -140,14 +140,14 @@ class Observer:
     def questions(self) -> tuple[FirstToken, ...]:
         return self.rubric.first_token or ()
 
-    def prompt(self, subject: Subject, number: int, place: int = 0) -> Prompt:
+    def prompt(self, subject: Record, number: int, place: int = 0) -> Prompt:
         """The prompt of a first-token question, by its number in the rubric."""
         numbers = (number,) if number else ()
         return messages(self.rubric, subject, step=place, numbers=numbers, framing=self.framing)
 
     async def state(
         self,
-        subject: Subject,
+        subject: Record,
         number: int,
         call: Call,
         layer: int = LAST_LAYER,
@@ -162,7 +162,7 @@ class Observer:
         return Observation(state=state, usage=usage)
 
     async def observe(
-        self, subject: Subject, number: int, call: Call, questions: Sequence[int]
+        self, subject: Record, number: int, call: Call, questions: Sequence[int]
     ) -> Observation:
         """The chances of these questions' words, and what was quoted for them, up to the first
         question of which no word could be read."""
@@ -173,7 +173,7 @@ class Observer:
                 break
         return seen
 
-    async def _question(self, subject: Subject, number: int, call: Call, place: int) -> Observation:
+    async def _question(self, subject: Record, number: int, call: Call, place: int) -> Observation:
         question = self.questions[place]
         if question.passages:
             return await self._most_likely_passage(subject, number, call, place)
@@ -184,7 +184,7 @@ class Observer:
         return Observation.of_question(place, (share, 1 - share), Usage(), quote=quote)
 
     async def _most_likely_passage(
-        self, subject: Subject, number: int, call: Call, place: int
+        self, subject: Record, number: int, call: Call, place: int
     ) -> Observation:
         """The question put to each passage: how likely the words that count as yes are where they
         are likeliest, and that passage."""
@@ -209,7 +209,7 @@ class Observer:
         return Observation.of_question(place, (chance, 1 - chance), usage, open=share, quote=quote)
 
     async def _first_token(
-        self, subject: Subject, number: int, call: Call, place: int
+        self, subject: Record, number: int, call: Call, place: int
     ) -> Observation:
         prompt, words = self.prompt(subject, number, place), self.questions[place].words
         tokens, usage = await self.client.first_token(

@@ -21,8 +21,8 @@ from itertools import islice
 
 from judge.names import plain_name
 from judge.prompts import CONTROL
+from judge.records import Record
 from judge.rubric import Rubric
-from judge.subject import Subject
 
 SHOWN = 200
 """Most characters of a found passage that are quoted."""
@@ -56,7 +56,7 @@ class Injection:
     passage: str
 
 
-def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
+def injections(rubric: Rubric, subject: Record) -> tuple[Injection, ...]:
     """The first passage of each form in each text that this rubric would show its judges, in the
     names of these, and in the characters' names, which a re-ask may hold."""
     names = dict.fromkeys((*rubric.shown(subject.texts).values(), *rubric.needs))
@@ -74,7 +74,7 @@ def injections(rubric: Rubric, subject: Subject) -> tuple[Injection, ...]:
     )
 
 
-def _passages(text: str, rubric: Rubric, subject: Subject) -> Iterator[tuple[str, str]]:
+def _passages(text: str, rubric: Rubric, subject: Record) -> Iterator[tuple[str, str]]:
     if text not in subject.screened:  # Every check of a record looks at the same texts.
         plain = " ".join(text.lower().split())
         maybe = [form for form in FORMS if _may_hold(form, text, plain)]

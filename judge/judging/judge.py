@@ -19,9 +19,9 @@ from judge.judging.classifiers import Observation
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import Observer
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
+from judge.records import Record
 from judge.replies import YES_NO, JudgingReply
 from judge.rubric import Rubric
-from judge.subject import Subject
 from judge.verdict import Answer, Usage, Verdict, Vote, worst
 
 QUOTE_NOT_FOUND = "the judge's quote does not stand in the text, and is left out"
@@ -72,13 +72,13 @@ class Judge:
         questions = self.observer.questions
         return any(questions[n].passages for n in self.reader.questions(self.rubric))
 
-    def subjects(self, subject: Subject) -> tuple[int, ...]:
+    def subjects(self, subject: Record) -> tuple[int, ...]:
         """What a vote speaks about: the value numbers, or (0,) for the record."""
         return subject.numbers if self.rubric.each else (0,)
 
     async def vote(
         self,
-        subject: Subject,
+        subject: Record,
         *,
         vote: int = 0,
         round: int = 1,
@@ -116,7 +116,7 @@ class Judge:
             parts[0].score,
         )
 
-    async def _part(self, subject: Subject, call: Call, numbers: tuple[int, ...]) -> Vote:
+    async def _part(self, subject: Record, call: Call, numbers: tuple[int, ...]) -> Vote:
         """The vote on these values, or on the record (0), by one reply or reading."""
         try:
             if self.probabilistic:
@@ -136,7 +136,7 @@ class Judge:
 
     def call(
         self,
-        subject: Subject,
+        subject: Record,
         vote: int = 0,
         round: int = 1,
         sampling: Sampling = Sampling(),
@@ -177,7 +177,7 @@ class Judge:
     def _lost(
         self,
         call: Call,
-        subject: Subject,
+        subject: Record,
         numbers: Sequence[int],
         verdict: Verdict,
         reason: str,
@@ -189,7 +189,7 @@ class Judge:
     # ------------------------------------------------------------ structured
 
     async def _structured(
-        self, subject: Subject, call: Call, numbers: tuple[int, ...], swapped: bool = False
+        self, subject: Record, call: Call, numbers: tuple[int, ...], swapped: bool = False
     ) -> Vote:
         rubric = self.rubric
         context = self._context(subject, numbers, swapped)
@@ -210,7 +210,7 @@ class Judge:
         usage = Usage() if rubric.paid_elsewhere else result.usage
         return self._vote(call, answers, usage, QUOTE_NOT_FOUND if lost else None, score)
 
-    def _context(self, subject: Subject, numbers: Sequence[int], swapped: bool) -> ReplyContext:
+    def _context(self, subject: Record, numbers: Sequence[int], swapped: bool) -> ReplyContext:
         """What a reply about these values, or the record (0), is held against."""
         rubric, rule = self.rubric, self.rubric.quote
         answers = rubric.answers[::-1] if swapped else rubric.answers
@@ -241,7 +241,7 @@ class Judge:
     def observer(self) -> Observer:
         return Observer(self.rubric, self.client, self.framing)
 
-    async def _read(self, subject: Subject, call: Call, number: int) -> Vote:
+    async def _read(self, subject: Record, call: Call, number: int) -> Vote:
         """The vote on one value, or on the record (0). Every question that the reader goes by is
         asked, so that P(pass) is always whole."""
         rubric, reader, seen = self.rubric, self.reader, Observation()

@@ -13,8 +13,8 @@ from typing import Literal
 
 from judge.judging.injection import Injection, injections
 from judge.judging.judge import Judge, Sampling
+from judge.records import Record
 from judge.rubric import Rubric
-from judge.subject import Subject
 from judge.verdict import PASS_OR_FAIL, Answer, Check, Verdict, Vote, needed, worst
 
 
@@ -70,7 +70,7 @@ class Panel:
 
 async def take_votes(
     panel: Panel,
-    subject: Subject,
+    subject: Record,
     *,
     by: Literal["loop", "final"],
     round: int = 1,
@@ -143,7 +143,7 @@ def _scored(rubric: Rubric, votes: Sequence[Vote]) -> tuple[Verdict | None, floa
 
 
 def _unasked(
-    panel: Panel, subject: Subject, by: Literal["loop", "final"], round: int
+    panel: Panel, subject: Record, by: Literal["loop", "final"], round: int
 ) -> Check | None:
     """The abstention of a panel that declines, or on a record with hostile text, which is quoted
     (docs/decisions/0027-injected-text-abstains.md); None if the panel is asked."""
@@ -172,7 +172,7 @@ def _unasked(
 
 
 async def _panel_votes(
-    panel: Panel, subject: Subject, round: int, numbers: tuple[int, ...]
+    panel: Panel, subject: Record, round: int, numbers: tuple[int, ...]
 ) -> list[Vote]:
     """As many votes as settle the values with these numbers (0: the record)."""
     asks, graded, answers = panel.asks, panel.rubric.graded, panel.counted or PASS_OR_FAIL

@@ -14,9 +14,9 @@ from judge.evidence import SENTENCE_END, SPEECH_MARKS, ReplyContext, locate
 from judge.judging.client import Asked, Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages
+from judge.records import Record
 from judge.replies import Insertions, Reply, Rewrites
 from judge.rubric import Rubric
-from judge.subject import Subject
 from judge.verdict import Answer, Edit
 
 _MARKS = frozenset(SPEECH_MARKS)
@@ -32,7 +32,7 @@ class Rewriter:
 
     async def ask(
         self,
-        subject: Subject,
+        subject: Record,
         reply: type[Reply],
         *,
         round: int,
@@ -81,7 +81,7 @@ class Passage:
         return f"{self.character or 'Narrator'} ({how} value {values}): {words}"
 
 
-def passages(subject: Subject, findings: Sequence[Answer]) -> list[Passage]:
+def passages(subject: Record, findings: Sequence[Answer]) -> list[Passage]:
     """The quoted passages in story order; those that overlap become one."""
     number_of = {subject.value(n): n for n in subject.numbers}
     found: list[Passage] = []
@@ -101,7 +101,7 @@ def passages(subject: Subject, findings: Sequence[Answer]) -> list[Passage]:
 
 
 def apply_rewrites(
-    subject: Subject, places: Sequence[Passage], reply: Rewrites, edit: Callable[..., Edit]
+    subject: Record, places: Sequence[Passage], reply: Rewrites, edit: Callable[..., Edit]
 ) -> tuple[str, list[Edit]]:
     """The story with each passage replaced, and the edits in story order.
 
@@ -120,7 +120,7 @@ def apply_rewrites(
 
 
 def apply_insertions(
-    subject: Subject, reply: Insertions, edit: Callable[..., Edit]
+    subject: Record, reply: Insertions, edit: Callable[..., Edit]
 ) -> tuple[str, list[Edit]]:
     """The story with the new dialogue put in, and the edits in story order.
 

@@ -13,7 +13,7 @@ from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Example, Trainer
 from judge.local.llama import TAUGHT, LocalBackend
-from judge.records.base import Item
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.run.panels import NO_PROFILE, Resources
@@ -45,7 +45,7 @@ class Teaching:
     withheld: Sequence[str]
     items: int
     kept: int
-    problems: Sequence[Item]
+    problems: Sequence[Record]
     loss: float
     no_label: int
 
@@ -118,7 +118,7 @@ def unfinished(out: Path) -> Path:
     return out.with_name(f"{out.name}.part")
 
 
-def _labelled(job: Job, resources: Resources) -> tuple[Judge, list[LabelledItem], list[Item]]:
+def _labelled(job: Job, resources: Resources) -> tuple[Judge, list[LabelledItem], list[Record]]:
     """The one check's judge and items, and the lines that could not be used."""
     if len(resources.models.judges) > 1:
         raise UsageError("judge teach takes one --model")

@@ -14,7 +14,7 @@ from judge import plugins
 from judge.answers import spelt_as
 from judge.errors import UsageError
 from judge.papers.tasks import replaced
-from judge.records import Item
+from judge.records import Record
 from judge.records.base import clip
 from judge.rubric import Rubric
 from judge.verdict import AnswerOutcome, Usage
@@ -115,7 +115,7 @@ class Benchmark:
         conditions: the conditions that an item can be asked in.
         tasks: the task files it asks by, or the tasks.
         items: from sources (paths, as the user named them) to items, each one question
-            (`rows.asked` makes one). A row that cannot be read becomes an Item with a `problem`.
+            (`rows.asked` makes one). A row that cannot be read becomes an Record with a `problem`.
             Raises UsageError for a source that cannot be used.
         ask: asks the model about one item's fields; the answer is plain JSON.
         read: an answer made elsewhere, in the benchmark's own spelling. Raises ValueError for an
@@ -135,7 +135,7 @@ class Benchmark:
     source: str
     conditions: tuple[str, ...]
     tasks: tuple[str | Rubric, ...]
-    items: Callable[[Sequence[str], Choices], Iterator[Item]]
+    items: Callable[[Sequence[str], Choices], Iterator[Record]]
     ask: Callable[[Fields, MeasuredModel], Awaitable[Any]]
     read: Callable[[Fields, Any], Any] = lambda fields, answer: answer
     score: Callable[[Fields, Any], float | None] = exact

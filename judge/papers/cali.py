@@ -23,7 +23,7 @@ from judge.papers.normad import country_name
 from judge.papers.rows import Row as Line
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import Cell, Row, Sample, Table, class_scores, results_table
-from judge.records import Item, read, renamed
+from judge.records import Record, read, renamed
 from judge.records.base import own_fields
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
 from judge.stats.agreement import Threshold, majority
@@ -121,7 +121,7 @@ def conditions_of(groups: Groups) -> tuple[str, ...]:
     return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
 
 
-def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """One item a question: a pair's own in `entailment`, in `alternatives` of every two pairs.
 
     An item's `row` is its premise, because items about one premise are drawn together; `country` is
@@ -132,7 +132,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     groups = groups_of(sources, choices.columns)
     earlier: dict[str, list[SentencePair]] = defaultdict(list)
     for pair in each_row(sources, lambda row: [pair_of(row, groups)], columns=choices.columns):
-        if isinstance(pair, Item):
+        if isinstance(pair, Record):
             yield pair
             continue
         others = earlier[pair.premise]

@@ -28,7 +28,7 @@ from judge.papers.cqbench_stories import (
 )
 from judge.papers.rows import Row, asked, each_row
 from judge.papers.tables import Cell, Sample, Table, results_table
-from judge.records import Item
+from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError
 
@@ -56,7 +56,7 @@ def task_of(condition: str) -> str:
     return condition.split("+")[0]
 
 
-def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """The items of CQ-Bench, story by story.
 
     Attitudes and options need the value file, but for rows of a built set (`judge build`, or as
@@ -67,13 +67,13 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
     known, stories = values_and_stories(sources, needed=bool(needed), with_questions=True)
 
-    def of_row(row: Row) -> Iterator[Item]:
+    def of_row(row: Row) -> Iterator[Record]:
         return _of_built(row, choices) if built_task(row.fields) else _of_row(row, known, choices)
 
     return each_row(stories, of_row, columns=choices.columns)
 
 
-def _of_built(row: Row, choices: Choices) -> Iterator[Item]:
+def _of_built(row: Row, choices: Choices) -> Iterator[Record]:
     """The items of a row that holds its own options. Raises LabelError as `questions_of`."""
     task, questions = questions_of(row)
     for number, fields in enumerate(questions, 1):
@@ -83,14 +83,14 @@ def _of_built(row: Row, choices: Choices) -> Iterator[Item]:
                 yield asked(row.item, condition, {"item": key, **fields}, row=row.id, key=key)
 
 
-def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Item]:
+def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Record]:
     """The items of one story. Raises LabelError for a line that no question can be made of."""
     story = story_of(row)
     category = _category(story, known)
     setting = "multiple" if story.multiple else "single"
     shared: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
 
-    def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Item]:
+    def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Record]:
         for condition in choices.conditions:
             if task_of(condition) == task:
                 about = {"item": key, **shared, **fields}

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.evidence import fold
 from judge.papers.rows import REJECTED, Row, fields_of
-from judge.records import RESERVED, Problem, Value, build, read
+from judge.records import RESERVED, Value, read
 from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
@@ -150,11 +150,8 @@ def story_of(row: Row) -> Story:
     """
     if built_task(row.fields):
         raise LabelError("a question of a built set, no story: name the stories", "story")
-    record = build(row.item, "story")
-    if isinstance(record, Problem):
-        raise LabelError(record.message, record.field, record.type)
-    values = tuple(record.typed["values"])
-    multiple = any(value.character is not None for value in values)
+    record = row.item.of_kind("story").usable()
+    values, multiple = record.values, record.multiple
     if (judged := judgement_of(row.fields)) is None:
         told, of = _spelt(row.fields, "contradiction"), _spelt(row.fields, "original_values")
         own = set(map(key_of, values))

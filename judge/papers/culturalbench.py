@@ -20,7 +20,7 @@ from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.rows import Row, asked, each_row
 from judge.papers.tables import Cell, Sample, Table, results_table, scores
-from judge.records import Item
+from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError, listed, one_of, text_of
 from judge.stats.classification import ratio
@@ -129,7 +129,7 @@ def region_of(country: str) -> str | None:
     return _REGION_OF.get(country.strip().casefold())
 
 
-def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """An item for each question and condition, from rows of the released Easy file.
 
     Easy items hold their options as shown, and `order`, each one's letter in the released file;
@@ -137,7 +137,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     whether it is true as `gold`.
     """
 
-    def of_row(row: Row) -> Iterator[Item]:
+    def of_row(row: Row) -> Iterator[Record]:
         question = question_of(row.fields)
         seed = None if choices.setting == UNSHUFFLED else f"{choices.seed}/{row.id}"
         forms = {EASY: question.easy(seed), HARD: question.hard()}

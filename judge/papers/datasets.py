@@ -24,7 +24,7 @@ from judge.papers.cqbench_stories import (
 )
 from judge.papers.culturalbench import question_of
 from judge.papers.rows import REJECTED, Row, each_row
-from judge.records import RESERVED, Item, Problem, Value
+from judge.records import RESERVED, Problem, Record, Value
 from judge.records.base import own_fields
 from judge.records.fields import LabelError
 from judge.verdict import Verdict
@@ -35,12 +35,12 @@ BY_VALUE = ("incorporation", "consistency")
 _SOUND = (Verdict.PASS, Verdict.SKIPPED)
 
 
-Made = Iterator[dict[str, Any] | Item]
+Made = Iterator[dict[str, Any] | Record]
 """Lines of a set, and items with the problem that leaves them out, in the order of the rows. The
 problem's type is `REJECTED` where a rule of the set leaves them out."""
 
 
-def _left_out(row: Row, value: Value, reason: str) -> Item:
+def _left_out(row: Row, value: Value, reason: str) -> Record:
     """One value of a row's story."""
     return replace(row.item, problem=Problem(f"{value.display}: {reason}", "values", REJECTED))
 

@@ -22,7 +22,7 @@ from judge.errors import UsageError, why_unread
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields
 from judge.papers.eecc_tables import tables
-from judge.records import Item
+from judge.records import Record
 
 CONDITIONS = ("stories", "qa")
 
@@ -40,7 +40,7 @@ def article(word: str) -> str:
     return "an" if word[:1].casefold() in tuple("aeiou") else "a"
 
 
-def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """One item for each condition, concept, identity and draw, in this order.
 
     A concept that is listed twice in one topic is asked about once, as the paper counts (345 topics
@@ -80,7 +80,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
                     "data": str(folder),
                     "draw": draw,
                 }
-                yield Item(str(folder), number, fields)
+                yield Record(str(folder), number, fields)
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:

@@ -17,7 +17,7 @@ from judge.papers.benchmark import Benchmark, Choices, MeasuredAnswer
 from judge.papers.results import asked_of, line_of, result_of
 from judge.papers.rows import taken
 from judge.papers.tasks import load_task
-from judge.records import Item, Problem, build
+from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job, among, refuse_outputs
 from judge.run.models import ClientBuilder, build_client
@@ -28,7 +28,6 @@ from judge.run.runinfo import RunInfo, fingerprint
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
-from judge.subject import Subject
 from judge.verdict import AnswerOutcome, Unfinished, Verdict
 
 
@@ -70,7 +69,7 @@ def plan_evaluation(
     resources = _resources(settings, benchmark, judges, build=rehearsal.client)
     task = Evaluation(job, resources, settings, benchmark, choices, tuple(judges))
 
-    async def ask(item: Item) -> None:
+    async def ask(item: Record) -> None:
         if judges:
             task.resources = rehearsal.resources(resources, "extraction")
         await task.step(item)
@@ -110,7 +109,7 @@ class Evaluation(Task):
     judges: tuple[str, ...]
     results: list[MeasuredAnswer] = field(default_factory=list)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Record]:
         job = self.job
         found = among(job, self.benchmark.items(job.inputs, self.choices))
         return taken(found, job.limit, job.sample, job.sample_seed)
@@ -131,7 +130,7 @@ class Evaluation(Task):
             )
         return self._mark
 
-    async def step(self, item: Item) -> Line:
+    async def step(self, item: Record) -> Line:
         fields, choices = item.fields or {}, self.choices
         model = MeasuredModel(
             self._client, self._method, self._sampling, fields, choices.tasks, choices.setting
@@ -147,8 +146,8 @@ class Evaluation(Task):
             result = await credit(self.resources, result)
         return line_of(result, self._mark)
 
-    def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
-        told = {"type": kind, **item.found_at, "message": message}
+    def failed(self, item: Record, kind: str, message: str, unfinished: Unfinished | None) -> Line:
+        told = {"type": kind, **item.place, "message": message}
         return line_of(
             MeasuredAnswer(item.fields or {}, AnswerOutcome.ERROR, reason=message), self._mark, told
         )
@@ -214,11 +213,11 @@ async def credit(resources: Resources, result: MeasuredAnswer) -> MeasuredAnswer
         UsageError: a blank gold value.
     """
     fields = {"id": result.id, "values": result.fields["gold"], "predicted": result.answer}
-    record = build(Item("<answers>", 1, fields), "extraction")
-    if isinstance(record, Problem):
-        raise UsageError(f"{result.id}: {record.message}")
+    record = Record("<answers>", 1, fields).of_kind("extraction")
+    if record.problem is not None:
+        raise UsageError(f"{result.id}: {record.problem.message}")
     bound = resources.bound("extraction")
-    judgement = (await bound.workflow.run(Subject.of(record), bound.context)).judgement
+    judgement = (await bound.workflow.run(record, bound.context)).judgement
     check, extraction = judgement.checks[0], judgement.extraction
     if any(verdict is Verdict.ERROR for verdict, _ in check.outcomes().values()):
         raise BackendError(check.reason or "a judge gave no reply")

@@ -15,7 +15,7 @@ from judge.errors import UsageError
 from judge.judging.panel import Panel, take_votes
 from judge.papers.hostile_suite import UNDEFENDED, Case, carriers, families, subject_of
 from judge.papers.hostile_tables import PROMPTINGS, AttackPair, AttackResult, Prompting
-from judge.records import Item
+from judge.records import Record
 from judge.records.lines import Line, written
 from judge.rubric import Rubric
 from judge.run.job import Job, refuse_outputs
@@ -84,9 +84,9 @@ class Audit(Task):
     results: list[AttackResult] = field(default_factory=list)
     _turns: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Record]:
         for number, case in enumerate(self.cases, 1):
-            yield Item("judge audit", number, case.fields)
+            yield Record("judge audit", number, case.fields)
 
     def run_info(self, name: str) -> RunInfo:
         if name != NAME:
@@ -96,7 +96,7 @@ class Audit(Task):
             )
         return self._mark
 
-    async def step(self, item: Item) -> Line:
+    async def step(self, item: Record) -> Line:
         case = self.cases[item.line - 1]
         pairs: dict[Prompting, AttackPair] = {}
         usage = Usage()
@@ -110,7 +110,7 @@ class Audit(Task):
             usage += twin.usage + injected.usage
         return self._line(item, pairs, usage)
 
-    def failed(self, item: Item, kind: str, message: str, unfinished: Unfinished | None) -> Line:
+    def failed(self, item: Record, kind: str, message: str, unfinished: Unfinished | None) -> Line:
         lost, reason = Verdict.ERROR, f"{kind}: {message}"
         pair = AttackPair(outcome="error", twin=lost, injected=lost, reason=reason)
         return self._line(item, dict.fromkeys(PROMPTINGS, pair), Usage())
@@ -124,7 +124,7 @@ class Audit(Task):
         panel = _asking(self.resources.panel(case.check), prompting)
         return await take_votes(panel, subject, by="final")
 
-    def _line(self, item: Item, pairs: Mapping[Prompting, AttackPair], usage: Usage) -> Line:
+    def _line(self, item: Record, pairs: Mapping[Prompting, AttackPair], usage: Usage) -> Line:
         """Pass where judge was not turned, fail where it was, abstain where nothing could be."""
         outcomes = [pair.outcome for pair in pairs.values()]
         verdict = {"flipped": Verdict.FAIL, "already": Verdict.ABSTAIN}.get(

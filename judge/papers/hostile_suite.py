@@ -17,9 +17,8 @@ from pydantic import Field, TypeAdapter
 from judge.errors import UsageError
 from judge.prompts import Framing
 from judge.questions import Section, Text
-from judge.records import Item, Record, build
+from judge.records import Record
 from judge.rubric import Rubric
-from judge.subject import Subject
 from judge.yamlfile import read_mapping
 
 _ALIKE = str.maketrans("aceijopsxyABEHIKMOPTX", "асеіјорѕхуАВЕНІКМОРТХ")
@@ -186,7 +185,7 @@ def subject_of(
     rubric: Rubric,
     record: Mapping[str, Any],
     columns: Mapping[str, str] = MappingProxyType({}),
-) -> Subject:
+) -> Record:
     """The case's `twin` or `injected` record as the rubric's judges see it, columns renamed.
 
     Raises:
@@ -194,16 +193,11 @@ def subject_of(
     """
     id = case.carrier if record is case.twin else case.id
     known = {name: column for name, column in columns.items() if column in record}
-    shown = Item("judge audit", 1, {"id": id, **record}, columns=known).shown
+    shown = Record("judge audit", 1, {"id": id, **record}, columns=known).visible
+    read = Record("judge audit", 1, shown)
     kinds = [kind for kind in rubric.kinds if kind in ("story", "norm", "extraction")]
-    records = (build(Item("judge audit", 1, shown), kind) for kind in kinds)
-    made = next((one for one in records if isinstance(one, Record)), None)
-    texts = {name: text for name, text in shown.items() if isinstance(text, str) and name != "id"}
-    subject = (
-        Subject.of_texts(id, rubric.kinds[0], texts, record.get("label"))
-        if made is None
-        else Subject.of(made)
-    )
+    typed = (read.of_kind(kind) for kind in kinds)
+    subject = next((one for one in typed if one.problem is None), read.of_kind("record"))
     if lacking := subject.lacks(rubric.required):
         there = ", ".join(name for name in shown if name not in ("id", "label"))
         raise UsageError(

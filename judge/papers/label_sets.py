@@ -11,7 +11,7 @@ from typing import Any
 
 from judge.answers import scalar_text
 from judge.errors import UsageError
-from judge.records.base import Item, LabelError
+from judge.records.base import LabelError
 from judge.records.fields import (
     ENTAILMENT,
     answer_of,
@@ -22,8 +22,8 @@ from judge.records.fields import (
     slices_of,
     text_of,
 )
-from judge.records.kinds import built
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
+from judge.records.record import Record
 
 _ENTAILMENT_ORDER = ("entailment", "neutral", "contradiction")
 _BINARY = {"0": "no", "1": "yes"}
@@ -51,7 +51,7 @@ class Ambient(LabelSet):
         self._texts: dict[str, dict[str, str]] = {}
         self._times: Counter[tuple[str, str]] = Counter()
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         texts = {key: text_of(fields, key) for key in ("premise", "hypothesis")}
         labels: str | None = None
         given: list[Annotation] = []
@@ -118,7 +118,7 @@ class MultiPico(LabelSet):
         except (LabelError, OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{found[0]}: the nationalities cannot be read: {error}") from error
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         try:
             texts = object_of(fields.get("text"), "text")
             given = object_of(fields.get("annotations"), "annotations")
@@ -149,7 +149,7 @@ class LLMBar(LabelSet):
     name = "llmbar"
     files = ("LLMBar_*.json*",)
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         part = item.source.partition(".")[0].rpartition("_")[2]
         shown = {"instruction": text_of(fields, "input")}
         shown |= {key: text_of(fields, key) for key in ("output_1", "output_2")}
@@ -174,7 +174,7 @@ class MoralStories(LabelSet):
     def start(self) -> None:
         self._found: list[LabelledItem] = []
 
-    def items(self, item: Item, fields: dict[str, Any]) -> list[LabelledItem]:
+    def items(self, item: Record, fields: dict[str, Any]) -> list[LabelledItem]:
         norm = text_of(fields, "norm")
         actions = [key for key in ("moral_action", "immoral_action") if fields.get(key)]
         if not actions:
@@ -218,8 +218,8 @@ class NormAd(LabelSet):
 
     name = "normad"
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        record = built(item, "norm")
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+        record = item.of_kind("norm").usable()
         known = record.typed
         if (label := known.get("label")) is None:
             key = record.names.get("label", "Gold Label")

@@ -17,7 +17,7 @@ from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.rows import Row, asked, each_row
 from judge.papers.tables import Cell, Table, class_scores, results_table
-from judge.records import Item, Problem, build
+from judge.records import Record
 from judge.records.fields import LabelError
 from judge.records.lines import Line
 from judge.verdict import Verdict
@@ -86,7 +86,7 @@ def country_name(country: str) -> str:
     return _SMALL_WORDS.sub(lambda word: word[0].lower(), country.replace("_", " ").title())
 
 
-def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
+def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """An item for each row and condition.
 
     Rows are norm records in any form that `judge validate` reads; lines that it wrote are left out
@@ -94,14 +94,11 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Item]:
     not asked in it; the tables count such rows.
     """
 
-    def of_row(row: Row) -> Iterator[Item]:
+    def of_row(row: Row) -> Iterator[Record]:
         line = Line.of(row.fields)
         if line is not None and line.verdict != Verdict.PASS:
             return
-        found = build(row.item, "norm")
-        if isinstance(found, Problem):
-            raise LabelError(found.message, found.field, found.type)
-        norm = found.typed
+        norm = row.item.of_kind("norm").usable().typed
         if "label" not in norm:
             raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
         fields = {

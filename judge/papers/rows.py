@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from judge.errors import UsageError
-from judge.records import Item, read, renamed
+from judge.records import Record, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
 from judge.records.kinds import normalise
@@ -27,7 +27,7 @@ class Row:
     """A line of a source: its name, which no other row has, and its fields."""
 
     id: str
-    item: Item
+    item: Record
     fields: dict[str, Any]
 
 
@@ -36,7 +36,7 @@ def each_row(
     convert: Callable[[Row], Iterable[T]],
     id_field: str = "id",
     columns: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[T | Item]:
+) -> Iterator[T | Record]:
     """What `convert` makes of each row; lines that cannot be used come as items with a problem.
 
     A row is named by its id, else `SOURCE#LINE`. The id of a row that nothing was made of is free
@@ -74,16 +74,14 @@ def each_row(
         yield from found
 
 
-def fields_of(item: Item) -> dict[str, Any]:
+def fields_of(item: Record) -> dict[str, Any]:
     """The item's fields; LabelError for a line that cannot be used."""
-    if item.problem is not None:
-        raise LabelError(item.problem.message)
-    return item.fields or {}
+    return item.usable().fields or {}
 
 
 def asked(
-    item: Item, condition: str, fields: Mapping[str, Any], *, row: str, key: str | None = None
-) -> Item:
+    item: Record, condition: str, fields: Mapping[str, Any], *, row: str, key: str | None = None
+) -> Record:
     """An item that is asked in a condition.
 
     Args:
@@ -94,12 +92,12 @@ def asked(
     """
     head = {"id": f"{key or row}/{condition}", "condition": condition, "row": row}
     rest = {name: content for name, content in fields.items() if name not in head}
-    return Item(item.source, item.line, {**head, **rest})
+    return Record(item.source, item.line, {**head, **rest})
 
 
 def taken(
-    items: Iterable[Item], limit: int | None, sample: int | None, seed: int
-) -> Iterator[Item]:
+    items: Iterable[Record], limit: int | None, sample: int | None, seed: int
+) -> Iterator[Record]:
     """The items of the first `limit` rows, or of those of `sample` rows drawn at random.
 
     A sample holds all items in memory; each set of rows is equally likely, in the items' order.
@@ -117,7 +115,7 @@ def taken(
             yield item
 
 
-def _row_of(item: Item) -> str:
+def _row_of(item: Record) -> str:
     """The row that an item was made from; of an unreadable one its place in the source."""
     fields = item.fields or {}
     row = fields.get("row", fields.get("id"))

@@ -16,8 +16,8 @@ from judge.backends.base import Message, Prompt
 from judge.digest import digest
 from judge.errors import UsageError, read_text
 from judge.prompts import fence
+from judge.records.base import fence_mark
 from judge.rubric import Rubric
-from judge.subject import fence_mark
 from judge.templates import template
 from judge.yamlfile import read_mapping
 

@@ -1,32 +1,21 @@
 """Records, and their readers and writers."""
 
-from judge.records.base import (
-    RESERVED,
-    Item,
-    Problem,
-    SeenIds,
-    clip,
-    content_hash,
-    is_verdict,
-    mapped,
-    renamed,
-)
+from judge.records.base import RESERVED, Problem, SeenIds, clip, content_hash, is_verdict
 from judge.records.jsonfiles import dump, dump_judged, shortened
-from judge.records.kinds import Kind, Record, build, recognise
-from judge.records.read import MAX_LINE, read
+from judge.records.kinds import Kind, recognise
+from judge.records.read import MAX_LINE, mapped, read, renamed
+from judge.records.record import Record
 from judge.records.tables import from_memory
 from judge.records.values import Value
 
 __all__ = [
     "MAX_LINE",
     "RESERVED",
-    "Item",
     "Kind",
     "Problem",
     "Record",
     "SeenIds",
     "Value",
-    "build",
     "clip",
     "content_hash",
     "dump",

@@ -1,13 +1,13 @@
-"""Items as the readers give them; columns renamed for judging (`--map`); ids that came before."""
+"""What a record may hold: names and paths of fields, hashes, problems, ids that came before."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +25,7 @@ _IGNORED = str.maketrans("", "", " \t\n\r-_")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an item cannot be judged, and the field at fault."""
+    """Why a record cannot be judged, and the field at fault."""
 
     message: str
     field: str | None = None
@@ -38,46 +38,6 @@ class LabelError(ValueError):
     def __init__(self, message: str, field: str | None = None, type: str = "bad-input") -> None:
         super().__init__(message)
         self.problem = Problem(message, field, type)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One unit of input, readable or not: either `fields` (the record) or `problem` is there.
-
-    `source` is the file's name or `<stdin>`; `line` counts from 1 (in Parquet, rows). `raw` is the
-    source text: of a record in JSON the object, on one line; of an unreadable item what could not
-    be read, with bytes that are not UTF-8 written as `\\xNN`, cut over the size limit. `among` says
-    that there are several sources. `columns` maps the names that judges see to fields of the
-    record, or paths into its objects; the record stays as it is. `kept` is the name that the
-    record's own field `judge` has here ("": it has none).
-    """
-
-    source: str
-    line: int
-    fields: dict[str, Any] | None
-    raw: str | None = None
-    problem: Problem | None = None
-    among: bool = False
-    columns: Mapping[str, str] = field(default_factory=dict)
-    kept: str = ""
-
-    @property
-    def found_at(self) -> dict[str, Any]:
-        """The line, and the file where there are several, as output lines have them."""
-        where: dict[str, Any] = {"line": self.line}
-        return {"file": self.source, **where} if self.among else where
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        """The fields as judges see them: those of `columns` under their new names.
-
-        A field of the record itself is renamed where it stands; one within an object comes last,
-        and stays in the object, too. Raises KeyError where the record lacks a column.
-        """
-        own = self.fields or {}
-        names = {path: name for name, path in self.columns.items()}
-        shown = {names.get(key, key): content for key, content in own.items()}
-        return shown | {name: at(own, path) for name, path in self.columns.items()}
 
 
 def kind_of(content: object) -> str:
@@ -172,29 +132,25 @@ def _alike(one: str, other: str) -> bool:
     return normalise(one) == normalise(other)
 
 
-def mapped(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
-    """The items with their columns; a problem where a record lacks one, or has the new name.
-
-    A field `judge` of the record's own, which is no earlier verdict, is kept under another name.
-    """
-    for item in map(_kept, items):
-        if not columns:
-            yield item
-            continue
-        own = {name: item.kept if path == RESERVED else path for name, path in columns.items()}
-        named = own if item.kept else columns
-        problem = item.problem if item.fields is None else _misfit(item.fields, named)
-        yield replace(item, columns=named, problem=problem)
+def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
+    """Set what `at` finds there; objects and lists on the way are copied."""
+    head, _, rest = path.partition(".")
+    whole: Any = isinstance(fields, dict) and (path in fields or not rest)
+    key: Any = path if whole else head if isinstance(fields, dict) else int(head)
+    container: Any = fields
+    if whole or not rest:
+        container[key] = content
+    else:
+        container[key] = container[key].copy()
+        put(container[key], rest, content)
 
 
-def _kept(item: Item) -> Item:
-    if item.fields is None or RESERVED not in item.fields or is_verdict(judgement_in(item.fields)):
-        return item
-    name = f"input_{RESERVED}"
-    while name in item.fields:
-        name = f"input_{name}"
-    fields = {name if key == RESERVED else key: one for key, one in item.fields.items()}
-    return replace(item, fields=fields, raw=None, kept=name)
+def fence_mark(seed: str, texts: Sequence[str]) -> str:
+    """8 hex digits that none of the texts holds; `seed` is a hash of them, in hex digits."""
+    mark = seed[:8]
+    while any(mark in text for text in texts):
+        mark = digest(mark.encode() + seed.encode(), 4)
+    return mark
 
 
 def is_verdict(content: object) -> bool:
@@ -207,30 +163,6 @@ def is_verdict(content: object) -> bool:
         return False
     known = content.keys() <= Judgement.model_fields.keys()
     return known or isinstance(content.get("fingerprint") or content.get("error"), str | dict)
-
-
-def renamed(items: Iterable[Item], columns: Mapping[str, str]) -> Iterator[Item]:
-    """As `mapped`, with the fields that judges see in place of the record's own."""
-    for item in mapped(items, columns):
-        if item.problem is not None:
-            yield replace(item, fields=None)
-        else:
-            yield replace(item, fields=item.shown, columns={})
-
-
-def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem | None:
-    for name, column in columns.items():
-        told = f"--map {name}={column}: the record"
-        try:
-            at(fields, column)
-        except LabelError as error:
-            return replace(error.problem, message=f"--map {name}={column}: {error}")
-        except KeyError:
-            there = clip([key for key in fields if key != RESERVED], 300)
-            return Problem(f"{told} has no field {column!r}, its fields are {there}", column)
-        if name in fields and name not in columns.values():
-            return Problem(f"{told} has a field {name!r} already: choose another name", name)
-    return None
 
 
 class SeenIds:
@@ -248,17 +180,18 @@ class SeenIds:
         self._db.execute("CREATE TABLE seen (id BLOB PRIMARY KEY, place BLOB) WITHOUT ROWID")
         self._db.execute("BEGIN")
 
-    def already(self, id: str, item: Item) -> str | None:
-        """Where an item's `id` was seen before, as `line 3 of FILE`; None, and remembered, when it
-        is new. Raises JudgeError where there is no room to remember it."""
+    def first_place(self, id: str, place: str) -> str | None:
+        """The place where `id` came first; None, and `place` remembered, when it is new.
+
+        Raises JudgeError where there is no room to remember it.
+        """
         # Bytes, because ids may hold lone surrogates, which SQLite's text cannot.
-        place = f"line {item.line} of {item.source}"
         row = [text.encode("utf-8", "surrogatepass") for text in (id, place)]
         try:
             if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", row).rowcount:
                 return None
-            found = self._db.execute("SELECT place FROM seen WHERE id = ?", row[:1]).fetchone()
+            first = self._db.execute("SELECT place FROM seen WHERE id = ?", row[:1]).fetchone()
         except sqlite3.Error as error:
             what = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
             raise unwritable(what, error) from error
-        return bytes(found[0]).decode("utf-8", "surrogatepass")
+        return bytes(first[0]).decode("utf-8", "surrogatepass")

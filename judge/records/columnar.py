@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from judge.errors import UsageError, missing_extra
-from judge.records.base import Item, Problem
+from judge.records.base import Problem
+from judge.records.record import Record
 from judge.records.tables import as_json, refuse_header
 
 _BATCH = 256
@@ -22,7 +23,7 @@ _GROUP_BYTES = 1 << 30
 """Of larger row groups one row is read at a time: their large rows may all lie together."""
 
 
-def read_parquet(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Item]:
+def read_parquet(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Record]:
     """One record a row, with values as `from_memory` has them; `line` is the row's number.
 
     A row of more than `limit` bytes is a problem. Raises UsageError for a file that is no Parquet,
@@ -57,7 +58,7 @@ def _groups(table: Any) -> Iterator[Any]:
 
 def read_arrow(
     name: str, shown: str, file: IO[bytes], limit: int, before: int = 0
-) -> Iterator[Item]:
+) -> Iterator[Record]:
     """As `read_parquet`, of an Arrow IPC file (Feather) or stream; `before` rows came earlier."""
     pa = _pyarrow(shown)
     try:
@@ -110,7 +111,7 @@ def _pyarrow(shown: str) -> Any:
     return pa
 
 
-def _items(name: str, batches: Iterator[Any], limit: int, before: int = 0) -> Iterator[Item]:
+def _items(name: str, batches: Iterator[Any], limit: int, before: int = 0) -> Iterator[Record]:
     import pyarrow as pa
 
     number = before
@@ -123,15 +124,15 @@ def _items(name: str, batches: Iterator[Any], limit: int, before: int = 0) -> It
                 number += 1
                 if size > limit:
                     told = f"the row has {size} bytes, more than the limit of {limit}"
-                    yield Item(name, number, None, None, Problem(told))
+                    yield Record(name, number, None, None, Problem(told))
                 else:
                     yield _row(name, number, batch, place)
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
-        yield Item(name, number + 1, None, None, Problem(message))
+        yield Record(name, number + 1, None, None, Problem(message))
 
 
-def _row(name: str, number: int, batch: Any, place: int) -> Item:
+def _row(name: str, number: int, batch: Any, place: int) -> Record:
     fields: dict[str, Any] = {}
     for column, cells in zip(batch.schema.names, batch.columns, strict=True):
         try:
@@ -139,8 +140,8 @@ def _row(name: str, number: int, batch: Any, place: int) -> Item:
         # Text that is no UTF-8, and dates beyond Python's.
         except (ValueError, OverflowError) as error:
             told = f"column {column!r} holds what cannot be read: {error}"
-            return Item(name, number, None, None, Problem(told, column))
-    return Item(name, number, fields)
+            return Record(name, number, None, None, Problem(told, column))
+    return Record(name, number, fields)
 
 
 def _sizes(column: Any) -> Any:

@@ -8,30 +8,29 @@ from contextlib import suppress
 from typing import Any
 
 from judge.answers import scalar_text, spelling
-from judge.records.base import Item, Problem, clip, kind_of
 from judge.records.base import LabelError as LabelError
+from judge.records.base import Problem, clip, kind_of
 from judge.records.jsonfiles import dump
 from judge.records.kinds import normalise
+from judge.records.record import Record
 from judge.records.streams import RAW_LIMIT
+from judge.records.text import LONGEST_LITERAL
 
 LONGEST_SLICE = 60
 """Texts of more characters than this are no slice: they tell records apart, not groups of them."""
-
-LONGEST_LITERAL = 1_000_000
-"""Texts of more characters are not read as a list: parsing takes a hundred times their memory."""
 
 ENTAILMENT = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 ENTAILMENT |= {answer: answer for answer in ENTAILMENT.values()}
 """How the answers of an entailment check are written in the released sets."""
 
 
-def refused(item: Item, problem: Problem) -> Item:
+def refused(item: Record, problem: Problem) -> Record:
     """`item` with the problem in place of its fields, and with their text."""
     raw = item.raw
     if item.fields is not None:
         text = dump(item.fields).decode("utf-8").rstrip("\n")
         raw = text if len(text) <= RAW_LIMIT else f"{text[:RAW_LIMIT]}… [{len(text)} in all]"
-    return Item(item.source, item.line, None, raw, problem)
+    return Record(item.source, item.line, None, raw, problem)
 
 
 def id_text(id: object, field: str) -> str | None:
@@ -46,7 +45,7 @@ def id_text(id: object, field: str) -> str | None:
 def answer_of(content: object, field: str) -> str | None:
     """An answer in the spelling of all its kind, None where nothing is written; LabelError for what
     holds no answer. What may stand for "no label" (`NULL`) is an answer here: see
-    `LabelledItem.answered`."""
+    `LabelledRecord.answered`."""
     if content is None:
         return None
     text = scalar_text(content)

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 import orjson
 
 from judge.errors import UsageError
-from judge.records.base import RESERVED, Item, LabelError, kind_of
+from judge.records.base import RESERVED, LabelError, kind_of
+from judge.records.record import Record
 from judge.records.streams import CHUNK, RAW_LIMIT, Input
 
 MAX_DEPTH = 200
@@ -91,7 +92,7 @@ def _float(text: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
 
 
-def read_jsonl(opened: Input) -> Iterator[Item]:
+def read_jsonl(opened: Input) -> Iterator[Record]:
     """One record a line. A line of white space holds no record and gives no item."""
     for data, size in opened.lines():
         if size > opened.max_line:
@@ -102,8 +103,8 @@ def read_jsonl(opened: Input) -> Iterator[Item]:
 
 
 def read_json(
-    opened: Input, whole: Callable[[Input, int, str], Iterator[Item]] | None = None
-) -> Iterator[Item]:
+    opened: Input, whole: Callable[[Input, int, str], Iterator[Record]] | None = None
+) -> Iterator[Record]:
     """A list of records, or records one after the other, over any number of lines.
 
     Where one object is all there is, `whole` reads it: the input, the line where it begins and its
@@ -135,14 +136,14 @@ def read_json(
         yield opened.bad(opened.line + 1, f"{error}; what follows is not read", start)
 
 
-def json_item(opened: Input, line: int, data: bytes, where: str) -> Item:
+def json_item(opened: Input, line: int, data: bytes, where: str) -> Record:
     """The record in `data`, which begins on this line, or its problem; see `parse_object`."""
     try:
         fields, text = parse_object(data, where)
     except LabelError as error:
         return opened.bad(line, str(error), data, field=error.problem.field)
     # A record over several lines goes on one: no text in JSON holds a line break as it is.
-    return Item(opened.name, line, fields, _LINE_BREAK.sub("", text))
+    return Record(opened.name, line, fields, _LINE_BREAK.sub("", text))
 
 
 def spans(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -244,17 +245,17 @@ def dump(fields: Mapping[str, Any]) -> bytes:
 
 
 def dump_judged(
-    fields: Mapping[str, Any], judgement: Mapping[str, Any], item: Item | None = None
+    fields: Mapping[str, Any], judgement: Mapping[str, Any], record: Record | None = None
 ) -> bytes:
     """One JSON line: a record's fields, and behind them the judgement, under `judge`.
 
     Args:
         fields: the record's own fields, without an earlier judgement.
-        item: what the record was read from. Where its fields are the same (none was repaired, none
-            left out), its source text is kept byte by byte: `-0`, `1.50`, `\\u00e9`.
+        record: where its fields are the same (none was repaired, none left out), its source text
+            is kept byte by byte: `-0`, `1.50`, `\\u00e9`.
     """
-    if item is not None and item.raw is not None and item.fields == fields:
-        own = item.raw.encode("utf-8").rstrip()
+    if record is not None and record.raw is not None and record.fields == fields:
+        own = record.raw.encode("utf-8").rstrip()
     else:
         own = _encoded(fields)
     comma = b"," if fields else b""

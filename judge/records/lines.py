@@ -19,17 +19,11 @@ from pydantic import ValidationError
 
 from judge.digest import digest
 from judge.errors import UsageError
-from judge.records.base import (
-    Item,
-    Problem,
-    content_hash,
-    is_verdict,
-    judgement_in,
-    own_fields,
-)
+from judge.records.base import Problem, content_hash, is_verdict, judgement_in, own_fields
 from judge.records.jsonfiles import dump_judged, shortened
-from judge.records.kinds import Record, normalise
+from judge.records.kinds import normalise
 from judge.records.read import MAX_LINE, read
+from judge.records.record import Record
 from judge.verdict import Failure, Judgement, Unfinished, Usage, Verdict
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
@@ -204,7 +198,7 @@ class Lines:
     wrote, `foreign` all others; `first_foreign` has the first of these, and what it is.
     """
 
-    items: Iterable[Item]
+    items: Iterable[Record]
     names: Sequence[str]
     judged: int = 0
     foreign: int = 0
@@ -245,7 +239,7 @@ class Lines:
             )
 
 
-def _validated(item: Item) -> tuple[Line, Judgement]:
+def _validated(item: Record) -> tuple[Line, Judgement]:
     """A line and its judgement; ValueError says why `judge validate` did not write the line."""
     if item.fields is None:
         raise ValueError(item.problem.message if item.problem else "holds no record")
@@ -271,10 +265,10 @@ def _validated(item: Item) -> tuple[Line, Judgement]:
 
 
 def written(
-    fields: Mapping[str, Any], content: Mapping[str, Any], item: Item | None = None
+    fields: Mapping[str, Any], content: Mapping[str, Any], record: Record | None = None
 ) -> Line:
-    """A line of these fields, with the judgement behind them; as in `item` where unchanged."""
-    return Line(fields, content, dump_judged(fields, content, item))
+    """A line of these fields, with the judgement behind them; as in `record` where unchanged."""
+    return Line(fields, content, dump_judged(fields, content, record))
 
 
 def judged(
@@ -288,7 +282,7 @@ def judged(
     """
     more = {"original": record.originals(changes), "fingerprint": fingerprint}
     content = judgement.model_copy(update=more).as_json()
-    return written(record.with_changes(changes), content, record.item)
+    return written(record.with_changes(changes), content, record)
 
 
 def failed(
@@ -311,15 +305,15 @@ def failed(
         checks=unfinished.checks,
         usage=unfinished.usage,
         fingerprint=fingerprint,
-        error=Failure(type=kind, message=message, **record.item.found_at),
+        error=Failure(type=kind, message=message, **record.place),
     )
-    return written(record.with_changes({}), judgement.as_json(), record.item)
+    return written(record.with_changes({}), judgement.as_json(), record)
 
 
-def bad_input(item: Item, problem: Problem) -> Line:
+def bad_input(record: Record, problem: Problem) -> Line:
     """The line of input that cannot be judged: its fields, or its raw text, and what is wrong."""
-    error: dict[str, Any] = {"type": problem.type, **item.found_at, "message": problem.message}
+    error: dict[str, Any] = {"type": problem.type, **record.place, "message": problem.message}
     if problem.field is not None:
         error["field"] = problem.field
-    fields = {"raw": item.raw or ""} if item.fields is None else shortened(item.fields)
-    return written(own_fields(fields), {"verdict": str(Verdict.ERROR), "error": error}, item)
+    fields = {"raw": record.raw or ""} if record.fields is None else shortened(record.fields)
+    return written(own_fields(fields), {"verdict": str(Verdict.ERROR), "error": error}, record)

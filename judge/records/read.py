@@ -1,4 +1,4 @@
-"""Opening an input of any form and reading its records one by one."""
+"""Opening an input of any form, reading its records one by one, and `--map`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import io
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from judge.errors import UsageError, why_unread
-from judge.records.base import Item
+from judge.records.base import RESERVED, LabelError, Problem, at, clip, is_verdict, judgement_in
 from judge.records.columnar import read_arrow, read_parquet, saved_files
 from judge.records.jsonfiles import read_jsonl
+from judge.records.record import Record
 from judge.records.streams import CHUNK, STREAM_ERRORS, Input, as_utf8, unpacked
 from judge.records.tables import read_csv, read_tsv, read_xlsx
 from judge.records.wrapped import read_one_or_more
@@ -22,13 +24,13 @@ from judge.records.wrapped import read_one_or_more
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
 
-_TEXTS: dict[str, Callable[[Input], Iterator[Item]]] = {
+_TEXTS: dict[str, Callable[[Input], Iterator[Record]]] = {
     "jsonl": read_jsonl,
     "json": read_one_or_more,
     "csv": read_csv,
     "tsv": read_tsv,
 }
-_BINARIES: dict[str, Callable[[str, str, IO[bytes], int], Iterator[Item]]] = {
+_BINARIES: dict[str, Callable[[str, str, IO[bytes], int], Iterator[Record]]] = {
     "parquet": read_parquet,
     "arrow": read_arrow,
     "xlsx": read_xlsx,
@@ -52,7 +54,7 @@ def read(
     stdin: BinaryIO | None = None,
     format: str | None = None,
     max_line: int = MAX_LINE,
-) -> Iterator[Item]:
+) -> Iterator[Record]:
     """The items of a file, or of standard input where `source` is `-`, in their order.
 
     The format is `format` (one of FORMATS), else the file's extension, else what the first bytes
@@ -73,7 +75,7 @@ def read(
 
 def _items(
     source: str | Path, stdin: BinaryIO | None, format: str | None, max_line: int
-) -> Iterator[Item]:
+) -> Iterator[Record]:
     path = Path(source)
     if str(source) == "-":
         raw = stdin if stdin is not None else sys.stdin.buffer
@@ -102,7 +104,9 @@ def _opened(path: Path) -> io.BufferedReader:
         raise UsageError(f"{path} cannot be read: {why_unread(error)}") from error
 
 
-def _records(opened: Input, shown: str, suffixes: list[str], format: str | None) -> Iterator[Item]:
+def _records(
+    opened: Input, shown: str, suffixes: list[str], format: str | None
+) -> Iterator[Record]:
     """The items of an input that messages call `shown`."""
     packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
     plain = cast(io.BufferedReader, opened.stream)
@@ -141,3 +145,59 @@ def _looks(head: bytes, shown: str) -> str:
         f"cannot tell the format of {shown}: put it in a file whose name ends in "
         f"{', '.join(f'.{name}' for name in FORMATS)} (judge validate: --format)"
     )
+
+
+# ---------------------------------------------------------------- columns
+
+
+def mapped(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Record]:
+    """The records with their columns; a problem where one lacks a column, or has the new name.
+
+    A field `judge` of the record's own, which is no earlier verdict, gets another name.
+    """
+    for record in map(_with_judge_renamed, records):
+        if not columns:
+            yield record
+            continue
+        paths = columns
+        if key := record.input_key:
+            paths = {name: key if path == RESERVED else path for name, path in columns.items()}
+        problem = record.problem if record.fields is None else _misfit(record.fields, paths)
+        yield replace(record, columns=paths, problem=problem)
+
+
+def renamed(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Record]:
+    """As `mapped`, with the fields that judges see in place of the record's own."""
+    for record in mapped(records, columns):
+        if record.problem is not None:
+            yield replace(record, fields=None)
+        else:
+            yield replace(record, fields=record.visible, columns={})
+
+
+def _with_judge_renamed(record: Record) -> Record:
+    fields = record.fields
+    if fields is None or RESERVED not in fields or is_verdict(judgement_in(fields)):
+        return record
+    name = f"input_{RESERVED}"
+    while name in fields:
+        name = f"input_{name}"
+    fields = {name if key == RESERVED else key: content for key, content in fields.items()}
+    return replace(record, fields=fields, raw=None, input_key=name)
+
+
+def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem | None:
+    for name, column in columns.items():
+        flag = f"--map {name}={column}"
+        try:
+            at(fields, column)
+        except LabelError as error:
+            return replace(error.problem, message=f"{flag}: {error}")
+        except KeyError:
+            names = clip([key for key in fields if key != RESERVED], 300)
+            message = f"{flag}: the record has no field {column!r}, its fields are {names}"
+            return Problem(message, column)
+        if name in fields and name not in columns.values():
+            message = f"{flag}: the record has a field {name!r} already: choose another name"
+            return Problem(message, name)
+    return None

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from judge.errors import UsageError
-from judge.records.base import Item, Problem
+from judge.records.base import Problem
+from judge.records.record import Record
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError, ZstdFile
@@ -78,17 +79,17 @@ class Input:
 
     def bad(
         self, line: int, message: str, data: bytes, *, size: int = 0, field: str | None = None
-    ) -> Item:
+    ) -> Record:
         """An item that cannot be read: `data` is its text, or the start of its `size` bytes."""
         raw = data.decode("utf-8", "backslashreplace")
         if size > len(data):
             raw = f"{raw[:RAW_LIMIT]}… [{size} bytes in all]"
-        return Item(self.name, line, None, raw, Problem(message, field))
+        return Record(self.name, line, None, raw, Problem(message, field))
 
-    def cut_off(self, error: Exception) -> Item:
+    def cut_off(self, error: Exception) -> Record:
         """The item that says why the input broke off."""
         problem = Problem(f"{_why_broken(error)}: what follows here is lost")
-        return Item(self.name, self.line + 1, None, None, problem)
+        return Record(self.name, self.line + 1, None, None, problem)
 
 
 def _why_broken(error: Exception) -> str:

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import IO, Any
 
 from judge.errors import UsageError, missing_extra
-from judge.records.base import Item, Problem, clip
+from judge.records.base import Problem, clip
+from judge.records.record import Record
 from judge.records.streams import CHUNK, SAMPLE, Input
 
 # Decoding with "surrogateescape" turns bytes that are no UTF-8 into these, and nothing else can.
@@ -31,7 +32,7 @@ _LARGEST_WORKBOOK = 1 << 30
 """Bytes of an unpacked workbook: openpyxl holds all of its texts."""
 
 
-def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
+def read_csv(opened: Input, separator: str = ",") -> Iterator[Record]:
     """Rows under a header, quoted as spreadsheets and pandas do it; in CALI's TSV files, which
     their header tells, quotes are text. Cells may be separated by another mark, which the first
     rows tell, or a line `sep=;` before them.
@@ -75,12 +76,12 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Item]:
         if field is not None:
             problem = f"column {field!r} {_NOT_UTF8}"
         if problem is None:
-            yield Item(opened.name, line, fields)
+            yield Record(opened.name, line, fields)
         else:
             yield opened.bad(line, problem, lines.taken(), size=lines.size, field=field)
 
 
-def read_tsv(opened: Input) -> Iterator[Item]:
+def read_tsv(opened: Input) -> Iterator[Record]:
     """Rows of tab-separated cells; see `read_csv`."""
     return read_csv(opened, "\t")
 
@@ -163,7 +164,7 @@ def refuse_header(name: str, columns: Sequence[str], problem: str | None = None)
         raise UsageError(f"{name}: the header names a column twice: {', '.join(repeated)}")
 
 
-def read_xlsx(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Item]:
+def read_xlsx(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Record]:
     """One record a row of an Excel workbook's only sheet with rows; `line` is the row's number.
 
     Formulas have the values that were saved with them. A row of more than `limit` characters is a
@@ -197,13 +198,13 @@ def read_xlsx(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[It
             )
         if len(cells) > len(header):
             told = f"the row has {len(cells)} cells, the header {len(header)}"
-            yield Item(name, line, None, None, Problem(told))
+            yield Record(name, line, None, None, Problem(told))
         elif size > limit:
             told = f"the row has {size} characters, more than the limit of {limit}"
-            yield Item(name, line, None, None, Problem(told))
+            yield Record(name, line, None, None, Problem(told))
         else:
             cells += [None] * (len(header) - len(cells))
-            yield Item(
+            yield Record(
                 name, line, {key: as_json(cell) for key, cell in zip(header, cells, strict=True)}
             )
 
@@ -222,7 +223,7 @@ def _as_text(content: Any) -> str:
     return "" if content is None else str(as_json(content))
 
 
-def from_memory(records: Iterable[object]) -> Iterator[Item]:
+def from_memory(records: Iterable[object]) -> Iterator[Record]:
     """An item for each record, numbered from 1, with values as JSON has them.
 
     NaN, infinite numbers and pandas' missing values become null, NumPy's numbers and arrays plain
@@ -231,16 +232,16 @@ def from_memory(records: Iterable[object]) -> Iterator[Item]:
     """
     for number, record in enumerate(records, 1):
         if isinstance(record, str):
-            yield Item(_SOURCE, number, {"text": record})
+            yield Record(_SOURCE, number, {"text": record})
             continue
         if not isinstance(record, Mapping):
             told = f"a record is a mapping of fields, and this is {type(record).__name__}"
-            yield Item(_SOURCE, number, None, clip(record), Problem(told))
+            yield Record(_SOURCE, number, None, clip(record), Problem(told))
             continue
         try:
-            yield Item(_SOURCE, number, {str(name): as_json(one) for name, one in record.items()})
+            yield Record(_SOURCE, number, {str(name): as_json(one) for name, one in record.items()})
         except RecursionError:
-            yield Item(_SOURCE, number, None, "", Problem("the record is nested too deep"))
+            yield Record(_SOURCE, number, None, "", Problem("the record is nested too deep"))
 
 
 def as_json(content: Any) -> Any:

@@ -16,11 +16,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from judge.names import plain_name
-from judge.records.fields import LONGEST_LITERAL
 from judge.records.media import data_url, legible, medium
 
 DEEPEST = 40
 """Levels of lists and objects that are shown."""
+
+LONGEST_LITERAL = 1_000_000
+"""Texts of more characters are not read as a list: parsing takes a hundred times their memory."""
 
 _INDENTED = 8
 """Levels after which a level is one blank: what is shown stays in proportion."""

@@ -17,9 +17,9 @@ from itertools import chain
 from typing import Any, Literal
 
 from judge.errors import UsageError
-from judge.records.base import Item
 from judge.records.jsonfiles import json_item, read_json, read_jsonl, spans
 from judge.records.kinds import normalise, normalised, recognise
+from judge.records.record import Record
 from judge.records.streams import CHUNK, Input
 
 
@@ -54,7 +54,7 @@ class Layout:
     candidates: tuple[str, ...] = ()
 
 
-def read_one_or_more(opened: Input) -> Iterator[Item]:
+def read_one_or_more(opened: Input) -> Iterator[Record]:
     """The records of a JSON file: a list, objects one after the other, or one that wraps its rows.
 
     Raises UsageError for an object of which the rows cannot be told.
@@ -79,7 +79,7 @@ def _is_lines(head: bytes) -> bool:
     return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))
 
 
-def _unwrapped(opened: Input, line: int, text: str) -> Iterator[Item]:
+def _unwrapped(opened: Input, line: int, text: str) -> Iterator[Record]:
     """The rows of the only object of a file, which begins on this line; itself if it wraps none."""
     item = json_item(opened, line, text.encode("utf-8", "surrogateescape"), "character")
     found = None if item.fields is None else layout(item.fields)
@@ -89,7 +89,7 @@ def _unwrapped(opened: Input, line: int, text: str) -> Iterator[Item]:
     if found.form == "unsure":
         raise UsageError(_unsure(opened.name, found.candidates))
     if found.form == "table":
-        yield from (Item(opened.name, line, row) for row in found.table)
+        yield from (Record(opened.name, line, row) for row in found.table)
         return
     start, end = dict(spans(text))[found.key] if found.key else (0, len(text))
     line += text.count("\n", 0, start)

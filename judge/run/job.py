@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from judge.errors import UsageError
-from judge.records import Item, read
+from judge.records import Record, read
 from judge.records.base import at
 from judge.records.lines import FINISHED
 from judge.run.output import (
@@ -66,7 +66,7 @@ class Job:
         return [(flag, path) for flag, path in named if path is not None]
 
 
-def select(job: Job) -> Iterator[Item]:
+def select(job: Job) -> Iterator[Record]:
     """The items of all inputs, cut down to the limit or the sample."""
     items = among(job, chain.from_iterable(_opened(source, job.format) for source in job.inputs))
     if job.sample is not None:
@@ -74,14 +74,14 @@ def select(job: Job) -> Iterator[Item]:
     return islice(items, job.limit)
 
 
-def among(job: Job, items: Iterator[Item]) -> Iterator[Item]:
+def among(job: Job, items: Iterator[Record]) -> Iterator[Record]:
     """The items, marked if the job has several inputs."""
     if len(job.inputs) > 1:
         return (replace(item, among=True) for item in items)
     return items
 
 
-def _opened(source: str, format: str | None) -> Iterator[Item]:
+def _opened(source: str, format: str | None) -> Iterator[Record]:
     if source != "-":
         # By its path as typed: files in several folders may have the same name.
         return (replace(item, source=source) for item in read(source, format=format))
@@ -92,7 +92,7 @@ def _opened(source: str, format: str | None) -> Iterator[Item]:
     return read("-", stdin=io.FileIO(sys.stdin.fileno(), closefd=False), format=format)
 
 
-def _sampled(items: Iterator[Item], count: int, seed: int, by: str | None) -> Iterator[Item]:
+def _sampled(items: Iterator[Record], count: int, seed: int, by: str | None) -> Iterator[Record]:
     """`count` items in input order, spread evenly over the values of the field `by`.
 
     Of one value, each set of items is equally likely. Items without the field, and unreadable
@@ -104,7 +104,7 @@ def _sampled(items: Iterator[Item], count: int, seed: int, by: str | None) -> It
     """
     chance = random.Random(seed)
     lots: dict[str, float] = {}
-    held: dict[str, list[tuple[float, int, Item]]] = {}
+    held: dict[str, list[tuple[float, int, Record]]] = {}
     for place, item in enumerate(items):
         group = _group(item, by)
         # Of groups of one size, the same must always lose: what it has is its smallest numbers.
@@ -120,7 +120,7 @@ def _sampled(items: Iterator[Item], count: int, seed: int, by: str | None) -> It
     yield from (item for *_, item in sorted(chain(*held.values()), key=itemgetter(1)))
 
 
-def _group(item: Item, by: str | None) -> str:
+def _group(item: Record, by: str | None) -> str:
     """The field that samples are spread over, as JSON; empty without one."""
     try:
         return json.dumps(at(item.fields or {}, by), sort_keys=True) if by is not None else ""

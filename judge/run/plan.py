@@ -41,7 +41,6 @@ from judge.run.panels import Resources
 from judge.run.summary import Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
-from judge.subject import Subject
 from judge.verdict import Answer, Usage
 from judge.workflow import Context
 
@@ -117,7 +116,7 @@ def plan(job: Job, settings: Settings) -> Plan:
     resources = Resources.of(planned(settings), build=rehearsal.client)
 
     async def ask(record: Record) -> None:
-        subject, bound = Subject.of(record), resources.bound(record.kind)
+        subject, bound = record, resources.bound(record.kind)
         context = rehearsal.context(bound.context, subject.label)
         for check in (await bound.workflow.run(subject, context)).judgement.checks:
             if not rehearsal.failing and (check.reason or "").startswith(LACKS):

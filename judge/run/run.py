@@ -12,7 +12,7 @@ from typing import Any
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
-from judge.records import Item, content_hash
+from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job
 from judge.run.models import left_at_provider
@@ -140,7 +140,7 @@ class _Run:
         ticking = asyncio.create_task(self._tick())
         try:
             await run_stream(
-                ((item, self.task.read(item)) for item in self.task.items()),
+                map(self.task.read, self.task.items()),
                 self._line,
                 self._emit,
                 room=lambda: room_within(self.resources.models.budget, self._dearest, slots),
@@ -203,17 +203,16 @@ class _Run:
             if fault := sink.fault():
                 self._stop_for(fault)
 
-    # ------------------------------------------------------------ one item
+    # ------------------------------------------------------------ one record
 
-    async def _line(self, read: tuple[Item, Any]) -> tuple[int, Line]:
-        item, subject = read
-        place, unasked = record_turn.get(), isinstance(subject, Line)
+    async def _line(self, record: Record | Line) -> tuple[int, Line]:
+        place = record_turn.get()
         if self.resumption is not None:
-            key = subject.key if unasked else content_hash(item.fields or {})
+            key = record.key if isinstance(record, Line) else record.content_hash
             text = self.resumption.take(place, key)
-            if text is not None and (kept := Line.parse(text)) is not None:
-                return place, kept
-        return place, subject if unasked else await line_of(self.task, subject)
+            if text is not None and (line := Line.parse(text)) is not None:
+                return place, line
+        return place, record if isinstance(record, Line) else await line_of(self.task, record)
 
     async def _emit(self, result: tuple[int, Line]) -> None:
         place, line = result

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
 
 from judge.errors import BackendError, JudgeError
-from judge.records import Item
+from judge.records import Record
 from judge.records.lines import Line, bad_input
 from judge.redact import redacted
 from judge.run.panels import Resources
@@ -39,7 +38,7 @@ class Task(ABC):
     watcher = Watcher()
 
     @abstractmethod
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Record]:
         """The items to be judged."""
 
     @property
@@ -59,8 +58,8 @@ class Task(ABC):
     def run_info(self, name: str) -> RunInfo:
         """What finished lines of this workflow or benchmark must have been made with."""
 
-    def read(self, item: Item) -> Any | Line:
-        """What `step` takes for the item, or the line of one that cannot be judged; once, in order.
+    def read(self, item: Record) -> Record | Line:
+        """What `step` takes, or the line of a record that cannot be judged; once, in order.
 
         Raises:
             UsageError: the input is not for such a run.
@@ -68,35 +67,37 @@ class Task(ABC):
         return item if item.problem is None else bad_input(item, item.problem)
 
     @abstractmethod
-    async def step(self, subject: Any) -> Line:
+    async def step(self, record: Record) -> Line:
         """The output line of what `read` gave; raises BackendError: the model gave no reply."""
 
     @abstractmethod
-    def failed(self, subject: Any, kind: str, message: str, unfinished: Unfinished | None) -> Line:
-        """The line of an item that got no verdict; `unfinished`: what was asked before."""
+    def failed(
+        self, record: Record, kind: str, message: str, unfinished: Unfinished | None
+    ) -> Line:
+        """The line of a record that got no verdict; `unfinished`: what was asked before."""
 
     @abstractmethod
     def count(self, line: Line, report: Report) -> None:
         """Count a line that was written, or kept from an earlier run."""
 
 
-async def line_of(task: Task, subject: Any) -> Line:
-    """The output line of what `task` read from an item.
+async def line_of(task: Task, record: Record) -> Line:
+    """The output line of a record that `task` read.
 
     Raises:
         JudgeError: what ends the run: a model out of reach, a refused key, a budget that is spent.
     """
     try:
-        return await task.step(subject)
+        return await task.step(record)
     except BackendError as error:
         if error.ends_run:
             raise
-        return task.failed(subject, error.kind, str(error), error.unfinished)
+        return task.failed(record, error.kind, str(error), error.unfinished)
     except JudgeError:
         raise
     except Exception as error:  # noqa: BLE001
         # A fault of judge, or of a rubric, workflow or benchmark that was added: one record must
         # not keep all others from being judged, now and again on every resume.
-        _log.exception("%r was not judged", getattr(subject, "id", subject))
-        told = redacted(f"{type(error).__name__}: {error}")
-        return task.failed(subject, "internal", told, None)
+        _log.exception("%r was not judged", record.id)
+        message = redacted(f"{type(error).__name__}: {error}")
+        return task.failed(record, "internal", message, None)

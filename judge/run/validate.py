@@ -13,12 +13,10 @@ from judge import plugins
 from judge.errors import UsageError
 from judge.names import plain_name
 from judge.records import (
-    Item,
     Kind,
     Problem,
     Record,
     SeenIds,
-    build,
     clip,
     lines,
     mapped,
@@ -36,7 +34,6 @@ from judge.run.stream import aside
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import IN_PROCESS, Settings
-from judge.subject import Subject
 from judge.verdict import Unfinished
 
 LOOK = 10_000
@@ -63,7 +60,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     return report
 
 
-def no_such_field(told: str, name: str, first: Subject) -> str:
+def no_such_field(told: str, name: str, first: Record) -> str:
     """That no record has this field, and the nearest of the `first` one's."""
     there = [*first.texts]
     near = get_close_matches(name, there, 1)
@@ -73,13 +70,13 @@ def no_such_field(told: str, name: str, first: Subject) -> str:
     return f"{told}: no record has such a field; {known}"
 
 
-def _has(subject: Subject, name: str) -> bool:
+def _has(record: Record, name: str) -> bool:
     with suppress(LabelError):
-        return subject.has(name)
+        return record.has(name)
     return True
 
 
-def _has_path(item: Item, path: str) -> bool:
+def _has_path(item: Record, path: str) -> bool:
     try:
         at(item.fields or {}, path)
     except KeyError:
@@ -89,21 +86,12 @@ def _has_path(item: Item, path: str) -> bool:
     return True
 
 
-def fields_shown(record: Record, subject: Subject) -> str:
+def fields_shown(record: Record) -> str:
     """Which fields are shown where a rubric names none, and which are not, and why."""
-    contents, left_out = record.contents(), hidden(record, subject)
-    there = {n: form(one) for n, one in contents.items() if n in subject.texts}
-    message = f"fields shown: {_listed(there) or 'none'}"
-    return f"{message}; not shown: {_listed(left_out)}" if left_out else message
-
-
-def hidden(record: Record, subject: Subject) -> dict[str, str]:
-    """The fields that are not shown where a rubric names none, and why, in the record's order."""
-    left_out = record.hidden()
-    for name in record.contents():
-        if name not in subject.texts:
-            left_out[name] = ", ".join(subject.texts.shown(name).omitted) or "empty"
-    return {name: left_out[name] for name in (*record.item.shown, *left_out) if name in left_out}
+    contents, hidden = record.contents(), record.hidden()
+    forms = {name: form(one) for name, one in contents.items() if name in record.texts}
+    message = f"fields shown: {_listed(forms) or 'none'}"
+    return f"{message}; not shown: {_listed(hidden)}" if hidden else message
 
 
 def _listed(names: Mapping[str, str]) -> str:
@@ -118,7 +106,9 @@ def _listed(names: Mapping[str, str]) -> str:
 class Validation(Task):
     """The task of validation."""
 
-    def __init__(self, resources: Resources, items: Iterator[Item], by: str | None = None) -> None:
+    def __init__(
+        self, resources: Resources, items: Iterator[Record], by: str | None = None
+    ) -> None:
         """`by` is the field that records are told apart by."""
         self.resources, self._ids, self._by = resources, SeenIds(), by
         self.columns = resources.settings.columns
@@ -139,13 +129,13 @@ class Validation(Task):
             for field in one.fields
         }
         self._named = (*self._unseen,)
-        self._first: Subject | None = None
-        self._kept = ""
+        self._first: Record | None = None
+        self._input_key = ""
         self.shown: str | None = None
         self._hidden: set[str] = set()
 
     @classmethod
-    def of(cls, settings: Settings, items: Iterator[Item], by: str | None = None) -> Self:
+    def of(cls, settings: Settings, items: Iterator[Record], by: str | None = None) -> Self:
         """The task of a run with these settings.
 
         Raises:
@@ -153,7 +143,7 @@ class Validation(Task):
         """
         return cls(Resources.of(settings), items, by)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Record]:
         return self._items
 
     async def prepare(self) -> None:
@@ -175,8 +165,8 @@ class Validation(Task):
                 records at most).
         """
         on, by = {*self.resources.settings.on}, self._by
-        held: list[Item] = []
-        first: Subject | None = None
+        held: list[Record] = []
+        first: Record | None = None
         problem: str | None = None
         search = self._whole or not (self.kind or self._any_record)
         while (on or by or (search and first is None)) and len(held) < LOOK:
@@ -185,16 +175,15 @@ class Validation(Task):
             held.append(item)
             if by and _has_path(item, by):
                 by = None
-            record = build(item, self.kind_of(item))
-            if isinstance(record, Record):
-                subject = Subject.of(record)
+            record = item.of_kind(self.kind_of(item))
+            if record.problem is None:
                 if first is None and self._whole:
-                    self.shown = fields_shown(record, subject)
-                    self._hidden.update(hidden(record, subject))
-                first = first or subject
-                on = {name for name in on if not _has(subject, name)}
+                    self.shown = fields_shown(record)
+                    self._hidden.update(record.hidden())
+                first = first or record
+                on = {name for name in on if not _has(record, name)}
             elif problem is None and self._nothing_asked(item):
-                problem = f"line {item.line} of {item.source}: {record.message}"
+                problem = f"line {item.line} of {item.source}: {record.problem.message}"
         if first is None and problem is not None:
             raise UsageError(f'{problem}: add --ask "QUESTION" or --rubric FILE')
         for flag, names in (("--on", on), ("--by", {by} if by else set())):
@@ -202,51 +191,50 @@ class Validation(Task):
                 raise UsageError(no_such_field(f"{flag} {min(names)}", min(names), first))
         self._items = chain(held, self._items)
 
-    def _nothing_asked(self, item: Item) -> bool:
+    def _nothing_asked(self, item: Record) -> bool:
         """Whether a readable record is of no workflow, and the user asks no question."""
         sound = item.fields is not None and item.problem is None
-        return sound and self.kind_of(item) is None and recognise(item.shown) is None
+        return sound and self.kind_of(item) is None and recognise(item.visible) is None
 
     def run_info(self, name: str) -> RunInfo:
         return self.resources.bound(name)
 
-    def read(self, item: Item) -> Record | Line:
+    def read(self, item: Record) -> Record | Line:
         """The record, or the line of one that cannot be judged.
 
         Raises:
             UsageError: none of the chosen checks is asked of the first record. Later on such a
                 record has an error line.
         """
-        if item.kept and not self._kept:
-            self.watcher.say(f"the input's own field 'judge' is kept as {item.kept!r}")
-        self._kept = self._kept or item.kept
-        record = build(item, self.kind_of(item), self._ids)
-        if isinstance(record, Problem):
-            return lines.bad_input(item, record)
+        if item.input_key and not self._input_key:
+            self.watcher.say(f"the input's own field 'judge' is kept as {item.input_key!r}")
+        self._input_key = self._input_key or item.input_key
+        record = item.of_kind(self.kind_of(item), self._ids)
+        if record.problem is not None:
+            return lines.bad_input(record, record.problem)
         if (misfit := self._misfit(record.kind)) is not None:
             if not self._suited:
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
-            return lines.bad_input(item, Problem(misfit))
+            return lines.bad_input(record, Problem(misfit))
         self._suited = True
         self._tell_hidden(record)
         if self._named:
-            subject = Subject.of(record)
             try:
-                subject.texts.refuse_ambiguous(self._named)
+                record.texts.refuse_ambiguous(self._named)
             except LabelError as error:
-                return lines.bad_input(item, error.problem)
-            self._unseen = {n: told for n, told in self._unseen.items() if not subject.has(n)}
-            self._first = self._first or subject
+                return lines.bad_input(record, error.problem)
+            self._unseen = {n: told for n, told in self._unseen.items() if not record.has(n)}
+            self._first = self._first or record
         return record
 
     def _tell_hidden(self, record: Record) -> None:
         """Name a field that is not shown where it comes first, as those of the first record."""
         if self.shown and len(self._hidden) < MOST_NAMED:
-            left_out = hidden(record, Subject.of(record))
-            new = {name: why for name, why in left_out.items() if name not in self._hidden}
+            hidden = record.hidden()
+            new = {name: why for name, why in hidden.items() if name not in self._hidden}
             self._hidden.update(new)
             if new:
-                self.watcher.note(f"line {record.item.line}: not shown: {_listed(new)}")
+                self.watcher.note(f"line {record.line}: not shown: {_listed(new)}")
 
     def missing(self) -> Iterator[str]:
         """Fields of `--on` and of additional rubrics that no record had, with the nearest known."""
@@ -254,15 +242,15 @@ class Validation(Task):
             if self._first is not None:
                 yield no_such_field(told, name, self._first)
 
-    def kind_of(self, item: Item) -> Kind | None:
+    def kind_of(self, item: Record) -> Kind | None:
         """The workflow's kind, or that of any record where only the user's questions suit it."""
         sound = item.fields is not None and item.problem is None
-        any_record = self._any_record and sound and not recognise(item.shown)
+        any_record = self._any_record and sound and not recognise(item.visible)
         return self.kind or ("record" if any_record else None)
 
     async def step(self, record: Record) -> Line:
         bound = self.resources.bound(record.kind)
-        outcome = await bound.workflow.run(Subject.of(record), bound.context)
+        outcome = await bound.workflow.run(record, bound.context)
         changes, fingerprint = outcome.changes, bound.fingerprint
         return lines.judged(record, outcome.judgement, changes, fingerprint)
 

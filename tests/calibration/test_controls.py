@@ -8,10 +8,10 @@ import pytest
 
 from judge.calibration import controls
 from judge.calibration.labels import subject_of
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import builtin
 from judge.stats.intervals import Estimate
-from judge.subject import Subject
 
 RUBRIC = builtin()["implicitness"]
 
@@ -21,9 +21,9 @@ def story(name: str, value: str, text: str) -> LabelledItem:
     return LabelledItem(name, "implicitness", fields, number=1, gold="no")
 
 
-def shown(item: LabelledItem) -> Subject:
+def shown(item: LabelledItem) -> Record:
     subject = subject_of(item, RUBRIC)
-    assert isinstance(subject, Subject)
+    assert isinstance(subject, Record)
     return subject
 
 

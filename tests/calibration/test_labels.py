@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judge.calibration.labels import Job, gather, split, subject_of
 from judge.errors import UsageError
-from judge.records import Item
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin
 
@@ -29,11 +29,11 @@ def rubric_of(check: str) -> Rubric:
     return RUBRICS[check]
 
 
-def gathered(*sources: str, **more: Any) -> tuple[dict[str, list[LabelledItem]], list[Item]]:
+def gathered(*sources: str, **more: Any) -> tuple[dict[str, list[LabelledItem]], list[Record]]:
     return gather(Job(sources, **more), rubric_of)
 
 
-def told(problems: Sequence[Item]) -> list[tuple[str, int, str]]:
+def told(problems: Sequence[Record]) -> list[tuple[str, int, str]]:
     return [(one.source, one.line, one.problem.message if one.problem else "") for one in problems]
 
 

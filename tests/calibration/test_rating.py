@@ -14,23 +14,23 @@ from judge.calibration.observations import LabelledAnswer
 from judge.calibration.rating import data_of, rates, should_pass
 from judge.calibration.trials import Parts, Study
 from judge.profiles import Data
+from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin
 from judge.run.corrected import CorrectedRate, Errors
-from judge.subject import Subject
 from judge.verdict import AnswerOutcome, Verdict
 
 from .asking import PLAIN, norm_item
 
 RELEVANCE = builtin()["relevance"]
 ITEM = norm_item("a", "yes")
-SUBJECT = Subject("a", "norm", {"story": "x", "rule_of_thumb": "y"}, "mark")
+SUBJECT = Record("a.jsonl", 1, {"story": "x", "rule_of_thumb": "y"}).of_kind("norm")
 
 
 def rated(record: str, answer: str | None, gold: str | None) -> LabelledAnswer:
     item = norm_item(record, gold)
     subject = subject_of(item, PLAIN)
-    assert isinstance(subject, Subject)
+    assert isinstance(subject, Record)
     return LabelledAnswer(
         item, AnswerOutcome.ANSWERED if answer else AnswerOutcome.ABSTAINED, answer, subject=subject
     )
@@ -119,10 +119,7 @@ def test_the_corrected_rate_holds_where_records_are_alike_or_undecided(world: st
 
 def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:
     """Relevance: a story whose label is neutral should not be about the rule."""
-    about = [
-        Subject("a", "norm", {"story": "x", "rule_of_thumb": "y"}, "mark", label=label)
-        for label in ("yes", "neutral", None)
-    ]
+    about = [SUBJECT.with_typed(label=label) for label in ("yes", "neutral", None)]
     assert [should_pass(RELEVANCE, subject, "yes") for subject in about] == [True, False, True]
     assert [should_pass(RELEVANCE, subject, "no") for subject in about] == [False, True, False]
     item = norm_item("a", "no", check="relevance")

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from judge.records import Item, Record, build
-from judge.subject import Subject
+from judge.records import Record
 
 from .conftest import Typed, lines
 
@@ -142,9 +141,9 @@ def test_a_comparison_stands_where_both_orders_agree(
 ) -> None:
     Path("better.yaml").write_text(BETTER)
     replies = []
-    record = build(Item("mails.jsonl", 1, MAILS[0]), "record")
+    record = Record("mails.jsonl", 1, MAILS[0]).of_kind("record")
     assert isinstance(record, Record)
-    head = f"[answer 1 {Subject.of(record).mark}]\n"
+    head = f"[answer 1 {record.mark}]\n"
     for when, answer in ((f"{head}Send", first), (f"{head}Whenever", second)):
         chances = {"1": 0.9, "2": 0.1} if answer == 1 else {"1": 0.1, "2": 0.9}
         reply = {"quote": None, "reason": "Clear.", "answer": str(answer)}

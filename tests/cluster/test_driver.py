@@ -19,7 +19,7 @@ from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
 from judge.judging.limits import BudgetReached
 from judge.judging.transport import Counters
-from judge.records import Item, Record
+from judge.records import Record
 from judge.records.lines import Line
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,9 @@ async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
     stream._full.set()
     task = RayValidation.of(settings(**more), iter(()))
     task.stream, stream._count = stream, task._count
-    records = [task.read(Item("", n, {**NORM, "story": f"Ann greets {n}."})) for n in range(count)]
+    records = [
+        task.read(Record("", n, {**NORM, "story": f"Ann greets {n}."})) for n in range(count)
+    ]
     asked = asyncio.gather(*map(task.step, records))
     batch = {"number": [0], "chunk": [await feed.get(0)]}
     async for told in Worker(settings(**more), ".", Remote(feed))(batch):
@@ -89,7 +91,7 @@ async def test_the_calls_of_workers_are_the_runs() -> None:
     task._count({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
     task._count({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
     assert task.resources.models.client("scripted:yes.yaml").counters.calls == 11
-    record = task.read(Item("", 1, NORM))
+    record = task.read(Record("", 1, NORM))
     assert isinstance(record, Record)
     with pytest.raises(BudgetReached, match="--max-calls 11 is reached"):
         await task.step(record)

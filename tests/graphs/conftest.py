@@ -15,9 +15,8 @@ import pytest
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.scripted import ScriptedBackend
 from judge.configuration import resolve
-from judge.records import Item, Record, build
+from judge.records import Record
 from judge.run.panels import Resources
-from judge.subject import Subject
 from judge.verdict import Check, Judgement
 
 Entry = dict[str, Any]
@@ -74,11 +73,10 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
         given = {"model": (f"scripted:{path}",), "cache": False, **settings}
         given |= {"repair": True, "rounds": rounds} if rounds else {}
         resources = Resources.of(resolve(given))
-        record = build(Item("a.jsonl", 1, fields))
-        assert isinstance(record, Record), record
+        record = Record("a.jsonl", 1, fields).of_kind().usable()
         bound = resources.bound(record.kind)
         try:
-            outcome = await bound.workflow.run(Subject.of(record), bound.context)
+            outcome = await bound.workflow.run(record, bound.context)
         finally:
             await resources.models.aclose()
         line = record.with_changes(outcome.changes)

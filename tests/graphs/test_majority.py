@@ -14,16 +14,17 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel, take_votes
-from judge.records import Value
+from judge.records import Record, Value
 from judge.rubric import builtin
-from judge.subject import Subject
 from judge.verdict import Answer, Judgement, Verdict, Vote, decide
 
 from .conftest import Entry, entry
 
 STORY = "An shook her head. Bo left the room."
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
-SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
+SUBJECT = Record(
+    "s.jsonl", 1, {"story": STORY, "values": [value.text for value in VALUES]}
+).of_kind("story")
 LEAK = {"leaks": [{"quote": "Bo left the room.", "kind": "place"}]}
 CLEAN: dict[str, Any] = {"leaks": []}
 LOST = {"leaks": "none"}
@@ -60,7 +61,7 @@ class Drawn(Judge):
 
     said: ClassVar[list[list[Verdict]]] = []
 
-    async def vote(self, subject: Subject, **more: Any) -> Vote:
+    async def vote(self, subject: Record, **more: Any) -> Vote:
         index = more["vote"]
         evidence = tuple(
             Answer(value=subject.value(n), verdict=self.said[index][n - 1]) for n in more["numbers"]

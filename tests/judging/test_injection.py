@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from judge.judging.injection import SHOWN, injections
+from judge.records import Record
 from judge.rubric import builtin
-from judge.subject import Subject
 
 RUBRIC = builtin()["relevance"]
 BEFORE = "Ann came in and greeted Bo. He put the kettle on."
 
 
 def forms(text: str, name: str = "story") -> set[str]:
-    subject = Subject.of_texts("r", "norm", {"rule_of_thumb": "Greet.", name: text}, "yes")
+    subject = Record("r.jsonl", 1, {"rule_of_thumb": "Greet.", name: text})
     return {one.form for one in injections(RUBRIC, subject)}
 
 
@@ -93,7 +93,7 @@ def test_what_people_write_is_no_message(text: str) -> None:
     ],
 )
 def test_what_is_quoted_can_be_understood(text: str, quote: str) -> None:
-    subject = Subject.of_texts("r", "norm", {"rule_of_thumb": "Greet.", "story": text}, "yes")
+    subject = Record("r.jsonl", 1, {"rule_of_thumb": "Greet.", "story": text})
     assert [one.passage for one in injections(RUBRIC, subject)] == ([quote] if quote else [])
 
 

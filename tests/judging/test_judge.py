@@ -12,19 +12,20 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
-from judge.records import Value
+from judge.records import Record, Value
 from judge.rubric import Rubric, builtin
-from judge.subject import Subject
 from judge.verdict import Verdict
 
 STORY = "An shook her head. Bo left her there."
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two"))
-STORY_SUBJECT = Subject("s", "story", {"story": STORY}, "abcd1234", VALUES)
+STORY_SUBJECT = Record(
+    "s.jsonl", 1, {"id": "s", "story": STORY, "values": [value.text for value in VALUES]}
+).of_kind("story")
 
 
-def norm(label: str | None) -> Subject:
+def norm(label: str | None) -> Record:
     texts = {"story": STORY, "rule_of_thumb": "Stay to the end."}
-    return Subject("n", "norm", texts, "abcd1234", label=label)
+    return Record("n.jsonl", 1, {"id": "n", **texts, "label": label}).of_kind("norm")
 
 
 @pytest.fixture

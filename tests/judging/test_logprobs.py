@@ -18,8 +18,8 @@ from judge.judging.first_token import open_share, word_chances
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.prompts import messages
+from judge.records import Record
 from judge.rubric import Rubric, builtin
-from judge.subject import Subject
 from judge.verdict import Usage, Verdict
 
 LABELS = ("yes", "no", "neutral")
@@ -132,9 +132,9 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-def norm(label: str) -> Subject:
+def norm(label: str) -> Record:
     texts = {"story": "Bo left.", "rule_of_thumb": "Stay to the end."}
-    return Subject("n", "norm", texts, "abcd1234", label=label)
+    return Record("n.jsonl", 1, {"id": "n", **texts, "label": label}).of_kind("norm")
 
 
 @pytest.mark.parametrize(
@@ -224,11 +224,10 @@ async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: 
 
 # ---------------------------------------------------------------- fields in each other's place
 
-COMPARISON = Subject.of_texts(
-    "c",
-    "comparison",
+COMPARISON = Record(
+    "c.jsonl",
+    1,
     {"instruction": "Name a fruit.", "output_1": "Apple.", "output_2": "There are so many!"},
-    "1",
 )
 
 

@@ -17,10 +17,9 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.overlap import overlap
-from judge.records.values import Value
+from judge.records import Record
 from judge.rubric import Rubric, builtin
 from judge.stats.classification import aucs
-from judge.subject import Subject
 from judge.verdict import Usage
 
 PASSAGES = Path(__file__).parents[2] / "fixtures" / "labelled" / "passages.jsonl"
@@ -73,8 +72,8 @@ async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_cal
         builtin()["implicitness"], client, "logprobs", reader=AnswerReader(combination=half)
     )
     values = ("People should vote from the age of sixteen--Agree", "Old houses stay--Agree")
-    parsed = tuple(Value.parse(value) for value in values)
-    vote = await judge.vote(Subject("s", "story", {"story": STORY}, "abcd1234", values=parsed))
+    record = Record("s.jsonl", 1, {"story": STORY, "values": [*values]}).of_kind("story")
+    vote = await judge.vote(record)
     assert [(one.verdict, one.quote) for one in vote.evidence] == [("fail", STATED), ("pass", None)]
     assert vote.usage == Usage()
 

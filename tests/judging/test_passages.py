@@ -24,9 +24,8 @@ from judge.judging.limits import Budget
 from judge.judging.overlap import overlap
 from judge.judging.passages import MOST_WORDS, passages, word_count
 from judge.prompts import messages
-from judge.records.values import Value
+from judge.records import Record
 from judge.rubric import Rubric, builtin
-from judge.subject import Subject
 
 LONG = "One two three four five six, she said, and " + "seven eight nine ten " * 4 + "came after."
 HALF = "One two three four five six seven eight nine ten, she said."
@@ -92,9 +91,9 @@ def client(tmp_path: Path, replies: list[dict[str, Any]], slots: int | None = No
     return Client("scripted:a", backend, cache=None, budget=Budget(), limit=1)
 
 
-def subject(story: str = STORY, values: tuple[str, ...] = VALUES) -> Subject:
-    parsed = tuple(Value.parse(value) for value in values)
-    return Subject("s", "story", {"story": story}, "abcd1234", values=parsed)
+def subject(story: str = STORY, values: tuple[str, ...] = VALUES) -> Record:
+    fields = {"story": story, "values": [*values]}
+    return Record("s.jsonl", 1, fields, first_mark="abcd1234").of_kind("story")
 
 
 def reader(check: str) -> tuple[Rubric, AnswerReader]:
@@ -180,7 +179,7 @@ async def test_an_engine_is_asked_about_all_values_before_the_next_passage(
 
 def test_the_adapter_is_taught_the_very_question_that_the_checks_ask() -> None:
     taught = Rubric.from_file(TEACHING)
-    about = Subject.of_texts("s", "record", {"story": SHOWN, "value": VALUES[0]}, None)
+    about = Record("s.jsonl", 1, {"story": SHOWN, "value": VALUES[0]})
     for check in ("incorporation", "consistency", "implicitness"):
         rubric, read = reader(check)
         asked = messages(rubric, subject(SHOWN), step=read.questions(rubric)[0], numbers=(1,))

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from judge.evidence import SPEECH_MARKS
 from judge.judging.rewriter import Passage, apply_insertions, apply_rewrites, passages
-from judge.records import Value
+from judge.records import Record, Value
 from judge.replies import Insertion, Insertions, Rewrite, Rewrites
-from judge.subject import Subject
 from judge.verdict import Answer, Edit, Verdict
 
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))
@@ -20,8 +19,9 @@ VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))
 EDIT = partial(Edit, check="c", round=1, model="m:x")
 
 
-def subject(story: str) -> Subject:
-    return Subject("s", "story", {"story": story}, "abcd1234", VALUES)
+def subject(story: str) -> Record:
+    fields = {"story": story, "values": [value.text for value in VALUES]}
+    return Record("s.jsonl", 1, fields).of_kind("story")
 
 
 def rewritten(story: str, *pairs: tuple[str, str]) -> tuple[str, list[Edit]]:

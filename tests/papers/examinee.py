@@ -14,7 +14,7 @@ from judge.papers.benchmark import Benchmark, MeasuredAnswer, NoAnswer, choices_
 from judge.papers.results import asked_of
 from judge.papers.tables import Cell, Table
 from judge.papers.tasks import load_task, task_messages
-from judge.records import Item
+from judge.records import Record
 from judge.rubric import Rubric
 from judge.stats.intervals import Estimate
 from judge.verdict import Usage
@@ -88,12 +88,12 @@ async def ask(
 
 def items(
     benchmark: Benchmark, *sources: str, conditions: Sequence[str] = (), **more: Any
-) -> list[Item]:
+) -> list[Record]:
     """The items of the sources in the named conditions, or the usual ones."""
     return list(benchmark.items(sources, choices_of(benchmark, sources, conditions, **more)))
 
 
-def asked(found: Sequence[Item]) -> dict[str, dict[str, Any]]:
+def asked(found: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """The items' fields by id; none may have a problem, and no two the same id."""
     assert [item.problem for item in found] == [None] * len(found)
     by_id = {item.fields["id"]: item.fields for item in found if item.fields is not None}
@@ -101,7 +101,7 @@ def asked(found: Sequence[Item]) -> dict[str, dict[str, Any]]:
     return by_id
 
 
-def problems(found: Sequence[Item]) -> list[str]:
+def problems(found: Sequence[Record]) -> list[str]:
     """What is wrong with the items that cannot be asked."""
     return [item.problem.message for item in found if item.problem is not None]
 

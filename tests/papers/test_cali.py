@@ -13,7 +13,7 @@ from judge.papers.benchmark import MeasuredAnswer, choices_of
 from judge.papers.cali import SentencePair, benchmark, entailment_of
 from judge.papers.rows import Row
 from judge.papers.tables import tables_of
-from judge.records import Item
+from judge.records import Record
 from judge.records.fields import LabelError
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
@@ -59,7 +59,7 @@ def pair(us: str, india: str) -> SentencePair:
         "us": [entailment_of(r, "us") for r in us],
         "in": [entailment_of(r, "in") for r in india],
     }
-    return SentencePair(Row("a", Item("a", 1, {}), {}), "P", "H", ratings)
+    return SentencePair(Row("a", Record("a", 1, {}), {}), "P", "H", ratings)
 
 
 def test_ratings_are_mapped_as_section_3_6_says() -> None:

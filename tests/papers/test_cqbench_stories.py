@@ -24,7 +24,7 @@ from judge.papers.cqbench_stories import (
     value_list,
 )
 from judge.papers.datasets import DATASETS
-from judge.records import Item, Value, read
+from judge.records import Record, Value, read
 from judge.records.fields import LabelError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cqbench"
@@ -131,7 +131,7 @@ def test_a_built_set_is_not_built_from_as_if_it_held_stories(tmp_path: Path) -> 
     for build in ("attitude-detection", "value-selection"):
         path = write(tmp_path / f"{build}.jsonl", row)
         (left,) = DATASETS[build][1]((path, VALUES), 0)
-        assert isinstance(left, Item) and left.problem is not None
+        assert isinstance(left, Record) and left.problem is not None
         assert "name the stories" in left.problem.message
 
 

@@ -22,7 +22,7 @@ from judge.papers.eecc_tables import (
     words_of,
 )
 from judge.papers.tasks import load_task, task_messages
-from judge.records import Item
+from judge.records import Record
 from judge.stats.text import lexical_variance
 from judge.verdict import AnswerOutcome
 
@@ -49,7 +49,7 @@ def test_nothing_but_the_prompt_is_sent() -> None:
         assert prompt == ({"role": "user", "content": "Explain sets to a Thai."},)
 
 
-def listed(folder: Path, *conditions: str) -> list[Item]:
+def listed(folder: Path, *conditions: str) -> list[Record]:
     return items(benchmark, str(folder), conditions=conditions or ["stories"])
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from judge.records import Item, read
+from judge.records import Record, read
 
 Written = Callable[[str, bytes | str], Path]
-ReadBack = Callable[..., list[Item]]
+ReadBack = Callable[..., list[Record]]
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def write(tmp_path: Path) -> Written:
 def items(write: Written) -> ReadBack:
     """Write content to a file of that name and read its items."""
 
-    def read_items(name: str, content: bytes | str, **options: object) -> list[Item]:
+    def read_items(name: str, content: bytes | str, **options: object) -> list[Record]:
         return list(read(write(name, content), **options))  # type: ignore[arg-type]
 
     return read_items

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from judge.records import Item
+from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
 
 from .conftest import Written
 
-Found = list[LabelledItem | Item]
+Found = list[LabelledItem | Record]
 
 
 def item(found: Found) -> LabelledItem:
@@ -29,14 +29,14 @@ def says(found: Found) -> str:
 def sound(found: Found) -> list[LabelledItem]:
     """The items, which all must be readable and different from one another."""
     items = [one for one in found if isinstance(one, LabelledItem)]
-    assert len(items) == len(found), [one for one in found if isinstance(one, Item)]
+    assert len(items) == len(found), [one for one in found if isinstance(one, Record)]
     assert len({(one.source, one.record, one.check, one.number) for one in items}) == len(items)
     return items
 
 
 def faults(found: Found) -> list[tuple[int, str]]:
     """Where the problems are and what they say."""
-    problems = [one for one in found if isinstance(one, Item)]
+    problems = [one for one in found if isinstance(one, Record)]
     assert all(one.fields is None for one in problems)
     return [(one.line, one.problem.message) for one in problems if one.problem is not None]
 

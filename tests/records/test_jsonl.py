@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from judge.records import Item
+from judge.records import Record
 
 from .conftest import ReadBack
 
 
-def problem_of(item: Item) -> str:
+def problem_of(item: Record) -> str:
     assert item.fields is None
     assert item.problem is not None
     assert item.problem.type == "bad-input"

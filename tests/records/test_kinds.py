@@ -9,19 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.records import (
-    Item,
     Kind,
     Problem,
     Record,
     SeenIds,
-    build,
     content_hash,
     mapped,
     recognise,
 )
 from judge.records.base import LabelError, at
 from judge.records.labels import Annotation, LabelledItem, read_labels
-from judge.subject import Subject
 
 from .conftest import Written
 from .test_write import FIELDS
@@ -31,19 +28,17 @@ STORY = {"story": "Ann waited.", "values": ["Waiting is good--agree"]}
 FOUND = {"values": ["Waiting is good"], "predicted": ["To wait is a virtue"]}
 
 
-def item(fields: dict[str, Any], line: int = 17) -> Item:
-    return Item("a.jsonl", line, fields)
+def item(fields: dict[str, Any], line: int = 17) -> Record:
+    return Record("a.jsonl", line, fields)
 
 
 def built(fields: dict[str, Any], kind: Kind | None = None) -> Record:
-    record = build(item(fields), kind)
-    assert isinstance(record, Record), record
-    return record
+    return item(fields).of_kind(kind).usable()
 
 
 def problem(fields: dict[str, Any], kind: Kind | None = None) -> Problem:
-    found = build(item(fields), kind)
-    assert isinstance(found, Problem)
+    found = item(fields).of_kind(kind).problem
+    assert found is not None
     assert found.type == "bad-input"
     return found
 
@@ -129,7 +124,7 @@ def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
     people = {"Gold Label": "yes", "annotator1": "no", "winner": "a", "winner_tie": 0}
     people |= {"final_label": "no", "rater_b": 3, "Annotator2 label": 1, "better_response_id": 0}
     record = built({**mail, **empty, **people}, "record")
-    texts = Subject.of(record).texts
+    texts = record.texts
     assert record.id == "7"
     assert dict(texts) == {
         "mail": "body: Dear Ann\nlines: 3",
@@ -139,7 +134,7 @@ def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
     # What a rubric names is shown all the same.
     assert (texts["mail.lines"], texts["to.-1"], texts["annotator1"]) == ("3", "B", "no")
     assert [name for name in ("blank", "to.7", "judge", "nothing") if name in texts] == []
-    of_norm = Subject.of(built({**NORM, "mood": "calm", "label": "yes"})).texts
+    of_norm = built({**NORM, "mood": "calm", "label": "yes"}).texts
     assert dict(of_norm) == {**NORM, "mood": "calm"}
 
 
@@ -170,13 +165,12 @@ def test_a_record_of_no_kind_is_told_its_fields() -> None:
 
 def test_a_repeated_id_names_the_line_and_file_of_the_first() -> None:
     ids = SeenIds()
-    assert isinstance(build(item({**NORM, "ID": "a"}, 3), None, ids), Record)
-    assert isinstance(build(item(NORM, 4), None, ids), Record)
-    assert isinstance(build(item(NORM, 5), None, ids), Record)
-    found = build(item({**NORM, "ID": "a"}, 9), None, ids)
+    for line, fields in ((3, {**NORM, "ID": "a"}), (4, NORM), (5, NORM)):
+        assert item(fields, line).of_kind(None, ids).problem is None
+    found = item({**NORM, "ID": "a"}, 9).of_kind(None, ids).problem
     assert found == Problem("id 'a' was already on line 3 of a.jsonl", "ID", "duplicate-id")
-    assert ids.already("\ud800", item({}, 5)) is None
-    assert ids.already("\ud800", item({}, 7)) == "line 5 of a.jsonl"
+    assert ids.first_place("\ud800", "line 5 of a.jsonl") is None
+    assert ids.first_place("\ud800", "line 7 of a.jsonl") == "line 5 of a.jsonl"
 
 
 @given(FIELDS, st.randoms())
@@ -232,9 +226,9 @@ def test_a_mapped_column_is_judged_under_its_name_and_changed_where_it_stands() 
     own = {"id": 1, "meta": {"text": "Ann waited.", "n": 2}, "Norm": "One waits.", "ROT": "no"}
     columns = {"story": "meta.text", "rule_of_thumb": "Norm", "note": "ROT"}
     (read,) = mapped([item(own)], columns)
-    assert list(read.shown) == ["id", "meta", "rule_of_thumb", "note", "story"]
-    record = build(read)
-    assert isinstance(record, Record) and record.kind == "norm"
+    assert list(read.visible) == ["id", "meta", "rule_of_thumb", "note", "story"]
+    record = read.of_kind()
+    assert record.kind == "norm"
     assert record.fields is own
     assert record.typed["story"] == "Ann waited." and record.typed["rule_of_thumb"] == "One waits."
     assert record.contents()["note"] == "no"
@@ -248,7 +242,7 @@ def test_a_mapped_column_is_judged_under_its_name_and_changed_where_it_stands() 
     # What --resume finds the record by.
     assert {**changed, **record.originals(["story", "rule_of_thumb"])} == own
     (swapped,) = mapped([item({"a": "1", "b": "2"})], {"a": "b", "b": "a"})
-    assert swapped.problem is None and swapped.shown == {"b": "1", "a": "2"}
+    assert swapped.problem is None and swapped.visible == {"b": "1", "a": "2"}
 
 
 def test_labels_are_read_by_their_own_columns(write: Written) -> None:
@@ -257,5 +251,5 @@ def test_labels_are_read_by_their_own_columns(write: Written) -> None:
     (one,) = read_labels(str(write("a.csv", text)), columns=columns)
     assert isinstance(one, LabelledItem) and one.annotations == (Annotation("ann", "yes"),)
     (bad,) = read_labels(str(write("a.csv", text)), columns={"label": "say"})
-    assert isinstance(bad, Item) and bad.problem is not None
+    assert isinstance(bad, Record) and bad.problem is not None
     assert "the record has no field 'say'" in bad.problem.message

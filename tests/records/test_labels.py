@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.records import Item
+from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem, read_labels
 
 from .conftest import Written
@@ -81,7 +81,7 @@ def test_a_line_without_labels_is_told_from_a_bad_one(write: Written) -> None:
     found = read_back(write, *waiting, {**NORM, "labels": {}}, {**NORM, "labels": {"c": "yes"}})
     assert len(found) == 21
     assert item(found[-1:]).gold == "yes"
-    assert isinstance(found[0], Item) and found[0].problem is not None
+    assert isinstance(found[0], Record) and found[0].problem is not None
     assert (found[0].problem.type, found[0].problem.field) == ("unlabelled", "labels")
 
 
@@ -105,7 +105,7 @@ def test_a_line_that_cannot_be_read_is_named(
         write, {**sound, "id": "n1"}, {**record, "labels": labels}, {**sound, "id": "n3"}
     )
     assert message in says([bad])
-    assert isinstance(bad, Item)
+    assert isinstance(bad, Record)
     assert (bad.source, bad.line) == ("a.jsonl", 2)
     assert bad.raw
     assert item([first]).gold == item([last]).gold == "no"
@@ -134,7 +134,7 @@ def test_a_label_beside_gold_is_one_persons(write: Written) -> None:
 def test_two_columns_of_one_name_are_told_and_none_is_chosen(write: Written) -> None:
     found = list(read_labels(str(write("a.csv", "item,Label,label\na,yes,no\nb,yes,yes\n"))))
     assert [getattr(one, "gold", None) for one in found] == [None, "yes"]
-    assert isinstance(found[0], Item) and found[0].problem is not None
+    assert isinstance(found[0], Record) and found[0].problem is not None
     assert "'Label' and 'label' both stand for label" in found[0].problem.message
 
 
@@ -161,7 +161,7 @@ def test_a_row_that_contradicts_is_a_problem(write: Written, row: str, message: 
     header = "item,annotator,label,country,gold"
     bad, good = read_back(write, header, "1,ann,yes,egypt,yes", row, name="a.csv")
     assert says([bad]) == message
-    assert isinstance(bad, Item) and bad.raw is not None
+    assert isinstance(bad, Record) and bad.raw is not None
     assert [*json.loads(bad.raw).values()] == row.split(",")
     assert item([good]).annotations == (Annotation("ann", "yes"),)
 
@@ -170,7 +170,7 @@ def test_a_check_keeps_its_items_and_every_problem(write: Written) -> None:
     line = {**NORM, "labels": {"relevance": "yes", "adherence": "no"}}
     kept, bad = read_back(write, line, "{", check="adherence")
     assert item([kept]).check == "adherence"
-    assert isinstance(bad, Item)
+    assert isinstance(bad, Record)
     with pytest.raises(UsageError, match=r"no labels for 'x'.*for adherence, relevance$"):
         read_back(write, line, check="x")
 

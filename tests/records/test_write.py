@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.records import Item, Record, build, dump, dump_judged, read
+from judge.records import Record, dump, dump_judged, read
 
 JUDGEMENT = {"verdict": "pass", "reason": "größer"}
 TAIL = b'"judge":{"verdict":"pass","reason":"gr\xc3\xb6\xc3\x9fer"}}\n'
@@ -32,7 +32,7 @@ FIELDS = st.dictionaries(_keys, _values, max_size=5).map(
 )
 
 
-def one(line: bytes, format: str = "jsonl") -> Item:
+def one(line: bytes, format: str = "jsonl") -> Record:
     (item,) = read("-", stdin=io.BytesIO(line), format=format)
     assert item.problem is None, item.problem
     return item
@@ -76,13 +76,11 @@ def test_numbers_come_back_as_they_were_written(number: str) -> None:
 
 def test_changed_fields_and_an_earlier_judgement_are_written_anew() -> None:
     source = b'{"id": -0, "rot": "r",  "story": "a", "judge": {"verdict": "fail"}}'
-    record = build(one(source))
-    assert isinstance(record, Record)
-    line = dump_judged(record.with_changes({}), JUDGEMENT, record.item)
+    record = one(source).of_kind()
+    line = dump_judged(record.with_changes({}), JUDGEMENT, record)
     assert line == b'{"id":0,"rot":"r","story":"a",' + TAIL
-    record = build(one(source.replace(b', "judge": {"verdict": "fail"}', b"")))
-    assert isinstance(record, Record)
-    line = dump_judged(record.with_changes({"story": "b"}), JUDGEMENT, record.item)
+    record = one(source.replace(b', "judge": {"verdict": "fail"}', b"")).of_kind()
+    line = dump_judged(record.with_changes({"story": "b"}), JUDGEMENT, record)
     assert line == b'{"id":0,"rot":"r","story":"b",' + TAIL
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
-from judge.records import Item, Problem
+from judge.records import Problem, Record
 from judge.records.lines import Lines
 from judge.report.page import render
 from judge.report.text import _UNSEEN
@@ -105,13 +105,13 @@ def full(text: str) -> dict[str, Any]:
     }
 
 
-def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -> Iterable[Item]:
+def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -> Iterable[Record]:
     """The lines as a reader gives them; a text is one that cannot be read."""
     for number, line in enumerate(lines, 1):
         if isinstance(line, str):
-            yield Item(source, number, None, line, Problem(f"not JSON: {line}"))
+            yield Record(source, number, None, line, Problem(f"not JSON: {line}"))
         else:
-            yield Item(source, number, dict(line))
+            yield Record(source, number, dict(line))
 
 
 def page(lines: Iterable[Mapping[str, Any] | str], limit: int = 200, source: str = "o") -> str:

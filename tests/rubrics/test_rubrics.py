@@ -15,21 +15,20 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.evidence import ReplyContext
 from judge.prompts import messages
-from judge.records import Item, Record, build
+from judge.records import Record
 from judge.replies import held_against
 from judge.rubric import TEXT_FIELDS, Rubric, builtin, load, system_text
 from judge.run.rubrics import collect, corrected_normad, replacements
-from judge.subject import Kind, Subject
 
 GOLDEN = Path(__file__).parent / "golden"
 RUBRICS = sorted(builtin())
 JUDGING = [name for name in RUBRICS if builtin()[name].role == "judge"]
 
 
-def subject(fields: dict[str, Any]) -> Subject:
-    record = build(Item("a.jsonl", 1, fields))
+def subject(fields: dict[str, Any]) -> Record:
+    record = Record("a.jsonl", 1, fields).of_kind().usable()
     assert isinstance(record, Record), record
-    return Subject.of(record)
+    return record
 
 
 STORY: dict[str, Any] = {
@@ -53,7 +52,7 @@ EXTRACTION: dict[str, Any] = {
     "predicted": ["What is found goes back to its owner.", "Fruit is nice."],
     "category": "ethical",
 }
-TEXTS: dict[Kind, dict[str, str]] = {
+TEXTS: dict[str, dict[str, str]] = {
     "pair": {"premise": "Noa gave the host a plant.", "hypothesis": "Noa came with a gift."},
     "exchange": {"post": "Late again.", "reply": "How punctual these buses are!"},
     "comparison": {
@@ -67,7 +66,10 @@ RECORDS = {
     "story": subject(STORY),
     "multiple": subject(MULTIPLE),
     "extraction": subject(EXTRACTION),
-    **{kind: Subject.of_texts(kind, kind, texts, LABELS[kind]) for kind, texts in TEXTS.items()},
+    **{
+        kind: Record("a.jsonl", 1, texts).with_typed(label=LABELS[kind])
+        for kind, texts in TEXTS.items()
+    },
     **{label: subject({**NORM, "label": label}) for label in ("yes", "no", "neutral")},
 }
 PASSAGES = ("Bo (against value 1): I kept it,", "An (against value 2): No apples,")
@@ -96,7 +98,7 @@ def records_for(rubric: Rubric) -> list[str]:
     return [
         name
         for name, about_it in RECORDS.items()
-        if about_it.kind in rubric.kinds
+        if (name if name in TEXTS else about_it.kind) in rubric.kinds
         and not about_it.lacks(rubric.required)
         and about_it.label not in rubric.not_for_labels
     ]

@@ -16,10 +16,10 @@ from judge.judging.classifiers import Logistic
 from judge.judging.panel import take_votes
 from judge.local.default import DEFAULT
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
+from judge.records import Record
 from judge.run.corrected import Errors
 from judge.run.panels import Resources, profile_key, profiled_models
 from judge.settings import Settings
-from judge.subject import Subject
 from judge.verdict import Verdict
 
 CHEAP, STRONG, WARM = "scripted:cheap.yaml", "scripted:strong.yaml", "scripted:warm.yaml"
@@ -250,7 +250,7 @@ async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
         cascade.profiles = made.profiles
         (panel,) = cascade.bound("norm").context.loop_panels.values()
         assert (panel.cheap is None, panel.declined) == (declines, None)
-    subject = Subject("n", "norm", texts, "abcd1234", label="yes")
+    subject = Record("n.jsonl", 1, {**texts, "label": "yes"}).of_kind("norm")
     check = await take_votes(bound.context.loop_panels["relevance"], subject, by="loop")
     if declines:
         told = f"not asked: {CHEAP} is not shown to be better than a guess at this"

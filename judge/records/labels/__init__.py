@@ -11,11 +11,11 @@ from types import MappingProxyType
 
 from judge import plugins
 from judge.errors import UsageError
-from judge.records.base import Item, mapped, renamed
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
 from judge.records.labels.table import ROLES, TABLE, Table
-from judge.records.read import read
+from judge.records.read import mapped, read, renamed
+from judge.records.record import Record
 
 __all__ = ["UNNAMED", "Annotation", "LabelledItem", "read_labels", "set_names"]
 
@@ -39,7 +39,7 @@ def read_labels(
     project's own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder where a set is
     several files. `check` keeps the items of that check; in a table without a column `check` it
     names what the labels are about. A line that cannot be read, or holds no usable label, comes as
-    an `Item` with its problem, whatever the check. `columns` are the columns of a table's roles
+    an `Record` with its problem, whatever the check. `columns` are the columns of a table's roles
     (`table.ROLES`); others are renamed (`judge.records.base.mapped`). In a set whose lines name
     their checks `label` is one of these: its items come as UNNAMED.
 
@@ -78,7 +78,7 @@ def read_labels(
 
 
 def _recognised(
-    source: str, name: str, head: Sequence[Item], roles: Mapping[str, str]
+    source: str, name: str, head: Sequence[Record], roles: Mapping[str, str]
 ) -> tuple[Form, Sequence[str]] | None:
     """The form of a file, and further columns of people's answers; None for the project's own.
 
@@ -113,7 +113,7 @@ def _about(
         yield from _chosen(found, check, source)
         return
     for one in _chosen(found, named, source):
-        yield one if isinstance(one, Item) else replace(one, check=check or UNNAMED)
+        yield one if isinstance(one, Record) else replace(one, check=check or UNNAMED)
 
 
 def _chosen(found: Iterator[Labelled], check: str | None, source: str) -> Iterator[Labelled]:

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
-from judge.records.base import RESERVED, Item, LabelError, SeenIds, clip
+from judge.records.base import RESERVED, LabelError, SeenIds, clip
 from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
 from judge.records.kinds import find_names, normalise, recognise
 from judge.records.lines import Line
+from judge.records.record import Record
 
 _ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
 
@@ -97,7 +98,7 @@ class LabelledItem:
         return answer if 2 * count > len(self.annotations) else None
 
 
-Labelled = LabelledItem | Item
+Labelled = LabelledItem | Record
 """What a reader gives: a labelled item, or a line with its problem."""
 
 
@@ -122,7 +123,7 @@ class LabelSet:
     def start(self) -> None:
         """Prepare for the first line."""
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterable[LabelledItem]:
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterable[LabelledItem]:
         """The labelled items of a line. Raises LabelError for one that cannot be used."""
         raise NotImplementedError
 
@@ -131,7 +132,7 @@ class LabelSet:
         for held, given in self._held.values():
             yield replace(held, annotations=tuple(given.values()))
 
-    def record(self, item: Item, id: object = None, field: str = "id", source: str = "") -> str:
+    def record(self, item: Record, id: object = None, field: str = "id", source: str = "") -> str:
         """The name of a line's record: its id, else `SOURCE#LINE`, and `SOURCE#LINE.2` and on where
         several share a line. Raises LabelError for an id that is no id, or came before."""
         own = id_text(id, field)
@@ -140,11 +141,11 @@ class LabelSet:
             self._unnamed[place] += 1
             count = self._unnamed[place]
             return place if count == 1 else f"{place}.{count}"
-        if first := self._ids.already(own, item):
+        if first := self._ids.first_place(own, f"line {item.line} of {item.source}"):
             raise LabelError(f"id {clip(own)} was already on {first}", field, "duplicate-id")
         return own
 
-    def read(self, items: Iterable[Item]) -> Iterator[Labelled]:
+    def read(self, items: Iterable[Record]) -> Iterator[Labelled]:
         """The labelled items of all lines; a line that cannot be used comes with its problem."""
         for item in items:
             if item.fields is None:
@@ -192,7 +193,7 @@ class Own(LabelSet):
         """Whether a line's fields are of this form."""
         return isinstance(fields.get("labels"), dict)
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         if fields.get("labels") is None:
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")

@@ -21,11 +21,12 @@ from typing import Any
 from judge.answers import NO_LABEL as NONE_GIVEN
 from judge.answers import SEVERAL, scalar_text
 from judge.errors import UsageError
-from judge.records.base import RESERVED, Item, LabelError, at, clip, content_hash, keys_of
+from judge.records.base import RESERVED, LabelError, at, clip, content_hash, keys_of
 from judge.records.fields import answer_of, id_text, one_of, slices_of
 from judge.records.kinds import normalise, normalised, recognise
 from judge.records.labels.forms import NO_LABEL, UNNAMED, Form, Given
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
+from judge.records.record import Record
 
 ROLES = ("item", "label", "annotator", "annotators", "group", "check", "gold")
 """What `--map` may name of a table; `item` and `annotators` may be several columns."""
@@ -69,9 +70,11 @@ class Table(LabelSet):
         names = normalised(fields)
         return names >= {"item", "label"} or ("label" in names and not recognise(fields))
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        if item.kept:  # In labels nothing is written beside a field `judge`.
-            fields = {RESERVED if key == item.kept else key: one for key, one in fields.items()}
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+        if item.input_key:  # In labels nothing is written beside a field `judge`.
+            fields = {
+                RESERVED if key == item.input_key else key: one for key, one in fields.items()
+            }
             item = replace(item, fields=fields)
         if not self.form.knows(fields):
             names = clip([*fields], 300)
@@ -165,7 +168,7 @@ class Table(LabelSet):
             return form.answers["below" if 0 < content < form.middle else side]
         return one_of(content, form.answers, form.label) if form.answers else answer
 
-    def _record(self, item: Item, fields: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    def _record(self, item: Record, fields: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
         own = self.form.item
         own = own if all(part in fields for part in own.split(JOIN)) else ""
         column = self.columns.get("item") or own
@@ -190,7 +193,7 @@ class Table(LabelSet):
             raise LabelError(f"field {column!r} is empty", column)
         return JOIN.join(part for part in named if part)
 
-    def _shown(self, item: Item, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _shown(self, item: Record, fields: Mapping[str, Any]) -> dict[str, Any]:
         """What a judge may see of a line: none of the labels."""
         form = self.form
         renamed = {name: _at(fields, path) for name, path in item.columns.items()}
@@ -205,7 +208,7 @@ class Table(LabelSet):
         used -= {self.columns.get("item", "")} if JOIN in self.columns.get("item", "") else set()
         used |= {RESERVED, *(key for key in fields if form is TABLE and normalise(key) in ROLES)}
         used |= {key for key in fields if re.fullmatch(form.hidden, key)}
-        shown = {key: one for key, one in item.shown.items() if key not in used}
+        shown = {key: one for key, one in item.visible.items() if key not in used}
         for path in used - fields.keys():
             shown = _without(shown, path)
         return shown

@@ -1,0 +1,352 @@
+"""A record: from the line that it was read from to the line that it is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from judge.records.base import (
+    RESERVED,
+    LabelError,
+    Problem,
+    SeenIds,
+    at,
+    clip,
+    fence_mark,
+    hashed_json,
+    own_fields,
+    put,
+)
+from judge.records.kinds import Kind, holds_labels, text_fields, the_kind_of, typed_fields
+from judge.records.text import Shown, shown
+
+if TYPE_CHECKING:
+    from judge.backends.base import Prompt
+    from judge.records.values import Value
+
+
+class Texts(Mapping[str, str]):
+    """The texts of a record by field; what has no text is not there.
+
+    Those of `contents` are shown where a rubric names no field. Any other of `fields`, or a path
+    into one (`at`), has its text, too.
+    """
+
+    def __init__(self, contents: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+        self._contents, self._fields = contents, fields
+        self._shown: dict[str, Shown] = {}
+
+    def shown(self, name: str) -> Shown:
+        """A field as it is shown; KeyError where there is none."""
+        if name not in self._shown:
+            contents = self._contents
+            content = contents[name] if name in contents else at(self._fields, name)
+            self._shown[name] = shown(content)
+        return self._shown[name]
+
+    def refuse_ambiguous(self, names: Iterable[str]) -> None:
+        """Raise LabelError where a name, or a path, leads to two fields."""
+        for name in names:
+            with suppress(KeyError):
+                at(self._fields, name)
+
+    def __getitem__(self, name: str) -> str:
+        if text := self.shown(name).text:
+            return text
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._contents if self.shown(name).text)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One unit of input, readable or not.
+
+    As it was read:
+
+    - `source`: the file's name or `<stdin>`; `line` counts from 1 (in Parquet, rows)
+    - `fields`: the JSON object; None where it is unreadable
+    - `raw`: the source text: of a record in JSON the object, on one line; of an unreadable one what
+      could not be read, with bytes that are not UTF-8 written as `\\xNN`, cut over the size limit
+    - `problem`: why it cannot be judged
+    - `among`: whether there are several sources
+
+    As it is judged:
+
+    - `columns`: names that judges see, with the fields, or paths into objects, that they stand for;
+      the record stays as it is
+    - `input_key`: the name that the record's own field `judge` has here ("": it has none)
+    - `kind`, `typed`, `names`: what `of_kind` recognised: the fields that the kind knows and that
+      are filled, by typed name (`values` a tuple of Value, `characters` and `predicted` tuples of
+      texts); and of these names the keys that judges see (`visible`)
+    - `rewrites`: new texts of fields
+    - `first_mark`: the mark of the record that this one was made from
+
+    What is made of a record (its texts, hash, prompts) is made once, when it is needed.
+    """
+
+    source: str
+    line: int
+    fields: dict[str, Any] | None
+    raw: str | None = None
+    problem: Problem | None = None
+    among: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
+    input_key: str = ""
+    kind: Kind = "record"
+    typed: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    rewrites: Mapping[str, str] = field(default_factory=dict)
+    first_mark: str = ""
+
+    def of_kind(self, kind: Kind | None = None, ids: SeenIds | None = None) -> Record:
+        """The record as one of this kind, or with the problem that keeps it from being one.
+
+        `kind` None recognises it by its fields. With `ids`, an id that came before is a problem of
+        type `duplicate-id`.
+        """
+        if self.problem is not None or self.fields is None:
+            return self
+        try:
+            kind = kind or the_kind_of(self.visible)
+            typed, names = typed_fields(kind, self.visible)
+            if ids is not None and "id" in typed:
+                place = f"line {self.line} of {self.source}"
+                if first := ids.first_place(typed["id"], place):
+                    message = f"id {clip(typed['id'])} was already on {first}"
+                    raise LabelError(message, names["id"], "duplicate-id")
+        except LabelError as error:
+            return replace(self, problem=error.problem)
+        return replace(self, kind=kind, typed=typed, names=names)
+
+    def usable(self) -> Record:
+        """The record itself; LabelError where it has a problem."""
+        if (problem := self.problem) is not None:
+            raise LabelError(problem.message, problem.field, problem.type)
+        return self
+
+    # ------------------------------------------------------------ place, id, hash
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The line, and the file where there are several, as output lines have them."""
+        where: dict[str, Any] = {"line": self.line}
+        return {"file": self.source, **where} if self.among else where
+
+    @property
+    def id(self) -> str:
+        """The record's own id, or its position: `#17` for line 17."""
+        return str(self.typed.get("id", f"#{self.line}"))
+
+    @cached_property
+    def _hash_and_mark(self) -> tuple[str, str]:
+        plain, seed = hashed_json(self.fields or {})
+        return seed, fence_mark(seed, [plain, *self.rewrites.values()])
+
+    @property
+    def content_hash(self) -> str:
+        """The hash of the record's own fields, the same in whatever order they stand."""
+        return self._hash_and_mark[0]
+
+    @property
+    def mark(self) -> str:
+        """What fences the record's texts in prompts: 8 hex digits that none of them holds.
+
+        It outlives edits, so that a prompt's prefix stays the same up to the first edited word.
+        """
+        return self.first_mark or self._hash_and_mark[1]
+
+    # ------------------------------------------------------------ what judges see
+
+    @cached_property
+    def visible(self) -> dict[str, Any]:
+        """The fields as judges see them: those of `columns` under their new names.
+
+        A field of the record itself is renamed where it stands; one within an object comes last,
+        and stays in the object, too. Raises KeyError where the record lacks a column.
+        """
+        own = self.fields or {}
+        if not self.columns:
+            return own
+        names = {path: name for name, path in self.columns.items()}
+        visible = {names.get(key, key): content for key, content in own.items()}
+        return visible | {name: at(own, path) for name, path in self.columns.items()}
+
+    def contents(self) -> dict[str, Any]:
+        """What judges are shown where a rubric names no field, as it was read: first the fields
+        that the kind does not know, by their own names, then its texts, by typed names."""
+        known, visible, texts = (
+            {RESERVED, *self.names.values()},
+            self.visible,
+            text_fields(self.kind),
+        )
+        others = {
+            key: content
+            for key, content in visible.items()
+            if key not in known and not holds_labels(key)
+        }
+        return others | {name: visible[key] for name, key in self.names.items() if name in texts}
+
+    def hidden(self) -> dict[str, str]:
+        """The fields that are not shown where a rubric names none, and why, in their order."""
+        why = {RESERVED: "a verdict"} if RESERVED in self.visible else {}
+        why |= {key: "labels" for key in self.visible if holds_labels(key)}
+        for name, key in self.names.items():
+            if name not in text_fields(self.kind):
+                why[key] = {"id": "the id", "label": "labels"}.get(name, "a list of the workflow")
+        for name in self.contents():
+            if name not in self.texts:
+                why[name] = ", ".join(self.texts.shown(name).omitted) or "empty"
+        return {name: why[name] for name in (*self.visible, *why) if name in why}
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The fields that have a text: by typed name those that the kind knows, the further ones by
+        their own names. `predicted` values are numbered from 1."""
+        contents = self.contents()
+        if self.predicted:
+            contents["predicted"] = _numbered(self.predicted)
+        return Texts({**contents, **self.rewrites}, own_fields(self.visible))
+
+    @property
+    def story(self) -> str:
+        return self.texts["story"]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The values, numbered from 1 in the order of the record, through all edits."""
+        values: tuple[Value, ...] = self.typed.get("values", ())
+        return values
+
+    @property
+    def characters(self) -> tuple[str, ...]:
+        characters: tuple[str, ...] = self.typed.get("characters", ())
+        return characters
+
+    @property
+    def predicted(self) -> tuple[str, ...]:
+        predicted: tuple[str, ...] = self.typed.get("predicted", ())
+        return predicted
+
+    @property
+    def label(self) -> str | None:
+        """The answer that the record itself gives for right."""
+        return self.typed.get("label")
+
+    @cached_property
+    def prompts(self) -> dict[object, Prompt]:
+        """The prompts made of these texts, by what they ask."""
+        return {}
+
+    @cached_property
+    def screened(self) -> dict[str, tuple[tuple[tuple[str, str], ...], str]]:
+        """What looks like a message to the judge, by text."""
+        return {}
+
+    @property
+    def multiple(self) -> bool:
+        """Whether each value belongs to one character (CQ-Bench's multiple attitude setting)."""
+        return any(value.character is not None for value in self.values)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(range(1, len(self.values) + 1))
+
+    def value(self, number: int) -> str:
+        """The full text of the value with this number (from 1)."""
+        return self.values[number - 1].text
+
+    def about(self, number: int) -> str | None:
+        """What a number asks about: a value's text, or None for the record (0)."""
+        return self.values[number - 1].text if number else None
+
+    def numbered(self, values: Collection[str]) -> tuple[int, ...]:
+        """The numbers of the values with these texts."""
+        return tuple(n for n, value in enumerate(self.values, 1) if value.text in values)
+
+    def lacks(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Which of these fields have nothing to show, as messages have it: `email` where there is
+        no such field, `text in email` where it is empty, `text in photo (image not shown)`."""
+        return tuple(lack for name in names if (lack := self._lack(name)) is not None)
+
+    def _lack(self, name: str) -> str | None:
+        if name in self.texts or self._lists(name):
+            return None
+        if not self.has(name):
+            return name
+        omitted = ", ".join(self.texts.shown(name).omitted)
+        return f"text in {name}" + (f" ({omitted} not shown)" if omitted else "")
+
+    def has(self, name: str) -> bool:
+        """Whether the record has this field, also where it is empty."""
+        try:
+            self.texts.shown(name)
+        except KeyError:
+            return self._lists(name)
+        return True
+
+    def _lists(self, name: str) -> bool:
+        return name in ("values", "label") and bool(self.typed.get(name))
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The record as plain data, for scripted judges."""
+        return {
+            **self.texts,
+            "values": [value.text for value in self.values],
+            "characters": list(self.characters),
+            "label": self.label,
+            "predicted": list(self.predicted),
+        }
+
+    # ------------------------------------------------------------ changes
+
+    def with_text(self, name: str, text: str) -> Record:
+        """The record with a new text in a field that judges see."""
+        mark = "" if self.mark in text else self.mark
+        return replace(self, rewrites={**self.rewrites, name: text}, first_mark=mark)
+
+    def with_typed(self, **contents: Any) -> Record:
+        """The record with other contents of typed fields, for judges; `fields` stay as they are."""
+        return replace(self, typed={**self.typed, **contents}, first_mark=self.mark)
+
+    def with_first_predicted(self, count: int) -> Record:
+        """The same with the first `count` predicted values (at least one) alone."""
+        predicted = self.predicted[:count]
+        return self if predicted == self.predicted else self.with_typed(predicted=predicted)
+
+    def originals(self, names: Iterable[str]) -> dict[str, Any]:
+        """The record's own fields that changes of these typed fields touch, as they were read."""
+        own = self.fields or {}
+        paths = [self._path(self.names[name]) for name in names]
+        keys = [path if path in own else path.partition(".")[0] for path in paths]
+        return {key: own[key] for key in keys}
+
+    def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The record's own fields, in their order and form, with `changes` in their place.
+
+        `changes` maps typed names to new contents (values: a sequence of Value or text); what the
+        record lacks comes last. An earlier verdict is left out.
+        """
+        fields = own_fields(self.fields or {})
+        for name, content in changes.items():
+            key = self.names.get(name, name)
+            if name == "values" and key in self.names.values():
+                content = [one if isinstance(one, str) else one.text for one in content]
+                content = content if isinstance(self.visible[key], list) else "\n".join(content)
+            put(fields, self._path(key), content)
+        return fields
+
+    def _path(self, key: str) -> str:
+        """Where the field that judges see under this key stands in the record itself."""
+        return self.columns.get(key, key)
+
+
+def _numbered(texts: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
