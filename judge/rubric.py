@@ -88,7 +88,7 @@ class Rubric(Section):
 
     name: Annotated[str, Field(pattern=rf"^{_NAME}(\.{_NAME})?$")]
     source: Text = "the user's own"
-    kinds: tuple[Kind, ...] = ("story", "norm")
+    kinds: tuple[Kind | Literal["pair", "exchange", "comparison"], ...] = ("story", "norm")
     compare: tuple[Text, Text] | None = None
     fields: Annotated[tuple[Text, ...], Field(validate_default=True)] = ()
     each: Text | None = None

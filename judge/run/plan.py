@@ -116,9 +116,9 @@ def plan(job: Job, settings: Settings) -> Plan:
     resources = Resources.of(planned(settings), build=rehearsal.client)
 
     async def ask(record: Record) -> None:
-        subject, bound = record, resources.bound(record.kind)
-        context = rehearsal.context(bound.context, subject.label)
-        for check in (await bound.workflow.run(subject, context)).judgement.checks:
+        bound = resources.bound(record.kind)
+        context = rehearsal.context(bound.context, record.label)
+        for check in (await bound.workflow.run(record, context)).judgement.checks:
             if not rehearsal.failing and (check.reason or "").startswith(LACKS):
                 unasked[check.name, check.reason or ""] += 1
 
