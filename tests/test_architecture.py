@@ -84,10 +84,6 @@ def room(name: str) -> str:
     return name.split(".")[1] if "." in name else ""
 
 
-STILL_NAMED = {("cli.compare", "papers")}
-"""Where the core still imports a package that it is to reach by entry points; to shrink."""
-
-
 def test_imports_go_down_the_layers_only() -> None:
     last = len(LAYERS) - 1
     wrong = [
@@ -96,7 +92,6 @@ def test_imports_go_down_the_layers_only() -> None:
         for other in imports(name, wherever=True)
         if room(name) not in ("", "__main__", room(other)) and room(other)
         if LAYER[room(other)] <= LAYER[room(name)] and LAYER[room(name)] != last
-        if (name.partition(".")[2], room(other)) not in STILL_NAMED
     ]
     assert wrong == []
 

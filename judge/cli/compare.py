@@ -59,7 +59,7 @@ def command(
     Tables go to standard output, notes to standard error.
     """
     opt.need_calibrate("judge compare")
-    from judge.papers.comparing import compare
+    from judge.report.compare import compare
 
     if len(runs) < 2:
         raise UsageError("judge compare: name at least two runs, RUN_A RUN_B")

@@ -13,7 +13,7 @@ from judge.stats.intervals import Estimate
 if TYPE_CHECKING:
     from judge.calibration.measures import Measures
     from judge.calibration.report import Calibration, CheckReport, Disagreement, JudgeReport
-    from judge.papers.tables import Cell, Table
+    from judge.report.table import Cell, Table
 
 _MOST_SHOWN = 5
 """Disagreements of a judge that are printed."""

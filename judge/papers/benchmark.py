@@ -21,7 +21,8 @@ from judge.verdict import AnswerOutcome, Usage
 
 if TYPE_CHECKING:
     from judge.papers.asking import MeasuredModel
-    from judge.papers.tables import Table
+    from judge.records.lines import Line
+    from judge.report.table import Table
 
 BENCHMARKS = "judge.benchmarks"
 """The entry-point group of benchmarks."""
@@ -144,6 +145,14 @@ class Benchmark:
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     conditions_of: Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]] | None = None
+
+    def tabulate(self, lines: Sequence[Line]) -> list[Table]:
+        """The tables of output lines of `judge evaluate`, whose answers are scored anew."""
+        from judge.papers.results import rated, result_of
+        from judge.papers.tables import tables_of
+
+        results = (result_of(line) for line in lines)
+        return tables_of(self, [rated(self, result) for result in results if result])
 
 
 def benchmark_names() -> tuple[str, ...]:

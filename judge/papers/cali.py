@@ -22,10 +22,11 @@ from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, l
 from judge.papers.normad import country_name
 from judge.papers.rows import Row as Line
 from judge.papers.rows import asked, each_row
-from judge.papers.tables import Cell, Row, Sample, Table, class_scores, results_table
+from judge.papers.tables import Sample, class_scores, results_table
 from judge.records import Record, read, renamed
 from judge.records.base import own_fields
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
+from judge.report.table import Cell, Table, TableRow
 from judge.stats.agreement import Threshold, majority
 from judge.stats.intervals import Estimate
 
@@ -235,7 +236,7 @@ def _matrix(results: Sequence[MeasuredAnswer]) -> Table:
     labels = {one.fields["pair"]: one.fields["labels"] for one in results if "labels" in one.fields}
     counts = Counter((own[first], own[second]) for own in labels.values())
     rows = [
-        Row((name,), {f"{_head(second)}: {other}": counts[name, other] for other in _RANK})
+        TableRow((name,), {f"{_head(second)}: {other}": counts[name, other] for other in _RANK})
         for name in _RANK
     ]
     both = sum(count for pair, count in counts.items() if None not in pair)

@@ -27,10 +27,11 @@ from judge.papers.cqbench_stories import (
     values_and_stories,
 )
 from judge.papers.rows import Row, asked, each_row
-from judge.papers.tables import Cell, Sample, Table, results_table
+from judge.papers.tables import Sample, results_table
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError
+from judge.report.table import Cell, Table
 
 CONDITIONS = (
     *("attitude", "attitude+steps", "selection", "selection+steps"),

@@ -19,10 +19,11 @@ from typing import Any
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.rows import Row, asked, each_row
-from judge.papers.tables import Cell, Sample, Table, results_table, scores
+from judge.papers.tables import Sample, results_table, scores
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError, listed, one_of, text_of
+from judge.report.table import Cell, Table
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome

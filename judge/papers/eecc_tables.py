@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from judge.errors import UsageError
 from judge.evidence import UNSPACED
 from judge.papers.benchmark import MeasuredAnswer
-from judge.papers.tables import Cell, Row, Sample, Table
+from judge.papers.tables import Sample
 from judge.records import read
+from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import kendall_tau_c, one_way_anova
@@ -265,19 +266,21 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     studies = [Study(*key, some) for key, some in groups.items()]
     by_metric = list(product(studies, METRICS))
     variance = [
-        Row((*study.labels, metric, side), _mean(study.values[metric, side]))
+        TableRow((*study.labels, metric, side), _mean(study.values[metric, side]))
         for study, metric in by_metric
         for side in SIDES
     ]
-    replies = [Row(study.labels, _counts(study)) for study in studies]
-    anova = [Row((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric]
+    replies = [TableRow(study.labels, _counts(study)) for study in studies]
+    anova = [
+        TableRow((*study.labels, metric), _anova(study, metric)) for study, metric in by_metric
+    ]
     words = [
-        Row((*study.labels, *key), {"words": ", ".join(best)})
+        TableRow((*study.labels, *key), {"words": ", ".join(best)})
         for study in studies
         for key, best in study.words.items()
     ]
     tau = [
-        Row((*study.labels, culture, metric), _mean(study.values[metric, culture]))
+        TableRow((*study.labels, culture, metric), _mean(study.values[metric, culture]))
         for study, metric in by_metric
         for culture in study.cultures
     ]

@@ -9,8 +9,9 @@ from typing import Literal
 from pydantic import BaseModel
 
 from judge.papers.hostile_suite import CONTROL
-from judge.papers.tables import FEWEST, Cell, Row, Table
+from judge.papers.tables import FEWEST
 from judge.records.lines import Line
+from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
 from judge.verdict import Check, Verdict
 
@@ -133,7 +134,7 @@ def _flips(
     name: str, title: str, head: str, groups: Mapping[str, Sequence[AttackResult]], seed: int
 ) -> Table:
     rows = [
-        Row((label, prompting), _rates(some, prompting, seed))
+        TableRow((label, prompting), _rates(some, prompting, seed))
         for label, some in groups.items()
         for prompting in PROMPTINGS
         if some

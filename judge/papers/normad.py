@@ -16,10 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.rows import Row, asked, each_row
-from judge.papers.tables import Cell, Table, class_scores, results_table
+from judge.papers.tables import class_scores, results_table
 from judge.records import Record
 from judge.records.fields import LabelError
 from judge.records.lines import Line
+from judge.report.table import Cell, Table
 from judge.verdict import Verdict
 
 LABELS = ("yes", "no", "neutral")

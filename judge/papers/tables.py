@@ -4,66 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from judge.papers.benchmark import Benchmark, MeasuredAnswer
+from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import macro_f1s
-from judge.stats.intervals import Estimate, plain
+from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
-
-Cell = Estimate | int | str | None
-"""A number with its interval and its n; a count; a word; None where nothing can be said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row: its labels, one for each label column of the table, and its cells by column."""
-
-    labels: tuple[str, ...]
-    cells: Mapping[str, Cell]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under heads.
-
-    Args:
-        name: of lower-case letters, digits and hyphens.
-        title: a line for people.
-        heads: names of the label columns.
-        rows: in the order in which they are shown.
-        notes: what a reader must know to read it.
-        brief: columns whose intervals a headline leaves out, so that it fits.
-    """
-
-    name: str
-    title: str
-    heads: tuple[str, ...]
-    rows: Sequence[Row] = ()
-    notes: tuple[str, ...] = ()
-    brief: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the cell columns, in the order in which rows first have them."""
-        return list(dict.fromkeys(name for row in self.rows for name in row.cells))
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain JSON; estimates with their interval, `n` and `of`."""
-        cells = [{name: plain(row.cells.get(name)) for name in self.columns} for row in self.rows]
-        labels = [dict(zip(self.heads, row.labels, strict=True)) for row in self.rows]
-        return {
-            "name": self.name,
-            "title": self.title,
-            "heads": list(self.heads),
-            "columns": self.columns,
-            "rows": [{**a, **b} for a, b in zip(labels, cells, strict=True)],
-            "notes": list(self.notes),
-        }
-
 
 FEWEST = 10
 """Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
@@ -174,5 +123,5 @@ def results_table(
         pairs = zip(labels, places, strict=True)
         return [(known.get(label, len(known)), label) for label, known in pairs]
 
-    rows = [Row(labels, cells(found[labels])) for labels in sorted(found, key=place)]
+    rows = [TableRow(labels, cells(found[labels])) for labels in sorted(found, key=place)]
     return Table(name, title, tuple(by), rows, notes=(*notes, NOTE))

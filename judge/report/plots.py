@@ -16,7 +16,7 @@ from judge.stats.intervals import Estimate, plain
 
 if TYPE_CHECKING:
     from judge.calibration.report import Calibration, JudgeReport
-    from judge.papers.tables import Cell, Table
+    from judge.report.table import Cell, Table
 
 STYLE = {
     "axes.spines.top": False,

@@ -12,9 +12,9 @@ import pytest
 
 from judge.papers.benchmark import Benchmark, MeasuredAnswer, NoAnswer, choices_of
 from judge.papers.results import asked_of
-from judge.papers.tables import Cell, Table
 from judge.papers.tasks import load_task, task_messages
 from judge.records import Record
+from judge.report.table import Cell, Table
 from judge.rubric import Rubric
 from judge.stats.intervals import Estimate
 from judge.verdict import Usage

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judge.papers.hostile_tables import AttackPair, AttackResult, Prompting, tables
-from judge.papers.tables import Table
+from judge.report.table import Table
 from judge.stats.intervals import Estimate
 from judge.verdict import Check, Verdict
 

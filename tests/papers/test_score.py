@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from judge.cli.tables import print_results
-from judge.papers.tables import Row, Table
+from judge.report.table import Table, TableRow
 from judge.stats.intervals import Estimate
 from tests.cli.typed import Typed
 
@@ -71,7 +71,7 @@ def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
 ) -> None:
     def shown(*columns: str) -> str:
         cells = {"asked": 3, "F1": Estimate(0.5, n=3, of=3)}
-        row = Row(("a",), {name: cells[name] for name in columns})
+        row = TableRow(("a",), {name: cells[name] for name in columns})
         print_results([Table("t", "Title", ("label",), [row])], every=False)
         return capfd.readouterr().out
 

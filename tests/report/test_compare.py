@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.papers.comparing import Comparison, compare
 from judge.papers.results import result_of
 from judge.records import lines
+from judge.report.compare import Comparison, compare
 
 Line = dict[str, Any]
 

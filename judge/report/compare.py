@@ -14,14 +14,13 @@ from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 
+from judge import plugins
 from judge.answers import scalar_text
 from judge.errors import UsageError
-from judge.papers.benchmark import MeasuredAnswer, load_benchmark
-from judge.papers.results import rated, result_of
-from judge.papers.tables import Cell, Row, Table, tables_of
 from judge.records import content_hash, read
 from judge.records.base import clip
 from judge.records.lines import Line
+from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
 from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
@@ -43,12 +42,13 @@ _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One item of a run: its marks by series, the cluster it is drawn with, its gold and answer."""
+    """One item of a run: its marks by series, the cluster it is drawn with, its gold, and, of a
+    benchmark, the line with its answer."""
 
     marks: dict[str, Mark]
     cluster: str
     gold: Any = None
-    result: MeasuredAnswer | None = None
+    answer: Line | None = None
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ def read_run(source: str) -> Run:
             raise UsageError(f"{where}: is of {made_by}, lines before of {run.made_by}")
         run.made_by = made_by
         seen[key] += 1
-        if entry.result is not None and seen[key] > 1:
+        if entry.answer is not None and seen[key] > 1:
             raise UsageError(f"{where}: item {key} stands there before")
         run.entries[key if seen[key] == 1 else f"{key} ({seen[key]})"] = entry
     if not run.entries:
@@ -179,15 +179,18 @@ def read_run(source: str) -> Run:
 
 def _answer(line: Line, where: str) -> tuple[str, Entry]:
     """What an output line of `judge evaluate` is known by, and its entry."""
-    found = result_of(line)
-    if found is None:
+    outcome, score = (line.content.get(name) for name in ("outcome", "score"))
+    known = {"id", "condition"} <= line.fields.keys() and outcome in [*AnswerOutcome]
+    if not known or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
         raise UsageError(f"{where}: an answer has an id, a condition, an outcome, a score")
-    mark: Mark = NO_SCORE if found.score is None else found.score
-    if found.outcome is AnswerOutcome.ERROR:
+    gold = line.fields.get("gold")
+    mark: Mark = NO_SCORE if score is None else float(score)
+    if outcome == AnswerOutcome.ERROR:
         mark = "error"
-    elif found.outcome is not AnswerOutcome.ANSWERED and line.fields.get("gold") is not None:
-        mark = 0.0
-    return found.id, Entry({found.condition: mark}, found.row, line.fields.get("gold"), found)
+    elif outcome != AnswerOutcome.ANSWERED:
+        mark = NO_SCORE if gold is None else 0.0
+    id, row = str(line.fields["id"]), str(line.fields.get("row", line.fields["id"]))
+    return id, Entry({str(line.fields["condition"]): mark}, row, gold, line)
 
 
 def _record(line: Line) -> tuple[str, Entry]:
@@ -235,7 +238,7 @@ def _table(series: Mapping[str, Marked], runs: Mapping[str, Run], head: str) -> 
     rows, tests = [], []
     for name, marked in series.items():
         cells, p_values = _cells(marked, [*runs])
-        rows.append(Row((name,), cells))
+        rows.append(TableRow((name,), cells))
         if name not in (OVERALL, RECORD, REPAIRED):
             tests += [(cells, run, p) for run, p in p_values.items()]
     for (cells, run, _), p in zip(tests, holm([p for _, _, p in tests]), strict=True):
@@ -294,17 +297,18 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[st
 
 def _paper_tables(name: str, runs: Mapping[str, Run], shared: Sequence[str]) -> list[Table]:
     """The benchmark's tables of measures, of the shared items, with a row for each run."""
-    benchmark = load_benchmark(name)
+    benchmark = plugins.load("judge.benchmarks", name)
+    if benchmark is None:
+        raise UsageError(f"--paper: no benchmark {name!r} is installed")
     found: dict[str, Table] = {}
-    rows: dict[str, dict[tuple[str, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    rows: dict[str, dict[tuple[str, ...], list[TableRow]]] = defaultdict(lambda: defaultdict(list))
     for letter, run in runs.items():
-        results = [run.entries[key].result for key in shared]
-        for table in tables_of(benchmark, [rated(benchmark, one) for one in results if one]):
+        for table in benchmark.tabulate([run.entries[key].answer for key in shared]):
             cells = chain.from_iterable(row.cells.values() for row in table.rows)
             if any(isinstance(cell, Estimate) for cell in cells):
                 found.setdefault(table.name, table)
             for row in table.rows:
-                rows[table.name][row.labels].append(Row((*row.labels, letter), row.cells))
+                rows[table.name][row.labels].append(TableRow((*row.labels, letter), row.cells))
     return [
         replace(
             table,

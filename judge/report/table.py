@@ -1,0 +1,59 @@
+"""A table of results: what commands print, compare and draw, and what `--json` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judge.stats.intervals import Estimate, plain
+
+Cell = Estimate | int | str | None
+"""A number with its interval and its n; a count; a word; None where nothing can be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row: its labels, one for each label column of the table, and its cells by column."""
+
+    labels: tuple[str, ...]
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under heads.
+
+    Args:
+        name: of lower-case letters, digits and hyphens.
+        title: a line for people.
+        heads: names of the label columns.
+        rows: in the order in which they are shown.
+        notes: what a reader must know to read it.
+        brief: columns whose intervals a headline leaves out, so that it fits.
+    """
+
+    name: str
+    title: str
+    heads: tuple[str, ...]
+    rows: Sequence[TableRow] = ()
+    notes: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the cell columns, in the order in which rows first have them."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.cells))
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON; estimates with their interval, `n` and `of`."""
+        cells = [{name: plain(row.cells.get(name)) for name in self.columns} for row in self.rows]
+        labels = [dict(zip(self.heads, row.labels, strict=True)) for row in self.rows]
+        return {
+            "name": self.name,
+            "title": self.title,
+            "heads": list(self.heads),
+            "columns": self.columns,
+            "rows": [{**a, **b} for a, b in zip(labels, cells, strict=True)],
+            "notes": list(self.notes),
+        }
