@@ -46,7 +46,6 @@ from simulated import (
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
-from judge.judging.panel import take_votes
 from judge.records import Record, read
 from judge.rubric import builtin
 from judge.run.panels import Bound, Resources
@@ -87,7 +86,7 @@ async def normads(subject: Record, bound: Bound) -> tuple[Verdict, Mapping[str, 
         # Each round is a draw of its own: at temperature 0 the same question is asked only once.
         panel = bound.context.panel("relevance", "loop")
         drawn = replace(panel, sampling=Sampling(temperature=1.0, seed=number))
-        relevance = await take_votes(drawn, work.subject, by="loop", round=number)
+        relevance = await drawn.check(work.subject, by="loop", round=number)
         work.checks.append(relevance)
         if work.failed("relevance") and number < NORM_ROUNDS:
             await regeneration({"work": work})

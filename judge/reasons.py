@@ -32,38 +32,35 @@ def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None
 
 
 def _short(check: Check) -> str:
-    verdicts = check.verdicts()
-    if None not in verdicts and check.verdict in (Verdict.FAIL, Verdict.ABSTAIN):
+    verdicts, undecided = check.verdicts(), check.verdict is Verdict.ABSTAIN
+    if None not in verdicts and (undecided or check.verdict is Verdict.FAIL):
         count = sum(verdict is check.verdict for verdict in verdicts.values())
-        said = "undecided" if check.verdict is Verdict.ABSTAIN else "failed"
-        return f"{count} of {len(verdicts)} values {said}"
+        return f"{count} of {len(verdicts)} values {'undecided' if undecided else 'failed'}"
     if check.reason:
         return check.reason
     cast = Counter(vote.verdict for vote in check.votes if vote.part == "panel")
-    if check.verdict is Verdict.ABSTAIN and len(cast) > 1:
+    if undecided and len(cast) > 1:
         return f"undecided ({', '.join(f'{n} {verdict}' for verdict, n in cast.items())})"
-    answer = check.answer if check.score is None else f"score {check.score:.4g}"
-    if answer:
+    if answer := check.answer if check.score is None else f"score {check.score:.4g}":
         return f"{check.verdict} ({answer})"
-    found = check.supporting_evidence()
-    if check.probability is None or any(one.quote or one.reason for one in found):
+    evidence = check.supporting_evidence()
+    if check.probability is None or any(answer.quote or answer.reason for answer in evidence):
         return str(check.verdict)
     # First tokens give neither quote nor reason: their answer and P(pass) tell what was read.
-    said = next((one.answer for one in found if one.answer), None) or check.verdict
-    undecided = check.verdict is Verdict.ABSTAIN
-    return f"{'undecided' if undecided else said} (P(pass) {check.probability:.2f})"
+    name = next((answer.answer for answer in evidence if answer.answer), check.verdict)
+    return f"{'undecided' if undecided else name} (P(pass) {check.probability:.2f})"
 
 
 def _evidence(check: Check) -> str:
-    finding = check.best_evidence if check.votes else None
-    if finding is None:
+    answer = check.best_evidence if check.votes else None
+    if answer is None:
         return ""
-    quote = f'"{_clip(finding.quote, _QUOTE)}"' if finding.quote else ""
-    said = f"{finding.character} says {quote}" if finding.character and quote else quote
-    why = _clip(finding.reason or "", _WHY)
-    told = f"{said} ({why})" if said and why else said or why
-    value = _clip(finding.value or "", _VALUE)
-    return "".join(f": {part}" for part in (value, told) if part)
+    words = f'"{_clip(answer.quote, _QUOTE)}"' if answer.quote else ""
+    if answer.character and words:
+        words = f"{answer.character} says {words}"
+    why = _clip(answer.reason or "", _WHY)
+    evidence = f"{words} ({why})" if words and why else words or why
+    return "".join(f": {part}" for part in (_clip(answer.value or "", _VALUE), evidence) if part)
 
 
 def _clip(text: str, most: int) -> str:

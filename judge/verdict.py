@@ -98,7 +98,7 @@ class _Part(BaseModel):
 
 
 class Answer(_Part):
-    """One piece of evidence: what was said of one value, or of the record (value None).
+    """What a model said to a rubric about one value, or about the record (value None).
 
     `value` is the value's full text, because numbers shift when values are dropped; `quote` stands
     in the record's text as it was when the judge read it. `predicted` are the numbers (from 1) of
@@ -125,7 +125,7 @@ class Answer(_Part):
 class Vote(_Part):
     """One answer to one rubric by one model under one seed, with its evidence.
 
-    `evidence` has at least one finding for each value asked about, or one for the record; in a lost
+    `evidence` has at least one answer for each value asked about, or one for the record; in a lost
     vote (`unreadable`, `error`) too. `part` is `cheap` for a cascade's cheap judge, which settles
     the values that it is sure of; the verdict is counted from the `panel`'s votes. `score` is the
     answer where answers are scores, by log-probabilities the mean of their distribution.
@@ -152,9 +152,10 @@ class Vote(_Part):
         """What the vote counts as on each value: its verdict, or `graded` the answer, if sure."""
         verdicts = self.verdicts()
         answers = {
-            one.value: one.answer
-            for one in self.evidence
-            if graded and one.sure and one.answer and one.verdict is verdicts[one.value]
+            answer.value: answer.answer
+            for answer in self.evidence
+            if graded and answer.sure and answer.answer
+            if answer.verdict is verdicts[answer.value]
         }
         return verdicts | answers
 
@@ -197,67 +198,70 @@ class Check(_Part):
             return {None: (self.verdict, None)}
         if not self.votes:
             verdicts = _by_value(self.evidence) or {None: self.verdict}
-            answers = {one.value: one.answer for one in self.evidence if self.counted}
+            answers = {answer.value: answer.answer for answer in self.evidence if self.counted}
             return {value: (verdict, answers.get(value)) for value, verdict in verdicts.items()}
-        said: dict[str | None, list[str]] = {}
+        graded, worth = bool(self.counted), dict[str, Verdict]()
+        opinions: dict[str | None, list[str]] = {}
         settled: dict[str | None, str] = {}
-        worth: dict[str, Verdict] = {}
         for vote in self.votes:
-            if self.counted:
-                worth |= {f.answer: f.verdict for f in vote.evidence if f.answer and f.sure}
-            sure = {finding.value for finding in vote.evidence if finding.sure}
-            for value, opinion in vote.counted_as(graded=bool(self.counted)).items():
-                known = said.setdefault(value, [])
-                known += [opinion] if vote.part == "panel" else []
-                if vote.part == "cheap" and value in sure:
+            sure = {answer.value: answer for answer in vote.evidence if answer.sure}
+            if graded:
+                worth |= {a.answer: a.verdict for a in vote.evidence if a.answer and a.sure}
+            for value, opinion in vote.counted_as(graded=graded).items():
+                cast = opinions.setdefault(value, [])
+                if vote.part == "panel":
+                    cast.append(opinion)
+                elif value in sure:
                     settled[value] = opinion
-        choices = self.counted or PASS_OR_FAIL
-        found: dict[str | None, tuple[Verdict, str | None]] = {}
-        for value, opinions in said.items():
+        outcomes: dict[str | None, tuple[Verdict, str | None]] = {}
+        for value, cast in opinions.items():
             # As many votes as were cast: asking stops only when the others could change nothing.
-            stands = settled.get(value) or decide(opinions, max(1, len(opinions)), choices)
-            found[value] = (worth[stands], stands) if stands in worth else (Verdict(stands), None)
-        return found
+            choices, asked = self.counted or PASS_OR_FAIL, max(1, len(cast))
+            stands = settled.get(value) or decide(cast, asked, choices)
+            counted = stands in worth
+            outcomes[value] = (worth[stands], stands) if counted else (Verdict(stands), None)
+        return outcomes
 
     def verdicts(self) -> dict[str | None, Verdict]:
         """The verdict on each value after voting; None stands for the record."""
         return {value: verdict for value, (verdict, _) in self.outcomes().items()}
 
     def supporting_evidence(self) -> tuple[Answer, ...]:
-        """The findings that bear the verdicts out, each once, in the order of the values.
+        """The answers that bear the verdicts out, each once, in the order of the values.
 
         Those of votes that agree with the check's verdict on the value, and where answers are
         counted with its answer.
         """
         outcomes = self.outcomes()
-        of_value: dict[str | None, dict[tuple[object, ...], Answer]] = {v: {} for v in outcomes}
-        said = (f for vote in self.votes for f in vote.evidence if vote.part != "cheap" or f.sure)
-        for one in (*said, *self.evidence):
-            verdict, answer = outcomes.get(one.value, (None, None))
-            if one.verdict is verdict and answer in (None, one.answer):
-                of_value[one.value].setdefault((one.character, one.quote), one)
-        return tuple(one for findings in of_value.values() for one in findings.values())
+        by_value: dict[str | None, dict[tuple[object, ...], Answer]] = {v: {} for v in outcomes}
+        votes = (a for vote in self.votes for a in vote.evidence if vote.part != "cheap" or a.sure)
+        for answer in (*votes, *self.evidence):
+            verdict, name = outcomes.get(answer.value, (None, None))
+            if answer.verdict is verdict and name in (None, answer.answer):
+                by_value[answer.value].setdefault((answer.character, answer.quote), answer)
+        return tuple(answer for answers in by_value.values() for answer in answers.values())
 
     @property
     def best_evidence(self) -> Answer | None:
-        """The finding that tells best why the check has its verdict, one with a quote if it can be.
+        """The answer that tells best why the check has its verdict, one with a quote if it can be.
 
         Of an undecided check it is one that speaks against a value that is undecided.
         """
-        found = [one for one in self.supporting_evidence() if one.verdict is self.verdict]
+        answers = [a for a in self.supporting_evidence() if a.verdict is self.verdict]
         if self.verdict is Verdict.ABSTAIN:
             verdicts = self.verdicts()
-            said = (one for vote in self.votes for one in vote.evidence)
-            against = (one for one in said if one.verdict is Verdict.FAIL)
-            found = [o for o in against if verdicts.get(o.value) is Verdict.ABSTAIN] or found
-        return next((one for one in found if one.quote), found[0] if found else None)
+            cast = (answer for vote in self.votes for answer in vote.evidence)
+            against = (answer for answer in cast if answer.verdict is Verdict.FAIL)
+            undecided = [a for a in against if verdicts.get(a.value) is Verdict.ABSTAIN]
+            answers = undecided or answers
+        return next((a for a in answers if a.quote), answers[0] if answers else None)
 
 
 def _by_value(evidence: Iterable[Answer]) -> dict[str | None, Verdict]:
     verdicts: dict[str | None, Verdict] = {}
-    for one in evidence:
-        before = verdicts.get(one.value)
-        verdicts[one.value] = worst((before, one.verdict)) if before else one.verdict
+    for answer in evidence:
+        before = verdicts.get(answer.value)
+        verdicts[answer.value] = worst((before, answer.verdict)) if before else answer.verdict
     return verdicts
 
 

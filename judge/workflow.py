@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from judge.errors import BackendError
-from judge.judging.panel import Panel, take_votes
+from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.prompts import lack
 from judge.reasons import reason_of
@@ -112,7 +112,7 @@ class Work:
         if reason := _skip_reason(name, self.subject, self.context):
             return self.skip(name, reason, by)
         panel = self.context.panel(name, by)
-        return self.keep(await take_votes(panel, self.subject, by=by, round=self.round))
+        return self.keep(await panel.check(self.subject, by=by, round=self.round))
 
     def keep(self, check: Check) -> Check:
         """Add a check, in place of an earlier one of the same name on the same text."""

@@ -12,7 +12,7 @@ from typing import Any
 from judge import __version__
 from judge.digest import digest
 from judge.errors import UsageError
-from judge.judging.panel import Panel, take_votes
+from judge.judging.panel import Panel
 from judge.papers.hostile_suite import UNDEFENDED, Case, carriers, families, subject_of
 from judge.papers.hostile_tables import PROMPTINGS, AttackPair, AttackResult, Prompting
 from judge.records import Record
@@ -122,7 +122,7 @@ class Audit(Task):
         columns = self.resources.settings.columns
         subject = subject_of(case, self.rubrics[case.check], record, columns)
         panel = _asking(self.resources.panel(case.check), prompting)
-        return await take_votes(panel, subject, by="final")
+        return await panel.check(subject, by="final")
 
     def _line(self, item: Record, pairs: Mapping[Prompting, AttackPair], usage: Usage) -> Line:
         """Pass where judge was not turned, fail where it was, abstain where nothing could be."""

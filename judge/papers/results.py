@@ -123,6 +123,12 @@ class Scored:
     unasked: int = 0
 
     @property
+    def readable(self) -> bool:
+        """Whether any answer can be read, be it a refusal."""
+        outcomes = (AnswerOutcome.ANSWERED, AnswerOutcome.REFUSED)
+        return any(one.outcome in outcomes for one in self.results)
+
+    @property
     def unread(self) -> list[MeasuredAnswer]:
         """Answers that are there and cannot be read, and items that got no reply."""
         lost = [

@@ -8,7 +8,7 @@ import pytest
 
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge
-from judge.judging.panel import Panel, take_votes
+from judge.judging.panel import Panel
 from judge.rubric import builtin
 from judge.verdict import Check, Verdict
 
@@ -43,7 +43,7 @@ async def cascade(
         rubric, models.client(*cheap, name="b"), "logprobs", reader=AnswerReader(margin=margin)
     )
     asked = Panel((Judge(rubric, client, "structured"),), cheap=screen, **panel)
-    check = await take_votes(asked, SUBJECT, by="loop")
+    check = await asked.check(SUBJECT, by="loop")
     return check, client.counters.calls
 
 

@@ -13,7 +13,7 @@ from judge.backends.scripted import ScriptedBackend
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
-from judge.judging.panel import Panel, take_votes
+from judge.judging.panel import Panel
 from judge.records import Record, Value
 from judge.rubric import builtin
 from judge.verdict import Answer, Judgement, Verdict, Vote, decide
@@ -83,7 +83,7 @@ def test_early_stopping_gives_what_all_votes_give_and_the_line_recounts_it(
     Drawn.said = said
     judge = Drawn(builtin()["consistency"], cast(Client, None), "structured", per_value=per_value)
     checks = [
-        asyncio.run(take_votes(Panel((judge,), len(said), all_votes), SUBJECT, by="final"))
+        asyncio.run(Panel((judge,), len(said), all_votes).check(SUBJECT, by="final"))
         for all_votes in (True, False)
     ]
     expected = {
@@ -104,18 +104,18 @@ def by_vote(*replies: dict[str, Any]) -> list[Entry]:
 async def test_a_tie_of_two_models_abstains_whoever_comes_first(models: Models) -> None:
     one, other = models.client(*by_vote(CLEAN)), models.client(*by_vote(LEAK), name="b")
     for clients in ((one, other), (other, one)):
-        check = await take_votes(models.panel(*clients), SUBJECT, by="loop")
+        check = await models.panel(*clients).check(SUBJECT, by="loop")
         assert check.verdict is Verdict.ABSTAIN
         assert [vote.model for vote in check.votes] == [client.spec for client in clients]
 
 
 async def test_a_lost_vote_says_why(models: Models) -> None:
     panel = models.panel(models.client(entry("leakage", error="context-exceeded")))
-    check = await take_votes(panel, SUBJECT, by="loop")
+    check = await panel.check(SUBJECT, by="loop")
     assert check.verdict is Verdict.ERROR
     assert check.reason is not None and check.reason.startswith("context-exceeded: ")
     panel = models.panel(models.client(entry("leakage", text="{", finish_reason="length")))
-    check = await take_votes(panel, SUBJECT, by="loop")
+    check = await panel.check(SUBJECT, by="loop")
     assert check.verdict is Verdict.UNREADABLE
     assert check.reason is not None and check.reason.startswith("truncated: ")
 
@@ -131,7 +131,7 @@ async def test_probabilities_are_averaged_over_judges_and_the_weakest_value_coun
         ]
         clients.append(models.client(*script, name=name))
     panel = models.panel(*clients, rubric="consistency", method="logprobs", votes=3)
-    check = await take_votes(panel, SUBJECT, by="loop")
+    check = await panel.check(SUBJECT, by="loop")
     assert len(check.votes) == 2, "a reading's votes do not differ, so each judge gives one"
     assert check.verdict is Verdict.PASS
     assert check.probability == pytest.approx(1 - (0.4 + 0.45) / 2)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judge.judging.judge import Judge
-from judge.judging.panel import Panel, take_votes
+from judge.judging.panel import Panel
 from judge.rubric import builtin
 from judge.verdict import Verdict
 
@@ -61,7 +61,7 @@ async def test_a_value_whose_verdict_is_clear_is_asked_no_more(
     script = [part(1, "Bo left her there.", vote=0), part(1), part(2)]
     asked = judge(client, *script)
     panel = Panel((asked,), votes=3, all_votes=all_votes)
-    check = await take_votes(panel, STORY_SUBJECT, by="final")
+    check = await panel.check(STORY_SUBJECT, by="final")
     assert check.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.PASS}
     assert asked.client.counters.calls == check.usage.replies == calls
     assert set(check.votes[2].verdicts()) == ({ONE, TWO} if all_votes else {ONE})

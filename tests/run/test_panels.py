@@ -13,7 +13,6 @@ from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
-from judge.judging.panel import take_votes
 from judge.local.default import DEFAULT
 from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
 from judge.records import Record
@@ -251,7 +250,7 @@ async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
         (panel,) = cascade.bound("norm").context.loop_panels.values()
         assert (panel.cheap is None, panel.declined) == (declines, None)
     subject = Record("n.jsonl", 1, {**texts, "label": "yes"}).of_kind("norm")
-    check = await take_votes(bound.context.loop_panels["relevance"], subject, by="loop")
+    check = await bound.context.loop_panels["relevance"].check(subject, by="loop")
     if declines:
         told = f"not asked: {CHEAP} is not shown to be better than a guess at this"
         assert (check.verdict, check.reason, check.votes) == (Verdict.ABSTAIN, told, ())

@@ -11,7 +11,6 @@ from judge.cli import options as opt
 from judge.cli.printing import counted, no_label, tell
 from judge.errors import Exit
 from judge.papers.commands.evaluate import Condition, Name
-from judge.verdict import AnswerOutcome
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -85,10 +84,7 @@ def command(
     if found.unasked:
         lines = counted(found.unasked, "line")
         tell(f"{lines} of {answers} about input that was not asked about")
-    answered = any(
-        one.outcome in (AnswerOutcome.ANSWERED, AnswerOutcome.REFUSED) for one in found.results
-    )
-    if not answered:
+    if not found.readable:
         tell("no answer could be read: nothing was scored")
-    if found.unread or not answered:
+    if found.unread or not found.readable:
         raise typer.Exit(int(Exit.INCOMPLETE))

@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judge.graphs.edits import Passage, apply_insertions, apply_rewrites, passages
 
 from judge.evidence import SPEECH_MARKS
-from judge.judging.rewriter import Passage, apply_insertions, apply_rewrites, passages
 from judge.records import Record, Value
 from judge.replies import Insertion, Insertions, Rewrite, Rewrites
 from judge.verdict import Answer, Edit, Verdict
