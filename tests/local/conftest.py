@@ -142,3 +142,9 @@ def empty_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pip that finds nothing."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """All of test_transformers.py is slow: where it is not run, PyTorch need not be imported."""
+    unwanted = "not slow" in config.option.markexpr
+    return True if unwanted and collection_path.name == "test_transformers.py" else None

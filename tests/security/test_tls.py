@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from langchain_openai.chat_models import _client_utils
 
 from judge import errors
 from judge.backends.base import Call, Mode
@@ -99,6 +98,8 @@ def url(certificate: Path, had: list[str], monkeypatch: pytest.MonkeyPatch) -> I
     for name in OFF:
         monkeypatch.delenv(name, raising=False)
     # It keeps its clients, and with them whom they trust, for as long as the process lives.
+    from langchain_openai.chat_models import _client_utils
+
     for kept in vars(_client_utils).values():
         if hasattr(kept, "cache_clear"):
             kept.cache_clear()
