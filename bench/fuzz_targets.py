@@ -40,7 +40,7 @@ from judge.records import Record, read
 from judge.records.jsonfiles import dump
 from judge.records.labels import LabelledItem, read_labels, set_names
 from judge.records.lines import Line, bad_input
-from judge.replies import REPLIES, JudgingReply
+from judge.replies import JudgingReply, form_names, form_of
 from judge.rubric import Rubric, builtin
 from judge.rubric import parse as parse_rubric
 from judge.settings import Settings
@@ -223,8 +223,9 @@ def reply(data: bytes) -> None:
     """What a model says, through the client: a valid reply, or a named trouble after one re-ask."""
     if not data:
         return
-    name = sorted(REPLIES)[data[0] % len(REPLIES)]
-    model = REPLIES[name].sized(2)
+    form = form_of(form_names()[data[0] % len(form_names())])
+    assert form is not None
+    model = form.sized(2)
     said: Any = _Said(data[1:].decode("utf-8", "replace"))
     client = Client("fuzz:said", said, cache=None, budget=Budget(), limit=1, reasks=1)
     asked = asyncio.run(client.ask(Call([{"role": "user", "content": "Q"}]), model, ABOUT))

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from judge.evidence import SENTENCE_END, SPEECH_MARKS, locate
 from judge.records import Record
-from judge.replies import Insertions, Rewrites
 from judge.verdict import Answer, Edit
+
+from .replies import Insertions, Rewrites
 
 _MARKS = frozenset(SPEECH_MARKS)
 

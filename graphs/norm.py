@@ -21,10 +21,11 @@ from collections.abc import Hashable
 from langgraph.graph import END, START, StateGraph
 
 from judge.records.kinds import normalise
-from judge.replies import Regeneration
 from judge.settings import Settings
 from judge.verdict import Check, Verdict
 from judge.workflow import State, Work, Workflow
+
+from .replies import Regeneration
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")

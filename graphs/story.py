@@ -24,12 +24,12 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 
 from judge.judging.passages import word_count
-from judge.replies import Insertions, Rewrites
 from judge.settings import Settings
 from judge.verdict import Answer, Check, Verdict, worst
 from judge.workflow import By, Outcome, State, Work, Workflow, last_of_each
 
 from .edits import apply_insertions, apply_rewrites, passages
+from .replies import Insertions, Rewrites
 
 ACCEPTED = ("incorporation", "consistency")
 MULTIPLE = "not made in the multiple setting, where characters differ on purpose"

@@ -1,19 +1,15 @@
-"""Quotes: where they stand in a text, and what is wrong with a reply held against its record."""
+"""Quotes: where they stand in a text, and what is wrong with one that is no evidence."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, islice
-from typing import Any
 from unicodedata import category, combining, decomposition, normalize
-
-from judge.names import apart, plain_name
 
 SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
 """The marks that open and close speech."""
@@ -304,9 +300,6 @@ def _alike(marks: str, text: str) -> int:
     return count
 
 
-MOST_NAMED = 30
-"""Characters whose names a model is told when it names another."""
-
 EVIDENCE_WORDS = 3
 """Least words of a quote that counts as evidence, unless it is the whole field."""
 
@@ -353,57 +346,3 @@ def quote_problem(
     if _split(text[found.start : found.end]).words == _split_once(text).words:
         return None
     return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"
-
-
-def _character_problem(name: str, context: ReplyContext) -> str | None:
-    wanted = name.strip()
-    if context.characters:
-        if wanted.casefold() in (known.casefold() for known in context.characters):
-            return None
-        names = ", ".join(apart(context.characters[:MOST_NAMED]))
-        return f"no character is called {plain_name(name)}; the characters are {names}"
-    if wanted and _stands(wanted, context.texts.get("story", "")):
-        return None
-    return f"the name {plain_name(name)} does not stand in the story"
-
-
-@lru_cache(maxsize=256)  # Every part of every reply about a story names its speaker.
-def _stands(name: str, story: str) -> bool:
-    if not (name[0].isupper() or name[0].islower()):
-        # Scripts without capitals mostly write without spaces too, so there are no words to match.
-        return name in story
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story, re.IGNORECASE) is not None
-
-
-def passage_problems(
-    quote: str, character: str | None, context: ReplyContext, least: int = EVIDENCE_WORDS
-) -> Iterator[str]:
-    """What is wrong with a passage of the story and the character that it is attributed to."""
-    if problem := quote_problem(quote, context.texts, "story", least):
-        yield problem
-    if character is not None and (problem := _character_problem(character, context)):
-        yield problem
-
-
-def new_text_problems(text: str, what: str, context: ReplyContext) -> Iterator[str]:
-    """New text must not be empty, and must not hold the mark that fences the record."""
-    if not text.strip():
-        yield f"{what} empty"
-    elif context.mark and context.mark in text:
-        yield f"{what} marked with {context.mark}; that mark belongs to the message, leave it out"
-
-
-def numbered_problems(parts: Sequence[Any], what: str, context: ReplyContext) -> Iterator[str]:
-    """What is wrong with parts that answer one number each: their count, then each part."""
-    wanted = context.values if what == "value" else range(1, context.passages + 1)
-    counts = Counter(getattr(part, what) for part in parts)
-    for number in sorted(counts):
-        if number not in wanted:
-            yield f"{what} {number} was not asked about"
-        elif counts[number] > 1:
-            yield f"{what} {number} is answered more than once"
-    missing = [number for number in wanted if number not in counts]
-    if missing:
-        yield f"{what} {', '.join(map(str, missing))} is not answered"
-    for part in parts:
-        yield from (f"{what} {getattr(part, what)}: {told}" for told in part.problems(context))

@@ -1,17 +1,16 @@
-"""The reply models of judges and rewriters: what they may hold, and what makes a reply invalid.
+"""Typed replies: the base of all forms, the answer to one question, and several questions at once.
 
-A reply is validated against the record that it is about: every value answered exactly once, quotes
-that stand in the text, characters that exist. The record comes in through a context
-variable, and not through instructor's own `context`: instructor renders the messages as Jinja
-templates as soon as it is given one, and record text must never be a template
-(docs/decisions/0003-record-is-data.md).
+A reply is validated against the record that it is about (`ReplyContext`). That comes in through a
+context variable, and not through instructor's own `context`: instructor renders the messages as
+Jinja templates as soon as it is given one, and record text must never be a template
+(docs/decisions/0003-record-is-data.md). Other forms are found by the entry points `judge.replies`.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -29,14 +28,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from judge import plugins
 from judge.answers import spelt_as
-from judge.evidence import (
-    ReplyContext,
-    new_text_problems,
-    numbered_problems,
-    passage_problems,
-    quote_problem,
-)
+from judge.evidence import ReplyContext, quote_problem
 from judge.verdict import Answer, Verdict
 
 YES_NO = ("yes", "no")
@@ -107,6 +101,24 @@ class Part(BaseModel):
         yield from ()
 
 
+def _numbered_problems(parts: Sequence[Any], what: str, context: ReplyContext) -> Iterator[str]:
+    """What is wrong with parts that answer one number each: their count, then each part."""
+    numbers = context.values if what == "value" else range(1, context.passages + 1)
+    counts = Counter(getattr(part, what) for part in parts)
+    for number in sorted(counts):
+        if number not in numbers:
+            yield f"{what} {number} was not asked about"
+        elif counts[number] > 1:
+            yield f"{what} {number} is answered more than once"
+    missing = [number for number in numbers if number not in counts]
+    if missing:
+        yield f"{what} {', '.join(map(str, missing))} is not answered"
+    for part in parts:
+        yield from (
+            f"{what} {getattr(part, what)}: {problem}" for problem in part.problems(context)
+        )
+
+
 class Reply(BaseModel):
     """Base of all replies. Checks run only inside `held_against(...)`; else the shape alone counts.
 
@@ -143,7 +155,7 @@ class Reply(BaseModel):
     def problems(self, context: ReplyContext) -> Iterator[str]:
         """What is wrong with this reply, held against the record."""
         if self.per_value is not None:
-            yield from numbered_problems(getattr(self, self.per_value), self.numbered, context)
+            yield from _numbered_problems(getattr(self, self.per_value), self.numbered, context)
 
 
 class JudgingReply(Reply):
@@ -157,24 +169,6 @@ class JudgingReply(Reply):
         """What it says about one value (0: the record): an answer for each quote, in the reply's
         own words, or one without a quote."""
         raise NotImplementedError
-
-
-class ValuePart(Part):
-    """The answer about one value."""
-
-    value: int
-
-    def answers(self, context: ReplyContext) -> list[Answer]:
-        raise NotImplementedError
-
-
-class _PerValue(JudgingReply):
-    per_value: ClassVar[str | None] = "values"
-    values: list[Any]
-
-    def answers(self, number: int, context: ReplyContext) -> list[Answer]:
-        part: ValuePart = next(part for part in self.values if part.value == number)
-        return part.answers(context)
 
 
 @lru_cache(maxsize=256)
@@ -193,96 +187,6 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------ judges
-
-
-class ValueAnswer(ValuePart):
-    """One value: the passage that carries it, who says or does it, and whether it is reflected."""
-
-    quote: str | None
-    character: str | None
-    reason: str
-    reflected: Literal["yes", "no"]
-
-    def problems(self, context: ReplyContext) -> Iterator[str]:
-        if self.reflected != "yes":
-            return
-        if not self.quote:
-            yield "it is said to be reflected but no passage is quoted"
-        else:
-            yield from passage_problems(self.quote, self.character or None, context)
-
-    def answers(self, context: ReplyContext) -> list[Answer]:
-        quoted = self.quote and self.reflected == "yes"
-        passages = [(self.character, self.quote)] if quoted else []
-        return answers_of(context, self.value, self.reflected, passages, self.reason)
-
-
-class ValuesReflected(_PerValue):
-    """For each value: is it reflected in the story, and where?"""
-
-    choices = YES_NO
-    values: list[ValueAnswer]
-
-
-class Speech(Part):
-    """A speech or action of one character, in the story's own words."""
-
-    character: str
-    quote: str
-
-
-class ValueSpeeches(ValuePart):
-    """The speeches that were asked for, for one value; none is an answer."""
-
-    reason: str
-    speeches: Annotated[list[Speech], Field(max_length=6)]
-
-    def problems(self, context: ReplyContext) -> Iterator[str]:
-        for speech in self.speeches:
-            yield from passage_problems(speech.quote, speech.character, context)
-
-    def answers(self, context: ReplyContext) -> list[Answer]:
-        passages = [(speech.character, speech.quote) for speech in self.speeches]
-        return answers_of(context, self.value, "yes" if passages else "no", passages, self.reason)
-
-
-class SpeechesFound(_PerValue):
-    """For each value: the speeches that contradict it (or state it outright), with the speaker."""
-
-    choices = YES_NO
-    values: list[ValueSpeeches]
-
-
-class ExtractedValue(ValuePart):
-    """One value: the predicted values that it rests on, by number, and how much of it they say."""
-
-    predicted: Annotated[list[int], Field(max_length=10)]
-    reason: str
-    presence: Literal["fully", "partially", "absent"]
-
-    def problems(self, context: ReplyContext) -> Iterator[str]:
-        if self.presence == "absent" and self.predicted:
-            yield "it is said to be absent but predicted values are named"
-        elif self.presence != "absent" and not self.predicted:
-            yield "it is said to be there but no predicted value is named"
-        known = range(1, context.predicted + 1)
-        for number in sorted(set(self.predicted).difference(known)):
-            yield f"there is no predicted value {number}; they are numbered from 1 to {len(known)}"
-
-    def answers(self, context: ReplyContext) -> list[Answer]:
-        predicted = tuple(sorted(set(self.predicted)))
-        return answers_of(context, self.value, self.presence, (), self.reason, predicted)
-
-
-class ValuesExtracted(_PerValue):
-    """For each value: is it fully, partially or not among the predicted ones, and in which?
-
-    A predicted value may serve several values, and several may serve one.
-    """
-
-    choices = ("fully", "partially", "absent")
-    shown = "predicted"
-    values: list[ExtractedValue]
 
 
 class _OneAnswer(JudgingReply):
@@ -348,92 +252,17 @@ def answers_together(questions: tuple[tuple[str, tuple[str, ...]], ...]) -> type
     return create_model("Answers", __base__=_Together, **parts)
 
 
-class Leak(Part):
-    """Words that give a place, nationality or culture away, or explain the norm."""
-
-    quote: str
-    kind: Literal["place", "nationality", "culture", "explanation"]
+_FORMS = "judge.replies"
+"""The entry-point group of the forms that a rubric can name; other replies are `one_answer`."""
 
 
-class LeaksFound(JudgingReply):
-    """Every leak in the story; none is an answer."""
-
-    choices = YES_NO
-    leaks: Annotated[list[Leak], Field(max_length=8)]
-
-    def problems(self, context: ReplyContext) -> Iterator[str]:
-        for leak in self.leaks:
-            # The name of a place is a leak by itself.
-            yield from passage_problems(leak.quote, None, context, least=1)
-
-    def answers(self, number: int, context: ReplyContext) -> list[Answer]:
-        kinds = ", ".join(sorted({leak.kind for leak in self.leaks}))
-        passages = [(None, leak.quote) for leak in self.leaks]
-        return answers_of(context, number, "yes" if passages else "no", passages, kinds)
+def form_names() -> tuple[str, ...]:
+    """The forms of replies that a rubric can name."""
+    return plugins.names(_FORMS)
 
 
-# ------------------------------------------------------------ rewriters
-
-
-class Insertion(Part):
-    """Dialogue to add for one value, right after a passage of the story."""
-
-    value: int
-    after: str
-    character: str
-    dialogue: str
-
-    def problems(self, context: ReplyContext) -> Iterator[str]:
-        yield from passage_problems(self.after, self.character, context, least=1)
-        yield from new_text_problems(self.dialogue, "the dialogue is", context)
-
-
-class Insertions(Reply):
-    """Dialogue that carries the missing values; nothing of the story is given back or removed."""
-
-    per_value: ClassVar[str | None] = "insertions"
-    insertions: list[Insertion]
-
-
-class Rewrite(Part):
-    """New words for one numbered passage."""
-
-    passage: int
-    text: str
-
-    def problems(self, context: ReplyContext) -> Iterator[str]:
-        yield from new_text_problems(self.text, "the new words are", context)
-
-
-class Rewrites(Reply):
-    """New words for each numbered passage, and for nothing else."""
-
-    per_value: ClassVar[str | None] = "rewrites"
-    numbered: ClassVar[Literal["value", "passage"]] = "passage"
-    rewrites: list[Rewrite]
-
-
-class Regeneration(Reply):
-    """A new situation in place of the old one."""
-
-    story: str
-
-    def problems(self, context: ReplyContext) -> Iterator[str]:
-        yield from new_text_problems(self.story, "the story is", context)
-        if self.story.strip() == context.texts.get("story", "").strip():
-            yield "the story is the old one, word for word"
-
-
-REPLIES: Mapping[str, type[Reply]] = {
-    model.__name__: model
-    for model in (
-        ValuesReflected,
-        SpeechesFound,
-        ValuesExtracted,
-        LeaksFound,
-        Insertions,
-        Rewrites,
-        Regeneration,
-    )
-}
-"""The forms of a reply that a rubric can name; others are `one_answer` of their answers."""
+@lru_cache(maxsize=256)
+def form_of(name: str | None) -> type[Reply] | None:
+    """The form of a reply with this name; None for no name, and for none of this name."""
+    form: type[Reply] | None = plugins.load(_FORMS, name) if name else None
+    return form

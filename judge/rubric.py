@@ -43,7 +43,7 @@ from judge.questions import (
     with_meanings,
 )
 from judge.records.kinds import Kind
-from judge.replies import REPLIES, YES_NO, Reply, YesNo, answers_together, one_answer
+from judge.replies import YES_NO, Reply, YesNo, answers_together, form_names, form_of, one_answer
 from judge.templates import fault
 from judge.yamlfile import Place, Problem, Problems, no_such_key, problems_of, read_mapping
 
@@ -131,9 +131,8 @@ class Rubric(Section):
     def _known_form(cls, reply: str | None, info: ValidationInfo) -> str | None:
         if reply is None:
             return None
-        if reply not in REPLIES:
-            raise ValueError(f"{reply!r} is not one of {', '.join(REPLIES)}")
-        form = REPLIES[reply]
+        if (form := form_of(reply)) is None:
+            raise ValueError(f"{reply!r} is not one of {', '.join(form_names())}")
         if form.choices and bool(form.per_value) and info.data.get("each", "") is None:
             raise ValueError(f"{reply} has a part for each entry: name the list field in each")
         if form.shown and form.shown not in info.data.get("fields", (form.shown,)):
@@ -145,7 +144,7 @@ class Rubric(Section):
     def _answers_differ(cls, answers: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if not {"compare", "reply"} <= info.data.keys():
             return ()
-        compare, form = info.data["compare"], REPLIES.get(info.data["reply"] or "")
+        compare, form = info.data["compare"], form_of(info.data["reply"])
         usual = compare or (form.choices if form else YES_NO)
         if compare and answers not in ((), compare):
             raise ValueError("a comparison is answered by the name of a field; leave them out")
@@ -168,7 +167,7 @@ class Rubric(Section):
     @field_validator("passes")
     @classmethod
     def _can_pass(cls, passes: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        form, answers = REPLIES.get(info.data.get("reply") or ""), info.data.get("answers", ())
+        form, answers = form_of(info.data.get("reply")), info.data.get("answers", ())
         if form and not form.choices and passes:
             raise ValueError("the reply is new text, which does not pass or fail")
         if not passes or not answers:
@@ -204,7 +203,7 @@ class Rubric(Section):
     @classmethod
     def _renders(cls, question: str, info: ValidationInfo) -> str:
         keys, question = info.data, question.strip()
-        form, names = REPLIES.get(keys.get("reply") or ""), {"label", *keys.get("needs", ())}
+        form, names = form_of(keys.get("reply")), {"label", *keys.get("needs", ())}
         if form and not form.choices:
             names |= {"values", "passages", "findings"}
         elif keys.get("each"):
@@ -290,7 +289,7 @@ class Rubric(Section):
     @property
     def form(self) -> type[Reply] | None:
         """The form of the typed reply, where it is not quote, reason and answer."""
-        return REPLIES[self.reply] if self.reply else None
+        return form_of(self.reply)
 
     @property
     def reply_type(self) -> type[Reply]:
@@ -527,7 +526,7 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
 def _with_pass(keys: Mapping[str, Any]) -> Mapping[str, Any]:
     """The keys of a judge's rubric, with what passes where its file leaves that out: yes, or either
     of two fields that are compared."""
-    form = REPLIES.get(str(keys.get("reply")))
+    form = form_of(keys.get("reply"))
     if keys.get("pass") or (form and not form.choices):
         return keys
     usual: object = "" if keys.get("answers") or (form and form.choices != YES_NO) else "yes"

@@ -3,9 +3,9 @@
 judge validate situations.jsonl --workflow graph.py:graph --repair
 """
 
+from judge.graphs.replies import Regeneration
 from langgraph.graph import END, START, StateGraph
 
-from judge.replies import Regeneration
 from judge.workflow import State
 
 

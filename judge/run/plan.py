@@ -33,7 +33,7 @@ from judge.judging.panel import Panel
 from judge.prompts import LACKS
 from judge.records import Record
 from judge.records.lines import Line
-from judge.replies import Insertion, JudgingReply, Reply, Rewrite, answers_of
+from judge.replies import JudgingReply, Reply, answers_of
 from judge.rubric import Rubric
 from judge.run.job import Job, select
 from judge.run.models import backend_of, calls_at_once
@@ -267,10 +267,12 @@ class _StandIn(Client):
         words = f"Other words, of round {call.vote}."
         fields: dict[str, Any] = {
             "insertions": [
-                Insertion(value=n, after=quote, character="Ann", dialogue=words)
+                SimpleNamespace(value=n, after=quote, character="Ann", dialogue=words)
                 for n in record.values
             ],
-            "rewrites": [Rewrite(passage=n + 1, text=words) for n in range(record.passages)],
+            "rewrites": [
+                SimpleNamespace(passage=n + 1, text=words) for n in range(record.passages)
+            ],
             "story": f"{story} {words}",
         }
         made = {

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from judge.graphs.replies import ValuesReflected
 
 from judge.backends.adaptations import (
     Adaptations,
@@ -15,7 +16,7 @@ from judge.backends.adaptations import (
     remedies,
     thinks,
 )
-from judge.replies import ValuesReflected, YesNo, schema_of
+from judge.replies import YesNo, schema_of
 
 SCHEMA = schema_of(YesNo)
 REQUEST: dict[str, Any] = {

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judge.graphs.edits import Passage, apply_insertions, apply_rewrites, passages
+from judge.graphs.replies import Insertion, Insertions, Rewrite, Rewrites
 
 from judge.evidence import SPEECH_MARKS
 from judge.records import Record, Value
-from judge.replies import Insertion, Insertions, Rewrite, Rewrites
 from judge.verdict import Answer, Edit, Verdict
 
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))
