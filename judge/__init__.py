@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from judge.api import Judgement, avalidate, calibrate, load_profile, validate
+    from judge.api import (
+        Judgement,
+        Watcher,
+        agreement,
+        avalidate,
+        calibrate,
+        load_profile,
+        plan,
+        validate,
+        validate_to,
+    )
     from judge.rubric import Rubric
 
 __version__ = "0.1.0"
@@ -22,7 +32,18 @@ if not (_HERE / "rubrics").is_dir():
     # A checkout, where graphs/ and rubrics/ lie at the top (docs/decisions/0001).
     __path__.append(str(_HERE.parent))
 
-__all__ = ["Judgement", "Rubric", "avalidate", "calibrate", "load_profile", "validate"]
+__all__ = [
+    "Judgement",
+    "Rubric",
+    "Watcher",
+    "agreement",
+    "avalidate",
+    "calibrate",
+    "load_profile",
+    "plan",
+    "validate",
+    "validate_to",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,46 +1,96 @@
-"""The Python API: runs as on the command line, with records and judgements in memory.
+"""The Python API, and the one door of the command line: what `judge COMMAND` does, as a function.
 
-A run has a thread and an event loop of its own, so that it can be read from any code, also inside
-of a running loop. It is the run of `judge validate`; only where its lines go differs.
+`validate` hands judgements out in memory; `validate_to` writes them as `judge validate -o` does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import chain
+from contextlib import aclosing, closing
 from os import PathLike
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field
 
 from judge import verdict
-from judge.configuration import resolve
-from judge.errors import UsageError
-from judge.records import RESERVED, Record, from_memory
+from judge.arguments import (
+    Pathlike,
+    default_model,
+    in_memory,
+    inputs,
+    paths,
+    refuse_existing,
+    resolved,
+    settings_and_rubrics,
+    source_of,
+    with_profile,
+)
+from judge.records import RESERVED
 from judge.records.lines import Line
+from judge.report.files import Written, export, report
 from judge.rubric import Rubric
-from judge.run.job import Job, refuse_unusable, select
+from judge.run import memory
+from judge.run.corrected import CorrectedRate
+from judge.run.job import Job
 from judge.run.models import refuse_stray
-from judge.run.panels import Resources
-from judge.run.run import run
-from judge.run.summary import Report
-from judge.run.task import Watcher
-from judge.run.validate import Validation
-from judge.settings import IN_PROCESS, Settings
+from judge.run.plan import Plan
+from judge.run.plan import plan as plan_job
+from judge.run.rubrics import collect, load_workflow, replacements, workflow_names
+from judge.run.summary import Report, Summary
+from judge.run.task import Progress, Watcher
+from judge.run.validate import validate as run
+from judge.settings import Settings
 
 if TYPE_CHECKING:
+    from judge.calibration.agreement import Agreement
     from judge.calibration.report import Calibration
     from judge.profiles import Profile
 
-Pathlike = str | PathLike[str]
+__all__ = [
+    "CorrectedRate",
+    "Job",
+    "Judgement",
+    "Plan",
+    "Progress",
+    "Report",
+    "Rubric",
+    "Summary",
+    "Watcher",
+    "Written",
+    "agreement",
+    "avalidate",
+    "calibrate",
+    "default_model",
+    "export",
+    "load_profile",
+    "load_workflow",
+    "plan",
+    "plan_job",
+    "refuse_existing",
+    "refuse_stray",
+    "replacements",
+    "report",
+    "rubrics",
+    "run",
+    "validate",
+    "validate_to",
+    "with_profile",
+    "workflow_names",
+]
+
+Result = TypeVar("Result")
 Records = Iterable[Mapping[str, Any] | str] | Pathlike | Sequence[Path]
 """Records, or the files that they are read from: a path, or several as path objects. A string among
 records is a text. Of a data frame the rows are taken."""
@@ -73,6 +123,11 @@ def validate(
     records: Records,
     *,
     rubric: AnyRubric | Sequence[AnyRubric] = (),
+    format: str | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    by: str | None = None,
+    watcher: Watcher | None = None,
     **settings: Any,
 ) -> Iterator[Judgement]:
     """Judge records and give each judgement as soon as it and all before it are there.
@@ -85,6 +140,10 @@ def validate(
         records: dicts, texts (records with the field `text`), a data frame, a path, or several
             path objects. They are read in a thread of the run.
         rubric: the user's own: a `Rubric`, its YAML, a dict, a file, a folder, a built-in name.
+        format: of files, where their endings do not tell.
+        limit: only the first records.
+        sample: so many at random, drawn evenly from the values of the field `by`.
+        watcher: takes progress and messages.
         settings: as in docs/reference.md, with _ for -: `ask`, `on`, `model`, `workflow`, ...
 
     Raises:
@@ -92,17 +151,105 @@ def validate(
             judgement for a model.
         JudgeError: behind the last judgement: what ended the run early, such as a spent budget.
     """
-    return _taken(_Plan.of(records, rubric, settings))
+    part = {"format": format, "limit": limit, "sample": sample, "by": by}
+    job, chosen = in_memory(records, rubric, settings, part)
+    lines = memory.lines(job, chosen, watcher or Watcher())
+    return _judgements(lines)
 
 
 def avalidate(
     records: Records,
     *,
     rubric: AnyRubric | Sequence[AnyRubric] = (),
+    watcher: Watcher | None = None,
     **settings: Any,
 ) -> AsyncIterator[Judgement]:
     """`validate` as an asynchronous iterator: the loop goes on while the judges are asked."""
-    return _awaited(_Plan.of(records, rubric, settings))
+    job, chosen = in_memory(records, rubric, settings, {})
+    lines = memory.async_lines(job, chosen, watcher or Watcher())
+    return _async_judgements(lines)
+
+
+def validate_to(
+    out: Pathlike,
+    records: Records,
+    *,
+    rubric: AnyRubric | Sequence[AnyRubric] = (),
+    resume: bool = False,
+    overwrite: bool = False,
+    redo: Sequence[str] = (),
+    review: Pathlike | None = None,
+    summary: Pathlike | None = None,
+    format: str | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    by: str | None = None,
+    fail_under: float | None = None,
+    fail_under_repaired: float | None = None,
+    watcher: Watcher | None = None,
+    **settings: Any,
+) -> Report:
+    """Judge records into a file, as `judge validate -o OUT` does, to the end.
+
+    Args:
+        out: the file of output lines; it must be new, or `resume` or `overwrite` be set.
+        resume: keep the finished lines of `out`, and judge what is missing.
+        redo: with `resume`, verdicts whose records are judged again.
+        review: a file for the records that people must decide.
+        summary: a file for the report, as JSON.
+        fail_under, fail_under_repaired: `Report.exit_code` is 1 where fewer records pass.
+        watcher: takes progress and messages.
+        records, rubric, format, limit, sample, by, settings: as `validate`.
+
+    Returns:
+        The sums over all lines; `exit_code` as of the command, `fatal` is the error that ended the
+        run early. What was done is in `out`.
+
+    Raises:
+        UsageError: nothing was judged: a file, setting, rubric or model that cannot be used.
+    """
+    chosen, rubrics = settings_and_rubrics(rubric, settings)
+    job = Job(
+        **inputs(records),
+        out=Path(out),
+        resume=resume,
+        overwrite=overwrite,
+        redo=redo,
+        format=format,
+        limit=limit,
+        sample=sample,
+        sample_seed=chosen.seed,
+        by=by,
+        review=None if review is None else Path(review),
+        summary=None if summary is None else Path(summary),
+        fail_under=fail_under,
+        fail_under_repaired=fail_under_repaired,
+        rubrics=rubrics,
+    )
+    return _beside_any_loop(lambda: run(job, chosen, watcher or Watcher()))
+
+
+def plan(
+    records: Records,
+    *,
+    rubric: AnyRubric | Sequence[AnyRubric] = (),
+    format: str | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    by: str | None = None,
+    **settings: Any,
+) -> Plan:
+    """Estimate the calls, tokens and cost of a run; no model is called.
+
+    Args:
+        records, rubric, format, limit, sample, by, settings: as `validate`.
+
+    Raises:
+        UsageError: a file, setting, rubric or model that cannot be used.
+    """
+    part = {"format": format, "limit": limit, "sample": sample, "by": by}
+    job, chosen = in_memory(records, rubric, settings, part)
+    return _beside_any_loop(lambda: plan_job(job, chosen))
 
 
 def calibrate(
@@ -113,11 +260,15 @@ def calibrate(
     agree: float | None = None,
     sample: int | None = None,
     group: str | None = None,
+    folds: int | None = None,
     contrast: str | None = None,
     also: Sequence[str] = (),
     controls: bool = True,
     out: Pathlike | None = None,
-    **settings: Any,
+    overwrite: bool = False,
+    progress: Callable[[str, str, int, int], None] = lambda *_: None,
+    settings: Settings | None = None,
+    **options: Any,
 ) -> Calibration:
     """Hold judges against labels, as `judge calibrate` does: how far they agree, and a profile.
 
@@ -131,32 +282,37 @@ def calibrate(
         contrast: labels of a set whose deciding field is turned round.
         also: further sets to report on, to which nothing is fitted.
         controls: whether judges are asked without the deciding field, and with another's.
-        out: a new folder for report.json, profile.json and the plots.
-        settings: `check`, `model`, `method`, `votes`, `seed`, ...
+        folds: cut the records in so many parts; each is reported on by what was fitted to the
+            others.
+        out: a folder for report.json, profile.json and the plots; a new one unless `overwrite`.
+        progress: is called with a check, a model, how many items are asked, and out of how many.
+        settings: settings that are resolved already, in the place of `options`.
+        options: `check`, `model`, `method`, `votes`, `seed`, ...
 
     Raises:
         UsageError: labels, a setting or a model that cannot be used.
         BackendError: a model is out of reach, or the budget is used up.
     """
     from judge.calibration import calibration
-    from judge.calibration.labels import Job
+    from judge.calibration.labels import Job as CalibrationJob
 
-    if out is not None and Path(out).exists():
-        raise UsageError(f"{out} exists: name a new folder")
-    rubrics = [rubric] if isinstance(rubric, str | PathLike) else rubric
-    chosen = _settings({**settings, "rubric": [_source(one) for one in rubrics]})
-    job = Job(
-        sources=_paths(labels),
+    if out is not None:
+        refuse_existing("-o", Path(out), overwrite, is_folder=True)
+    if settings is None:
+        sources = [rubric] if isinstance(rubric, str | PathLike) else rubric
+        settings = resolved(None, {**options, "rubric": [source_of(one) for one in sources]})
+    job = CalibrationJob(
+        sources=paths(labels),
         records=sample,
         by=tuple(by),
         group=group,
+        folds=folds,
         contrast=contrast,
         also=tuple(also),
         controls=controls,
         agreement=agree,
     )
-    # In a thread, which may have an event loop where the caller has one already.
-    found = ThreadPoolExecutor(1).submit(calibration.calibrate, job, chosen).result()
+    found = _beside_any_loop(lambda: calibration.calibrate(job, settings, progress))
     if out is not None:
         from judge.report.plots import write
 
@@ -175,185 +331,70 @@ def load_profile(path: Pathlike) -> Profile:
     return profiles.load(Path(path))
 
 
-# ---------------------------------------------------------------- what is to be run
+def agreement(
+    labels: Pathlike | Sequence[Pathlike],
+    *,
+    check: str | None = None,
+    majority: str = "half",
+    opt_out: Sequence[str] = (),
+    seed: int = 0,
+    settings: Settings | None = None,
+    **options: Any,
+) -> Agreement:
+    """Measure how far people agree with one another, as `judge agreement` does.
+
+    Args:
+        labels: files with labels, or NAME:PATH of a public set.
+        check: only this one.
+        majority: what makes one: `0.75`, `75%`, `4/5`, or `half` for more than half.
+        opt_out: answers that never make a majority; by default those of the papers.
+        seed: of the intervals.
+        settings: settings that are resolved already, in the place of `options`.
+        options: `map`, `answers`.
+
+    Raises:
+        UsageError: no file has labels that say who gave them.
+    """
+    from judge.calibration.agreement import agreement_of
+
+    chosen = resolved(settings, options)
+    return agreement_of(paths(labels), chosen, check, majority, opt_out, seed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A run to be made: records or files, settings, and rubrics."""
-
-    job: Job
-    records: Iterable[object]
-    settings: Settings
-    rubrics: Sequence[Rubric]
-
-    @classmethod
-    def of(cls, records: Any, rubric: Any, given: Mapping[str, Any]) -> _Plan:
-        several = isinstance(rubric, list | tuple)
-        sources = [_rubric(one) for one in (rubric if several else [rubric])]
-        named = [one for one in sources if isinstance(one, str)]
-        settings = _settings({**given, "rubric": named})
-        if (name := settings.engine) not in IN_PROCESS:
-            raise UsageError(f"engine: {name} is for `judge validate --engine {name}` and its OUT")
-        refuse_stray(settings)
-        rubrics = [one for one in sources if isinstance(one, Rubric)]
-        if hasattr(records, "to_dict"):
-            records = records.to_dict("records")
-        if isinstance(records, Mapping):
-            raise UsageError("records: this is one record; put it into a list")
-        listed = records[0] if isinstance(records, list | tuple) and records else None
-        if isinstance(listed, str) and "\n" not in listed and Path(listed).is_file():
-            raise UsageError(
-                f"records: {listed!r} is a file, and strings in a list are texts: name several "
-                "files as path objects"
-            )
-        if not (_is_path(records) or isinstance(listed, PathLike)):
-            return cls(Job((), silent=True), records, settings, rubrics)
-        job = Job(_paths(records), silent=True)
-        refuse_unusable(job)
-        return cls(job, (), settings, rubrics)
-
-    def items(self) -> Iterator[Record]:
-        return chain(select(self.job), from_memory(self.records))
+# ---------------------------------------------------------------- before a run
 
 
-def _is_path(given: object) -> bool:
-    return isinstance(given, str | PathLike)
+def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:
+    """The built-in rubrics, with those of files or folders on top, by name.
+
+    Raises:
+        UsageError: a file cannot be read, or is no rubric.
+    """
+    return collect([source_of(source) for source in sources])[0]
 
 
-def _paths(given: Any) -> list[str]:
-    return [str(one) for one in ([given] if _is_path(given) else given)]
+# ---------------------------------------------------------------- beside a caller's loop
 
 
-def _rubric(given: Any) -> Rubric | str:
-    """A rubric; of a file, folder or built-in name the name, which the run reads."""
-    if isinstance(given, Rubric):
-        return given
-    if isinstance(given, Mapping):
-        return Rubric.from_dict(given)
-    if isinstance(given, str) and "\n" in given:
-        return Rubric.from_text(given)
-    if _is_path(given):
-        return _source(given)
-    raise UsageError(f"rubric: {type(given).__name__} is no Rubric, text, dict or path")
+def _judgement(line: Line) -> Judgement:
+    return Judgement.model_validate({**line.content, "record": line.fields})
 
 
-def _source(given: Pathlike) -> str:
-    """A rubric's source as the command line has it: a path object is a path, whatever its form."""
-    return given if isinstance(given, str) else str(Path(given).absolute())
+def _judgements(lines: Generator[Line, None, None]) -> Iterator[Judgement]:
+    with closing(lines):
+        yield from map(_judgement, lines)
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
-    """Settings as the command line has them: from variables and files where not given here."""
-    for name in given:
-        if name not in Settings.model_fields:
-            near = get_close_matches(name, Settings.model_fields, 1)
-            known = f"did you mean {near[0]}?" if near else "docs/reference.md lists them"
-            raise UsageError(f"{name}: there is no such setting; {known}")
-    plain = {name: str(one) if isinstance(one, PathLike) else one for name, one in given.items()}
-    return resolve(plain, called=str)
+async def _async_judgements(lines: AsyncGenerator[Line, None]) -> AsyncIterator[Judgement]:
+    async with aclosing(lines):
+        async for line in lines:
+            yield _judgement(line)
 
 
-# ---------------------------------------------------------------- the run in its thread
-
-
-class _InMemory(Validation):
-    """Validation whose lines are handed out, and whose records are read as those are taken."""
-
-    def __init__(
-        self, resources: Resources, items: Iterator[Record], hand_out: Callable[[Line], None]
-    ) -> None:
-        super().__init__(resources, items)
-        self._hand_out = hand_out
-        self.room = threading.Semaphore(2 * resources.models.slots)
-        self.closed = False
-
-    def items(self) -> Iterator[Record]:
-        for item in super().items():
-            self.room.acquire()
-            if self.closed:
-                return
-            yield item
-
-    def count(self, line: Line, report: Report) -> None:
-        self._hand_out(line)
-
-
-class _Run:
-    """A run in a thread of its own, whose judgements are taken in the order of the records."""
-
-    def __init__(self, plan: _Plan) -> None:
-        self._plan = plan
-        self._handed: SimpleQueue[Line | BaseException | None] = SimpleQueue()
-        self._task: _InMemory | None = None
-        self._interrupt: Callable[[bool], None] | None = None
-        self._closed = False
-        self._thread = threading.Thread(target=self._go, name="judge-run", daemon=True)
-        self._thread.start()
-
-    def take(self) -> Judgement | None:
-        """The next judgement, None at the end; raises what ended the run early."""
-        handed = self._handed.get()
-        if isinstance(handed, BaseException):
-            raise handed
-        if handed is None or self._task is None:
-            return None
-        self._task.room.release()
-        return Judgement.model_validate({**handed.content, "record": handed.fields})
-
-    def stop(self) -> None:
-        """End the run, which drops what is under way; `take` then comes back."""
-        self._closed = True
-        if self._interrupt is not None:
-            # Its loop may have ended meanwhile.
-            with suppress(RuntimeError):
-                self._interrupt(True)
-        self._end_reading()
-
-    def close(self) -> None:
-        """`stop`, and wait until the run has freed everything."""
-        self.stop()
-        self._thread.join()
-        self._end_reading()
-
-    def _end_reading(self) -> None:
-        """Let the thread that reads end, which may wait for room."""
-        if self._task is not None:
-            self._task.closed = True
-            self._task.room.release()
-
-    def _go(self) -> None:
-        ended: BaseException | None = None
-        try:
-            resources = Resources.of(self._plan.settings, rubrics=self._plan.rubrics)
-            self._task = _InMemory(resources, self._plan.items(), self._handed.put)
-            ended = run(self._plan.job, self._task, Watcher(), self._interrupts).fatal
-        except BaseException as error:  # noqa: BLE001 - raised where the judgements are taken
-            ended = error
-        self._handed.put(ended)
-
-    @contextmanager
-    def _interrupts(self, interrupt: Callable[[bool], None]) -> Iterator[None]:
-        self._interrupt = interrupt
-        if self._closed:
-            interrupt(True)
-        yield
-
-
-def _taken(plan: _Plan) -> Iterator[Judgement]:
-    running = _Run(plan)
+def _beside_any_loop(step: Callable[[], Result]) -> Result:
+    """The result of `step`, which has an event loop of its own: in a thread where one runs here."""
     try:
-        yield from iter(running.take, None)
-    finally:
-        running.close()
-
-
-async def _awaited(plan: _Plan) -> AsyncIterator[Judgement]:
-    running = _Run(plan)
-    try:
-        while (judgement := await asyncio.to_thread(running.take)) is not None:
-            yield judgement
-    finally:
-        # First, because a `take` may hold the last free thread.
-        running.stop()
-        await asyncio.to_thread(running.close)
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return step()
+    return ThreadPoolExecutor(1).submit(step).result()

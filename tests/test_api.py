@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import itertools
+import json
 import subprocess
 import sys
 import threading
@@ -104,6 +105,61 @@ def test_a_plain_text_is_a_record_with_the_field_text(asked: dict[str, Any]) -> 
             {"text": "go"},
         ]
         assert [str(judgement.verdict) for judgement in judgements] == ["pass", "fail"]
+
+
+# ---------------------------------------------------------------- files, as on the command line
+
+
+class Heard(judge.Watcher):
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def wrote(self, progress: Any) -> None:
+        self.calls.append(progress.calls)
+
+
+def test_a_run_into_files_is_that_of_the_command_line(asked: dict[str, Any]) -> None:
+    from judge.cli import main
+
+    records, heard = mails("thanks", "go", "torn"), Heard()
+    Path("in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    report = judge.validate_to(
+        "a.jsonl",
+        "in.jsonl",
+        review="review.jsonl",
+        summary="sums.json",
+        fail_under=0.9,
+        watcher=heard,
+        **asked,
+    )
+    sums = json.loads(Path("sums.json").read_text())
+    assert (report.exit_code, sums["exit_code"], sums["gate"]["holds"]) == (1, 1, False)
+    assert report.summary.verdicts == {"pass": 1, "fail": 1, "unreadable": 1}
+    assert max(heard.calls) == report.traffic["scripted:judge.yaml"]["calls"] > 0
+    assert json.loads(Path("review.jsonl").read_text())["id"] == "m2"
+    words = "judge validate in.jsonl -o b.jsonl --ask Polite? -m scripted:judge.yaml -q"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr("sys.argv", words.split())
+        main()
+    assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
+
+
+async def test_a_run_into_a_file_goes_on_where_it_was_stopped(asked: dict[str, Any]) -> None:
+    """Also inside of a running loop."""
+    records = mails("thanks", "go", "go on")
+    first = judge.validate_to("out.jsonl", records, max_calls=1, concurrency=1, **asked)
+    assert (first.exit_code, first.summary.records) == (4, 1)
+    with pytest.raises(UsageError, match="exists"):
+        judge.validate_to("out.jsonl", records, **asked)
+    second = judge.validate_to("out.jsonl", records, resume=True, **asked)
+    assert (second.exit_code, second.summary.kept, second.summary.records) == (0, 1, 3)
+
+
+def test_a_part_of_the_records_and_its_plan(asked: dict[str, Any]) -> None:
+    records = mails("thanks", "go", "go on")
+    assert len(list(judge.validate(records, limit=2, **asked))) == 2
+    estimate = judge.plan(records, limit=2, **asked)
+    assert (estimate.records, estimate.most.replies) == (2, 2)
 
 
 # ---------------------------------------------------------------- pace and end

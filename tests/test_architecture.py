@@ -21,6 +21,7 @@ LAYERS = (
     "api",
     "report",
     "calibration",
+    "arguments",
     "run",
     "graphs",
     "workflow profiles",
@@ -92,6 +93,16 @@ def test_imports_go_down_the_layers_only() -> None:
         for other in imports(name, wherever=True)
         if room(name) not in ("", "__main__", room(other)) and room(other)
         if LAYER[room(other)] <= LAYER[room(name)] and LAYER[room(name)] != last
+    ]
+    assert wrong == []
+
+
+def test_the_command_line_goes_through_the_api() -> None:
+    wrong = [
+        f"{name} imports {other}"
+        for name in MODULES
+        for other in imports(name, wherever=True)
+        if room(name) == "cli" and room(other) in ("run", "judging", "calibration")
     ]
     assert wrong == []
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from judge.answers import SEVERAL, spelling
-from judge.records.labels import LabelledItem
+from judge.errors import UsageError
+from judge.records import Record
+from judge.records.labels import LabelledItem, read_labels
+from judge.settings import Settings
 from judge.stats.agreement import (
     MORE_THAN_HALF,
     Threshold,
@@ -39,6 +42,15 @@ DIVERGE = "diverge"
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+MAX_PROBLEMS = 20
+"""Lines that could not be read are kept, at most."""
+
+_UNSIGNED = (
+    "the labels do not say who gave which answer: write them as "
+    '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and label'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +123,73 @@ class CheckAgreement:
 class Agreement:
     """The report. `repeated` answers by an annotator who had answered the question before were left
     out, and `no_label` answers that stand for no label; of `conflicting` second gold answers the
-    first one holds."""
+    first one holds. Of `unreadable` lines the first ones are `problems`."""
 
     checks: Sequence[CheckAgreement]
     repeated: int = 0
     conflicting: int = 0
     no_label: int = 0
+    unreadable: int = 0
+    problems: Sequence[Record] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
-        told: dict[str, Any] = plain(self)
-        return told
+        report: dict[str, Any] = plain(replace(self, problems=()))
+        for name in ("problems", "unreadable"):
+            del report[name]
+        return report
+
+
+def agreement_of(
+    sources: Sequence[str],
+    settings: Settings,
+    check: str | None = None,
+    majority: str = "half",
+    opt_outs: Collection[str] = (),
+    seed: int = 0,
+) -> Agreement:
+    """The report on the labels in files.
+
+    Args:
+        sources: files, `-`, or NAME:PATH of a public set.
+        settings: for `map` and `answers`.
+        check: only this one.
+        majority: as `Threshold.parse` reads it.
+
+    Raises:
+        UsageError: there are no labels, or they do not say who gave them.
+    """
+    problems: list[Record] = []
+    unreadable = labelled = 0
+
+    def items() -> Iterator[LabelledItem]:
+        nonlocal unreadable, labelled
+        for source in sources:
+            for item in read_labels(source, check, settings.columns):
+                if isinstance(item, LabelledItem):
+                    labelled += 1
+                    yield item
+                else:
+                    unreadable += 1
+                    problems.extend([item] if unreadable <= MAX_PROBLEMS else [])
+
+    report = agreement(
+        items(),
+        majority=Threshold.parse(majority),
+        opt_outs=opt_outs or OPT_OUTS,
+        answers=settings.answers,
+        seed=seed,
+    )
+    if not report.checks:
+        lines = ""
+        if problems:
+            first = problems[0].problem
+            message = first.message if first else "holds no label"
+            lines = f"; {unreadable} lines could not be read, the first: line "
+            lines = f"{lines}{problems[0].line}, {message}"
+        missing = f"{', '.join(sources)}: no labels at all"
+        raise UsageError(f"{_UNSIGNED if labelled else missing}{lines}")
+    return replace(report, unreadable=unreadable, problems=problems)
 
 
 def agreement(

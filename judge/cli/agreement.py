@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import MAX_PROBLEMS, Tables, counted, no_label, say, tell
-from judge.errors import Exit, UsageError
+from judge.cli.printing import Tables, counted, no_label, say, tell
+from judge.errors import Exit
 
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement, Figures
     from judge.settings import Settings
-
-_UNSIGNED = (
-    "the labels do not say who gave which answer: write them as "
-    '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and label'
-)
 
 _MOST_ANSWERS = 40
 """Answers that are printed; free texts may differ without end."""
@@ -90,42 +84,18 @@ def command(
     sources = opt.inputs_or_stdin(labels, context)
     settings = opt.with_annotators(settings, annotators)
     opt.need_calibrate("judge agreement")
-    from judge.calibration.agreement import OPT_OUTS, agreement
-    from judge.records.labels import LabelledItem, read_labels
-    from judge.stats.agreement import Threshold
+    from judge import api
 
-    unreadable = labelled = 0
-
-    def items() -> Iterator[LabelledItem]:
-        nonlocal unreadable, labelled
-        for source in sources:
-            for item in read_labels(source, check, settings.columns):
-                if isinstance(item, LabelledItem):
-                    labelled += 1
-                    yield item
-                    continue
-                unreadable += 1
-                message = item.problem.message if item.problem else "holds no label"
-                if unreadable <= MAX_PROBLEMS:
-                    tell(f"{item.source}, line {item.line}: {message}")
-
-    report = agreement(
-        items(),
-        majority=Threshold.parse(majority),
-        opt_outs=opt_out or OPT_OUTS,
-        answers=settings.answers,
-        seed=seed,
+    report = api.agreement(
+        sources, check=check, majority=majority, opt_out=opt_out or (), seed=seed, settings=settings
     )
+    for item in report.problems:
+        message = item.problem.message if item.problem else "holds no label"
+        tell(f"{item.source}, line {item.line}: {message}")
     if report.no_label:
         tell(f"{no_label(report.no_label)}, left out")
-    if unreadable > MAX_PROBLEMS:
-        tell(f"and {unreadable - MAX_PROBLEMS} more such lines")
-    unread = f"{counted(unreadable, 'line')} could not be read"
-    if not report.checks:
-        lines = f"; {unread}" if unreadable else ""
-        if not labelled:
-            raise UsageError(f"{', '.join(sources)}: no labels at all{lines}")
-        raise UsageError(f"{_UNSIGNED}{lines}")
+    if (more := report.unreadable - len(report.problems)) > 0:
+        tell(f"and {more} more such lines")
     if as_json:
         say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
@@ -137,8 +107,8 @@ def command(
         tell(
             f"{counted(report.conflicting, 'differing gold answer')} left out; the first one holds"
         )
-    if unreadable:
-        tell(unread)
+    if report.unreadable:
+        tell(f"{counted(report.unreadable, 'line')} could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 

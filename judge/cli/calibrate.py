@@ -144,41 +144,37 @@ def command(
     """
     opt.need_calibrate("judge calibrate")
     settings = opt.with_annotators(settings, annotators)
-    from judge.calibration.calibration import calibrate
-    from judge.calibration.labels import Job
+    from judge import api
     from judge.cli.progress import steps
     from judge.cli.summary import announce
     from judge.cli.tables import print_calibration
 
-    job = Job(
-        sources=labels,
-        records=sample,
-        by=tuple(by or ()),
-        group=group,
-        folds=folds,
-        contrast=contrast,
-        also=tuple(also or ()),
-        controls=controls,
-        agreement=agree,
-    )
-    opt.refuse_existing("-o", out, overwrite, is_folder=True)
-    announce(settings, quiet=quiet)
+    api.refuse_existing("-o", out, overwrite, is_folder=True)
+    announce(settings, profiled=False, quiet=quiet)
     # SIGTERM ends it like Ctrl-C; SIGINT does even where a script's `&` has it ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
         with steps("items", quiet=quiet) as told:
-            found = calibrate(
-                job, settings, lambda check, model, n, of: told(f"{check}, {model}", n, of, "")
+            found = api.calibrate(
+                labels,
+                by=by or (),
+                agree=agree,
+                sample=sample,
+                group=group,
+                folds=folds,
+                contrast=contrast,
+                also=also or (),
+                controls=controls,
+                out=out,
+                overwrite=overwrite,
+                progress=lambda check, model, n, of: told(f"{check}, {model}", n, of, ""),
+                settings=settings,
             )
     except KeyboardInterrupt:
         kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
         tell(f"interrupted; {kept}", apart=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
-    if out is not None:
-        from judge.report.plots import write
-
-        write(found, out)
     if as_json:
         say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
     else:

@@ -63,7 +63,9 @@ def command(
 
     if len(runs) < 2:
         raise UsageError("judge compare: name at least two runs, RUN_A RUN_B")
-    opt.refuse_existing("--figure", figure, overwrite)
+    from judge.api import refuse_existing
+
+    refuse_existing("--figure", figure, overwrite)
     found = compare(runs, paper=paper)
     if figure is not None:
         from judge.report.plots import draw_runs

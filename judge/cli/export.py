@@ -10,7 +10,6 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import counted
 from judge.cli.report import Judged, end_of_lines
-from judge.errors import UsageError
 
 EPILOG = """\b
 Examples:
@@ -38,13 +37,7 @@ def command(
     The ending of FILE decides which.
     """
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.records.lines import Lines
-    from judge.report.export import FORMS
-    from judge.report.files import writing
+    from judge import api
 
-    if (write := FORMS.get(out.suffix.lower())) is None:
-        raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
-    with writing(out, sources, overwrite=overwrite) as file:
-        lines = Lines.read(sources)
-        write(lines, file)
+    lines, _ = api.export(sources, out, overwrite=overwrite)
     end_of_lines(lines, sources, f"wrote {out}: {counted(lines.judged, 'record')}", quiet=quiet)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli.printing import tell
-from judge.errors import Exit, UsageError, missing_extra
+from judge.errors import Exit, missing_extra
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -140,7 +140,7 @@ def parsed(function: Function) -> Callable[..., None]:
 
     def command(context: typer.Context, help_all: bool, **values: Any) -> None:
         settings = _resolved({name: values.pop(name) for name in names})
-        from judge.run.models import refuse_stray
+        from judge.api import refuse_stray
 
         takes_engine = "engine" in names
         refuse_stray(settings, "validate" if takes_engine else context.info_name or "this")
@@ -171,7 +171,7 @@ def _resolved(flags: dict[str, Any]) -> Settings:
     for path, names in settings.from_files.items():
         tell(f"from {path}: {', '.join(names)}")
     if settings.rubric:
-        from judge.run.rubrics import replacements
+        from judge.api import replacements
 
         for replaced in replacements(settings.rubric):
             tell(replaced)
@@ -212,15 +212,3 @@ def need_calibrate(command: str) -> None:
     """Raise UsageError where a library of the extra `calibrate` is missing."""
     if missing := [name for name in _STATISTICS if find_spec(name) is None]:
         raise missing_extra(f"{command} needs {', '.join(missing)}", "calibrate")
-
-
-def refuse_existing(
-    flag: str, path: Path | None, overwrite: bool, *, is_folder: bool = False
-) -> None:
-    """Raise UsageError if output would replace a file, or a folder with files in it, unasked."""
-    if path is None or not path.exists():
-        return
-    if is_folder and not path.is_dir():
-        raise UsageError(f"{flag} {path} is a file: name a folder")
-    if not overwrite and (path.is_file() or any(path.iterdir())):
-        raise UsageError(f"{flag} {path} exists: name another, or --overwrite")

@@ -10,7 +10,7 @@ from judge.cli import options as opt
 from judge.cli.printing import print_lines, print_table, say, tell
 
 if TYPE_CHECKING:
-    from judge.run.plan import Plan
+    from judge.api import Plan
     from judge.settings import Settings
     from judge.verdict import Usage
 
@@ -35,11 +35,12 @@ def command(
     No model is called; its key, server or GPU may be missing.
     """
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.run.job import Job
-    from judge.run.plan import plan
+    from judge import api
 
-    job = Job(sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed, by=by)
-    show_plan(plan(job, settings), "check", "records")
+    job = api.Job(
+        sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed, by=by
+    )
+    show_plan(api.plan_job(job, settings), "check", "records")
 
 
 def show_plan(made: Plan, by: str, what: str) -> None:
@@ -51,7 +52,6 @@ def show_plan(made: Plan, by: str, what: str) -> None:
     """
     from judge.cli.summary import troubles
     from judge.configuration import user_file
-    from judge.run.plan import CHARACTERS_PER_TOKEN, DEAREST
 
     if made.shown:
         tell(made.shown)
@@ -70,14 +70,7 @@ def show_plan(made: Plan, by: str, what: str) -> None:
     say("\n".join(f"{name + ':':7} {_told(usage)}" for name, usage in ends.items()))
     for spec in made.unpriced:
         say(f'No price is known for {spec}: put [prices."{spec}"] into {user_file()}.')
-    print_lines(
-        [
-            f"Likely: one of {1 / DEAREST:g} {what} takes the most, the others the least. At the "
-            "least, replies take a quarter of the tokens that they may; at the most, all of them.",
-            f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
-            "re-asked replies are not counted.",
-        ]
-    )
+    print_lines(made.assumptions(what))
 
 
 def _told(usage: Usage) -> str:

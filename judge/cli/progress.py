@@ -11,14 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from judge import api
 from judge.cli.printing import counted, tell
-from judge.run.models import left_at_provider
-from judge.run.task import Watcher
 
 if TYPE_CHECKING:
-    from judge.run.job import Job
-    from judge.run.panels import Resources
-    from judge.run.summary import Summary
+    from judge.api import Job, Progress
     from judge.settings import Settings
 
 _LOG_SECONDS = 10.0
@@ -111,7 +108,7 @@ def _of(done: float, of: float | None) -> str:
     return f"{done:,.0f}" + ("" if of is None else f"/{of:,.0f}")
 
 
-class _Watching(Watcher):
+class _Watching(api.Watcher):
     """Shows a run's progress; warnings even when quiet.
 
     `calls` will say how many calls the first record takes: time can be estimated by it before that
@@ -123,17 +120,16 @@ class _Watching(Watcher):
     ) -> None:
         self._told, self._total, self._calls, self._quiet = told, total, calls, quiet
 
-    def wrote(self, summary: Summary, resources: Resources) -> None:
-        begun, calls = 0.0, self._calls
-        counters = [client.counters for client in resources.models.clients.values()]
-        fresh, hits = sum(c.calls for c in counters), sum(c.cache_hits for c in counters)
+    def wrote(self, progress: Progress) -> None:
+        summary, begun, calls = progress.summary, 0.0, self._calls
+        fresh, hits = progress.calls, progress.cache_hits
         if not summary.records and calls and calls.done() and calls.exception() is None:
             begun = min((fresh + hits) / (calls.result() or 1), self._total or 0)
         verdicts = " ".join(f"{name} {n}" for name, n in sorted(summary.verdicts.items()))
         detail = f"{verdicts or 'nothing yet'} | {fresh} calls, {hits} from cache"
-        if resources.models.budget.cost:
-            detail += f", {resources.models.budget.cost:.4f} USD"
-        if batches := left_at_provider(resources.models.clients.values()):
+        if progress.cost:
+            detail += f", {progress.cost:.4f} USD"
+        if batches := progress.batches:
             detail += f" | {counted(batches, 'batch', 'batches')} at the provider"
         self._told("judging", summary.records, self._total, detail, begun)
 
@@ -148,7 +144,7 @@ class _Watching(Watcher):
 @contextmanager
 def watcher(
     job: Job, settings: Settings | None = None, *, quiet: bool, items: bool = False
-) -> Iterator[Watcher]:
+) -> Iterator[api.Watcher]:
     """Progress of a run.
 
     Args:
@@ -169,10 +165,8 @@ def watcher(
 
 def _calls_of_first(job: Job, settings: Settings) -> int:
     """How many calls the first record takes if all is well."""
-    from judge.run.plan import plan
-
     first = replace(job, inputs=job.inputs[:1], sample=None, limit=1)
-    return plan(first, settings).least.replies
+    return api.plan_job(first, settings).least.replies
 
 
 def _total(job: Job) -> int | None:

@@ -52,19 +52,12 @@ def command(
     marked in the text, and rewrites word by word. Record text cannot act on the page.
     """
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.records.lines import Lines
-    from judge.report.files import writing
-    from judge.report.page import render
-    from judge.run.output import read_description
+    from judge import api
 
-    runs = {k: v for one in sources for k, v in read_description(Path(one)).items()}
-    with writing(out, sources, overwrite=overwrite) as file:
-        lines = Lines.read(sources)
-        page, counts = render(lines, limit=limit, described=runs, by=by)
-        file.write(page.encode())
+    lines, counts = api.report(sources, out, overwrite=overwrite, limit=limit, by=by)
     shown = ", ".join(f"{shown} of {of} {verdict}" for verdict, (shown, of) in counts.items())
-    told = f"{counted(lines.judged, 'record')}; shown: {shown or 'none'}"
-    end_of_lines(lines, sources, f"wrote {out}: {told}", quiet=quiet)
+    message = f"{counted(lines.judged, 'record')}; shown: {shown or 'none'}"
+    end_of_lines(lines, sources, f"wrote {out}: {message}", quiet=quiet)
 
 
 def end_of_lines(lines: Lines, sources: Sequence[str], told: str, *, quiet: bool) -> None:

@@ -22,9 +22,9 @@ def list_(rubric: Sources = None) -> None:
 
     Example: judge rubrics list --rubric my-rubrics/
     """
-    from judge.run.rubrics import collect
+    from judge import api
 
-    rubrics, _ = collect(rubric or [])
+    rubrics = api.rubrics(rubric or [])
     heads = ("name", "role", "needs", "title")
     rows = [
         (name, one.role, ", ".join(one.required), one.title)

@@ -4,49 +4,45 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
-from judge.errors import Exit, UsageError
-from judge.judging.answer_reader import FAR
+from judge.errors import Exit
 from judge.reasons import LONGEST
-from judge.run.summary import SLICES
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
-    from judge.profiles import Profiles
-    from judge.run.corrected import CorrectedRate
-    from judge.run.job import Job
-    from judge.run.summary import Report, Summary
+    from judge.api import CorrectedRate, Job, Report, Summary
     from judge.settings import Settings
 
 _MOST_SHOWN = 160
 """Characters that are shown of an error's message."""
 
 
-def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: bool) -> None:
-    """Say what the user's profile brings, and, where no model is named, that the embedded one
+def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
+    """Print what the user's profile brings, and, where no model is named, that the embedded one
     judges, which is downloaded if need be.
+
+    Args:
+        profiled: whether the command judges by profiles.
 
     Raises:
         UsageError: no model is named, and no local engine is installed.
         JudgeError: the model cannot be fetched.
     """
-    from judge.backends import MODEL_HINT, default_model
-    from judge.run.panels import profiled_models
+    from judge import api
 
-    if profiles is not None:
-        settings = profiled_models(settings, profiles)
-        for line in () if quiet else profiles.contents():
+    if profiled:
+        settings, lines = api.with_profile(settings)
+        for line in () if quiet else lines:
             tell(shortened(line, LONGEST))
     if settings.model:
         return
-    if (model := default_model()) is None:
-        raise UsageError(f"no --model named: {MODEL_HINT}")
+    model = api.default_model()
     if model.missing():
         from judge.cli.progress import steps
 
@@ -63,26 +59,9 @@ def announce(settings: Settings, profiles: Profiles | None = None, *, quiet: boo
     tell(f"no --model named; {model.spec}, {model.about}, judges{trust}")
 
 
-class Gate(NamedTuple):
-    """The least share of records that must pass (None: no gate), and the share that does."""
-
-    name: str
-    least: float | None
-    rate: float | None
-
-    @property
-    def holds(self) -> bool | None:
-        """None without a gate. Over no record it does not hold: an empty file is not clean."""
-        return None if self.least is None else self.rate is not None and self.rate >= self.least
-
-    def as_json(self) -> dict[str, Any]:
-        return {"fail_under": self.least, "holds": self.holds}
-
-
 def print_summary(
     report: Report,
     out: Path | None,
-    gates: Iterable[Gate],
     settings: Settings,
     *,
     every: bool,
@@ -97,7 +76,7 @@ def print_summary(
     _print_counts(summary, repair=repair, every=every)
     told = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
-    for gate in gates:
+    for gate in report.gates:
         if gate.holds is not None:
             holds = "holds" if gate.holds else "does not hold"
             told.append(f"{gate.name} {gate.least}: {holds}{empty}")
@@ -128,7 +107,7 @@ def _print_counts(summary: Summary, *, repair: bool, every: bool) -> None:
     print_table(["check", *columns], [row(*one) for one in checks], err=True)
     if not summary.slices:
         return
-    slices = summary.largest_slices(len(summary.slices) if every else SLICES)
+    slices = summary.largest_slices(every=every)
     head = f"{summary.by} as it came in" if repair else summary.by or ""
     rows = [[*row(name, counts), str(counts.total())] for name, counts in slices]
     print_table([head, *columns, "of"], rows, err=True)
@@ -141,10 +120,8 @@ def print_short(report: Report, what: str) -> None:
     print_lines([*troubles(report.summary), *_effort(report, what)], err=True)
 
 
-def end(
-    report: Report, job: Job, settings: Settings, *, quiet: bool, code: int | None = None
-) -> NoReturn:
-    """Say what ended a run early and what to type next; exit with its code, or with `code`."""
+def end(report: Report, job: Job, settings: Settings, *, quiet: bool) -> NoReturn:
+    """Print what ended a run early and what to type next; exit with its code."""
     if report.fatal is not None:
         tell(report.fatal)
     if report.finished and not report.summary.records and not quiet:
@@ -152,7 +129,7 @@ def end(
     advice = None if report.broken_pipe else _advice(report, job, settings)
     if advice and not (report.finished and quiet):
         tell(advice)
-    raise typer.Exit(report.exit_code if code is None else code)
+    raise typer.Exit(report.exit_code)
 
 
 def _advice(report: Report, job: Job, settings: Settings) -> str | None:
@@ -211,11 +188,8 @@ def _answered(summary: Summary) -> Iterator[str]:
 
 
 def _abstained(summary: Summary) -> Iterator[str]:
-    """Which records no judge was asked about, and which are unlike the labelled ones."""
-    far = {(name, FAR): count for name, count in summary.far.items()}
-    for (name, reason), count in (*summary.unasked.items(), *far.items()):
-        made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
-        yield f"{name}: {count} of {made} abstain, {reason}"
+    for check, reason, count, of in summary.abstentions():
+        yield f"{check}: {count} of {of} abstain, {reason}"
 
 
 def _failures(summary: Summary) -> Iterator[str]:

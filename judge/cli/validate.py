@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import tell
-from judge.errors import Exit, UsageError
+from judge.errors import UsageError
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -86,13 +84,13 @@ def command(
     Records go to standard output or OUT, everything else to standard error.
     """
     sources = opt.inputs_or_stdin(inputs, context)
-    from judge.run.job import Job, refuse_unusable
-    from judge.run.output import write_whole
-    from judge.run.validate import validate
+    from judge import api
+    from judge.cli.progress import watcher
+    from judge.cli.summary import announce, end, print_summary
 
     if fail_under_repaired is not None and not settings.repair:
         raise UsageError("--fail-under-repaired gates repaired records: add --repair")
-    job = Job(
+    job = api.Job(
         inputs=sources,
         out=out,
         resume=resume,
@@ -105,35 +103,13 @@ def command(
         by=by,
         review=review,
         summary=summary,
+        fail_under=fail_under,
+        fail_under_repaired=fail_under_repaired,
     )
-    from judge.cli.progress import watcher
-    from judge.cli.summary import Gate, announce, end, print_summary
-    from judge.run.panels import profiles_of
-
-    refuse_unusable(job)
-    announce(settings, profiles_of(settings), quiet=quiet)
+    job.check()
+    announce(settings, quiet=quiet)
     with watcher(job, settings, quiet=quiet) as watching:
-        report = validate(job, settings, watching)
-    gates = (
-        Gate("gate", fail_under, report.summary.pass_rate),
-        Gate("gate after repair", fail_under_repaired, report.summary.repaired_rate),
-    )
-    code = report.exit_code
-    if report.finished and any(gate.holds is False for gate in gates):
-        code = int(Exit.GATE)
-    if summary is not None:
-        found = {
-            **report.as_json(),
-            "exit_code": code,
-            "gate": gates[0].as_json(),
-            "gate_repaired": gates[1].as_json(),
-            "settings_from": settings.from_files,
-        }
-        text = json.dumps(found, ensure_ascii=False, indent=2) + "\n"
-        try:
-            write_whole(summary, text.encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            tell(f"--summary {summary} was not written: {error.strerror}")
+        report = api.run(job, settings, watching)
     if not (report.broken_pipe or quiet):
-        print_summary(report, out, gates, settings, every=every)
-    end(report, job, settings, quiet=quiet, code=code)
+        print_summary(report, out, settings, every=every)
+    end(report, job, settings, quiet=quiet)

@@ -18,7 +18,7 @@ def list_() -> None:
 
     Example: judge workflows list
     """
-    from judge.run.rubrics import load_workflow, workflow_names
+    from judge.api import load_workflow, workflow_names
 
     rows = [
         (name, one.title, ", ".join((*one.checks, *one.counted)))
@@ -38,7 +38,7 @@ def draw(
 
     Example: judge workflows draw story > story.mmd
     """
-    from judge.run.rubrics import load_workflow
+    from judge.api import load_workflow
 
     if (graph := load_workflow(name).graph) is None:
         raise UsageError(f"{name} asks the questions that you name, and has no graph to draw")

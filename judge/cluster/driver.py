@@ -27,6 +27,7 @@ from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
 from judge.judging.transport import Counters
 from judge.records import Record, lines
 from judge.records.lines import Line
+from judge.run.job import Job
 from judge.run.panels import Resources
 from judge.run.validate import Validation
 from judge.settings import Settings
@@ -62,9 +63,12 @@ class RayValidation(Validation):
     _given: Settings
 
     @classmethod
-    def of(cls, settings: Settings, items: Iterator[Record], by: str | None = None) -> Self:
+    def of(cls, settings: Settings, job: Job) -> Self:
+        if job.rubrics:
+            raise UsageError("engine: workers read rubrics from files alone")
         # Each worker has a cache; one here would never be looked into.
-        task = cls(Resources.of(settings.model_copy(update={"cache": False})), items, by)
+        resources = Resources.of(settings.model_copy(update={"cache": False}))
+        task = cls(resources, job.items(), job.by)
         task._given = settings
         return task
 

@@ -19,7 +19,7 @@ from judge.papers.rows import taken
 from judge.papers.tasks import load_task
 from judge.records import Record
 from judge.records.lines import Line
-from judge.run.job import Job, among, refuse_outputs
+from judge.run.job import Job
 from judge.run.models import ClientBuilder, build_client
 from judge.run.panels import Resources
 from judge.run.plan import Plan, Rehearsal, planned
@@ -50,7 +50,7 @@ def evaluate(
     Raises:
         UsageError: nothing was asked: a source, output, model or setting cannot be used.
     """
-    refuse_outputs(job)
+    job.check_outputs()
     resources = _resources(settings, benchmark, judges)
     task = Evaluation(job, resources, settings, benchmark, choices, tuple(judges))
     return run(job, task, watcher), task.results
@@ -111,7 +111,7 @@ class Evaluation(Task):
 
     def items(self) -> Iterator[Record]:
         job = self.job
-        found = among(job, self.benchmark.items(job.inputs, self.choices))
+        found = job.among(self.benchmark.items(job.inputs, self.choices))
         return taken(found, job.limit, job.sample, job.sample_seed)
 
     async def prepare(self) -> None:

@@ -18,7 +18,7 @@ from judge.papers.hostile_tables import PROMPTINGS, AttackPair, AttackResult, Pr
 from judge.records import Record
 from judge.records.lines import Line, written
 from judge.rubric import Rubric
-from judge.run.job import Job, refuse_outputs
+from judge.run.job import Job
 from judge.run.panels import Resources
 from judge.run.rubrics import collect
 from judge.run.run import run
@@ -62,7 +62,7 @@ def audit(
     Raises:
         UsageError: nothing was asked: an output, model, profile or setting that cannot be used.
     """
-    refuse_outputs(job)
+    job.check_outputs()
     # Nothing is accepted or rewritten here, the rubrics are chosen by --rubric, and what judge does
     # about hostile text by itself is what is measured.
     own = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}

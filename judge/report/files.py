@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
+from judge.arguments import Pathlike, paths
 from judge.errors import UsageError, unwritable
-from judge.run.output import input_path, refuse_nameless, refuse_same, replacing
+from judge.records.lines import Lines
+from judge.run.output import input_path, read_description, refuse_nameless, refuse_same, replacing
+from judge.verdict import Verdict
 
 
 @contextmanager
@@ -35,3 +38,59 @@ def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[I
             f"{out}: cannot be written: {error.strerror or error}; "
             "name a file in a folder that is there and can be written"
         ) from error
+
+
+class Written(NamedTuple):
+    """What a file was made of: its lines, with the count of foreign ones, and, of a page, how many
+    records of each verdict it shows, of how many."""
+
+    lines: Lines
+    shown: Mapping[Verdict, tuple[int, int]]
+
+
+def report(
+    judged: Pathlike | Sequence[Pathlike],
+    out: Pathlike,
+    *,
+    overwrite: bool = False,
+    limit: int = 200,
+    by: str | None = None,
+) -> Written:
+    """Write an HTML page of judged lines, as `judge report` does.
+
+    Args:
+        judged: files that `judge validate` wrote.
+        limit: so many records of each verdict are shown; counts include all.
+        by: a field whose values are counted by.
+
+    Raises:
+        UsageError: a file cannot be used, or holds no line of `judge validate`.
+    """
+    from judge.report.page import render
+
+    sources = paths(judged)
+    runs = {k: v for source in sources for k, v in read_description(Path(source)).items()}
+    with writing(Path(out), sources, overwrite=overwrite) as file:
+        lines = Lines.read(sources)
+        page, shown = render(lines, limit=limit, described=runs, by=by)
+        file.write(page.encode())
+    return Written(lines, shown)
+
+
+def export(
+    judged: Pathlike | Sequence[Pathlike], out: Pathlike, *, overwrite: bool = False
+) -> Written:
+    """Write judged lines as CSV, Parquet, JUnit XML or Markdown; the ending of `out` decides.
+
+    Raises:
+        UsageError: a file cannot be used, or holds no line of `judge validate`.
+    """
+    from judge.report.export import FORMS
+
+    sources, out = paths(judged), Path(out)
+    if (write := FORMS.get(out.suffix.lower())) is None:
+        raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
+    with writing(out, sources, overwrite=overwrite) as file:
+        lines = Lines.read(sources)
+        write(lines, file)
+    return Written(lines, {})

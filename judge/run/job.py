@@ -8,16 +8,17 @@ import json
 import os
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 
 from judge.errors import UsageError
-from judge.records import Record, read
+from judge.records import Record, from_memory, read
 from judge.records.base import at
 from judge.records.lines import FINISHED
+from judge.rubric import Rubric
 from judge.run.output import (
     description_file,
     input_path,
@@ -36,16 +37,26 @@ _OTHER_FORMS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to read and where to write.
+    """What to read, which part of it, and where to write.
 
-    `limit` takes the first records, `sample` that many at random (seeded) in input order, spread
-    evenly over the values of the field `by`; `out` None writes standard output, or nothing where
-    the run is `silent`. Records that need people are written to `review` as well; `summary` is
-    where the command writes the sums. With `resume`, records with one of the verdicts `redo` are
-    judged again.
+    Args:
+        inputs: files, or `-` for standard input.
+        records: in memory, behind those of the inputs.
+        rubrics: asked besides those that the settings name.
+        out: the file of output lines; None writes standard output, or nothing where the run is
+            `silent`.
+        resume, overwrite: go on with `out`, or replace it; without either it must be new.
+        redo: with `resume`, records with one of these verdicts are judged again.
+        limit: only the first records.
+        sample: so many at random (by `sample_seed`) in input order, spread evenly over the values
+            of the field `by`.
+        review: a file for records that need people.
+        summary: a file for the sums, as JSON.
+        fail_under, fail_under_repaired: gates on the share of records that pass, before and after
+            a repair.
     """
 
-    inputs: Sequence[str]
+    inputs: Sequence[str] = ()
     out: Path | None = None
     resume: bool = False
     overwrite: bool = False
@@ -57,7 +68,11 @@ class Job:
     by: str | None = None
     review: Path | None = None
     summary: Path | None = None
+    fail_under: float | None = None
+    fail_under_repaired: float | None = None
     silent: bool = False
+    records: Iterable[object] = ()
+    rubrics: Sequence[Rubric] = ()
 
     @property
     def outputs(self) -> list[tuple[str, Path]]:
@@ -65,20 +80,80 @@ class Job:
         named = (("-o", self.out), ("--review", self.review), ("--summary", self.summary))
         return [(flag, path) for flag, path in named if path is not None]
 
+    def items(self) -> Iterator[Record]:
+        """The items of all inputs and records, cut down to the limit or the sample."""
+        files = self.among(
+            chain.from_iterable(_opened(source, self.format) for source in self.inputs)
+        )
+        items: Iterator[Record] = chain(files, from_memory(self.records))
+        if self.sample is not None:
+            items = _sampled(items, self.sample, self.sample_seed, self.by)
+        return islice(items, self.limit)
 
-def select(job: Job) -> Iterator[Record]:
-    """The items of all inputs, cut down to the limit or the sample."""
-    items = among(job, chain.from_iterable(_opened(source, job.format) for source in job.inputs))
-    if job.sample is not None:
-        items = _sampled(items, job.sample, job.sample_seed, job.by)
-    return islice(items, job.limit)
+    def among(self, items: Iterator[Record]) -> Iterator[Record]:
+        """The items, marked if the job has several inputs."""
+        if len(self.inputs) > 1:
+            return (replace(item, among=True) for item in items)
+        return items
 
+    def check(self) -> None:
+        """Check that inputs can be read and OUT may be written, before anything is paid.
 
-def among(job: Job, items: Iterator[Record]) -> Iterator[Record]:
-    """The items, marked if the job has several inputs."""
-    if len(job.inputs) > 1:
-        return (replace(item, among=True) for item in items)
-    return items
+        Raises:
+            UsageError: naming the file, and what to do.
+        """
+        for source in self.inputs:
+            # What a named pipe holds can be read only once, so its form is not looked at.
+            path = Path(source)
+            if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
+                read(source, format=self.format)
+        self.check_outputs()
+
+    def check_outputs(self) -> None:
+        """Check that OUT, the review file and the summary may be written.
+
+        Raises:
+            UsageError: naming the file, and what to do.
+        """
+        if self.resume and self.overwrite:
+            raise UsageError("--resume and --overwrite exclude each other")
+        if self.resume and self.out is None:
+            raise UsageError("--resume needs the file to go on with: name it with -o")
+        if self.redo and not self.resume:
+            raise UsageError("--redo goes with --resume: it names what is judged again in OUT")
+        if strange := [one for one in self.redo if one not in FINISHED | REDONE]:
+            known = ", ".join(sorted(FINISHED | REDONE))
+            raise UsageError(f"--redo {strange[0]}: no such verdict; there are {known}")
+        taken = [(input_path(source), "the input") for source in self.inputs]
+        if self.out is not None:
+            taken.append((description_file(self.out), "where OUT is described"))
+        for flag, path in self.outputs:
+            refuse_nameless(flag, path, "" if flag != "-o" or self.silent else "lines")
+            for other, what in taken:
+                refuse_same(flag, path, other, what)
+            taken.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
+            if flag == "--summary":
+                if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+                    raise UsageError(f"--summary {path}: cannot be written; name another file")
+                if not self.overwrite:
+                    _refuse_foreign_summary(path)
+                continue
+            if path.suffix.lower() in _OTHER_FORMS:
+                raise UsageError(
+                    f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a "
+                    ".jsonl file, or pipe standard output into what writes the other form"
+                )
+            if not (self.resume or self.overwrite):
+                refuse_existing(path, flag)
+            elif flag == "--review" and path.is_file():
+                if self.resume:
+                    refuse_foreign(path, flag)
+                if self.out is not None:
+                    refuse_edited_review(path, self.out)
+        if self.out is not None:
+            refuse_foreign_description(self.out)
+            if self.resume:
+                refuse_foreign(unmatched_file(self.out), "-o")
 
 
 def _opened(source: str, format: str | None) -> Iterator[Record]:
@@ -126,67 +201,6 @@ def _group(item: Record, by: str | None) -> str:
         return json.dumps(at(item.fields or {}, by), sort_keys=True) if by is not None else ""
     except KeyError:
         return ""
-
-
-def refuse_unusable(job: Job) -> None:
-    """Check that inputs can be read and OUT may be written, before anything is fetched or paid.
-
-    Raises:
-        UsageError: naming the file, and what to do.
-    """
-    for source in job.inputs:
-        # What a named pipe holds can be read only once, so it is not opened to see how it looks.
-        path = Path(source)
-        if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
-            read(source, format=job.format)
-    refuse_outputs(job)
-
-
-def refuse_outputs(job: Job) -> None:
-    """Check that OUT, the review file and the summary may be written.
-
-    Raises:
-        UsageError: naming the file, and what to do.
-    """
-    if job.resume and job.overwrite:
-        raise UsageError("--resume and --overwrite exclude each other")
-    if job.resume and job.out is None:
-        raise UsageError("--resume needs the file to go on with: name it with -o")
-    if job.redo and not job.resume:
-        raise UsageError("--redo goes with --resume: it names what is judged again in OUT")
-    if strange := [one for one in job.redo if one not in FINISHED | REDONE]:
-        known = ", ".join(sorted(FINISHED | REDONE))
-        raise UsageError(f"--redo {strange[0]}: no such verdict; there are {known}")
-    taken = [(input_path(source), "the input") for source in job.inputs]
-    if job.out is not None:
-        taken.append((description_file(job.out), "where OUT is described"))
-    for flag, path in job.outputs:
-        refuse_nameless(flag, path, "" if flag != "-o" or job.silent else "lines")
-        for other, what in taken:
-            refuse_same(flag, path, other, what)
-        taken.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
-        if flag == "--summary":
-            if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-                raise UsageError(f"--summary {path}: cannot be written; name another file")
-            if not job.overwrite:
-                _refuse_foreign_summary(path)
-            continue
-        if path.suffix.lower() in _OTHER_FORMS:
-            raise UsageError(
-                f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a .jsonl "
-                "file, or pipe standard output into what writes the other form"
-            )
-        if not (job.resume or job.overwrite):
-            refuse_existing(path, flag)
-        elif flag == "--review" and path.is_file():
-            if job.resume:
-                refuse_foreign(path, flag)
-            if job.out is not None:
-                refuse_edited_review(path, job.out)
-    if job.out is not None:
-        refuse_foreign_description(job.out)
-        if job.resume:
-            refuse_foreign(unmatched_file(job.out), "-o")
 
 
 def _refuse_foreign_summary(path: Path) -> None:

@@ -35,7 +35,7 @@ from judge.records import Record
 from judge.records.lines import Line
 from judge.replies import JudgingReply, Reply, answers_of
 from judge.rubric import Rubric
-from judge.run.job import Job, select
+from judge.run.job import Job
 from judge.run.models import backend_of, calls_at_once
 from judge.run.panels import Resources
 from judge.run.summary import Summary
@@ -93,6 +93,16 @@ class Plan:
             counts["least"] += least.get(name, Usage()).replies
             counts["most"] += most.get(name, Usage()).replies
 
+    @staticmethod
+    def assumptions(what: str) -> list[str]:
+        """What the estimates rest on, in sentences; `what` are the items (records)."""
+        return [
+            f"Likely: one of {1 / DEAREST:g} {what} takes the most, the others the least. At the "
+            "least, replies take a quarter of the tokens that they may; at the most, all of them.",
+            f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
+            "re-asked replies are not counted.",
+        ]
+
     @property
     def likely(self) -> Usage:
         """What is asked if a share of `DEAREST` takes the most, and the others the least."""
@@ -113,7 +123,7 @@ class Plan:
 def plan(job: Job, settings: Settings) -> Plan:
     """Read the records and add up what each would ask; raises UsageError."""
     rehearsal = Rehearsal()
-    resources = Resources.of(planned(settings), build=rehearsal.client)
+    resources = Resources.of(planned(settings), build=rehearsal.client, rubrics=job.rubrics)
 
     async def ask(record: Record) -> None:
         bound = resources.bound(record.kind)
@@ -123,7 +133,7 @@ def plan(job: Job, settings: Settings) -> Plan:
                 unasked[check.name, check.reason or ""] += 1
 
     unasked: Counter[tuple[str, str]] = Counter()
-    task = Validation(resources, select(job))
+    task = Validation(resources, job.items())
     task.look_ahead()
     made = rehearsal.plan(map(task.read, task.items()), ask)
     made.shown, made.unasked = task.shown, unasked

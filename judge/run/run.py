@@ -28,7 +28,7 @@ from judge.run.resume import Resumption, unmatched_file
 from judge.run.stream import Stop, interrupts
 from judge.run.stream import run as run_stream
 from judge.run.summary import Report, Summary
-from judge.run.task import Task, Watcher, line_of
+from judge.run.task import Progress, Task, Watcher, line_of
 from judge.verdict import Usage, Verdict
 
 FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
@@ -89,7 +89,9 @@ class _Run:
         self.job, self.task, self.watcher = job, task, watcher
         task.watcher = watcher
         self.resources = task.resources
-        self.report = Report(Summary(job.by, task.resources.rubrics.scales))
+        summary = Summary(job.by, task.resources.rubrics.scales)
+        self.report = Report(summary, job.fail_under, job.fail_under_repaired)
+        self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()
         self.sink: Sink | None = None
         self.review: Sink | None = None
@@ -105,7 +107,7 @@ class _Run:
         try:
             self._open()
             if await self._prepared():
-                self.watcher.wrote(self.report.summary, self.resources)
+                self.watcher.wrote(self.progress)
                 if self.resources.models.cache is not None:
                     self.resources.models.cache.on_fault = self._stop_for
                 await self._stream()
@@ -164,7 +166,7 @@ class _Run:
         synced = time.monotonic()
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self.watcher.wrote(self.report.summary, self.resources)
+            self.watcher.wrote(self.progress)
             self._look()
             if self.sink is not None and time.monotonic() - synced >= SYNC_SECONDS:
                 await asyncio.to_thread(self.sink.sync)
@@ -225,7 +227,7 @@ class _Run:
                     self.resumption.wrote(place, self.sink.size)
                 await self.sink.put(line.text)
         self._count(line)
-        self.watcher.wrote(self.report.summary, self.resources)
+        self.watcher.wrote(self.progress)
 
     def _count(self, line: Line) -> None:
         self.report.summary.add(line)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.judging.answer_reader import FAR
@@ -107,13 +107,22 @@ class Summary:
         known = name in self.slices or len(self.slices) < _MOST_VALUES
         self.slices[name if known else OTHERS][verdict] += 1
 
-    def largest_slices(self, most: int = SLICES) -> list[tuple[str, Counter[str]]]:
-        """The verdicts by value, most records first, those after the first `most` summed."""
+    def largest_slices(self, *, every: bool = False) -> list[tuple[str, Counter[str]]]:
+        """The verdicts by value, most records first; the rarer ones summed unless `every`."""
+        most = len(self.slices) if every else SLICES
         others = self.slices.get(OTHERS, Counter())
         named = [pair for pair in self.slices.items() if pair[0] != OTHERS]
         named.sort(key=lambda pair: -pair[1].total())
         rest = sum((counts for _, counts in named[most:]), others)
         return [*named[:most], *([(OTHERS, rest)] if rest else [])]
+
+    def abstentions(self) -> Iterator[tuple[str, str, int, int]]:
+        """Check, reason, how many records abstain for it, out of how many: those that no judge was
+        asked about, and those unlike the labelled ones."""
+        far = {(name, FAR): count for name, count in self.far.items()}
+        for (name, reason), count in (*self.unasked.items(), *far.items()):
+            counts = self.checks[name]
+            yield name, reason, count, counts.total() - counts[Verdict.SKIPPED]
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check, out of the records that it was made on."""
@@ -175,9 +184,25 @@ class Summary:
         }
 
 
+class Gate(NamedTuple):
+    """The least share of records that must pass (None: no gate), and the share that does."""
+
+    name: str
+    least: float | None
+    rate: float | None
+
+    @property
+    def holds(self) -> bool | None:
+        """None without a gate. Over no record it does not hold: an empty file is not clean."""
+        return None if self.least is None else self.rate is not None and self.rate >= self.least
+
+    def as_json(self) -> dict[str, Any]:
+        return {"fail_under": self.least, "holds": self.holds}
+
+
 @dataclass(slots=True)
 class Report:
-    """How a run ended: its exit code so far (the gate is the caller's), sums, and the reason.
+    """How a run ended: its exit code, sums, gates, and the reason.
 
     `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
     `unmatched` finished lines of it found no record in the input, and lie beside it. `runs` says
@@ -185,6 +210,8 @@ class Report:
     """
 
     summary: Summary = field(default_factory=Summary)
+    fail_under: float | None = None
+    fail_under_repaired: float | None = None
     seconds: float = 0.0
     interrupted: bool = False
     fatal: JudgeError | None = None
@@ -203,6 +230,14 @@ class Report:
         return not (self.interrupted or self.fatal or self.broken_pipe)
 
     @property
+    def gates(self) -> tuple[Gate, Gate]:
+        """On the records as they came in, and after repair."""
+        return (
+            Gate("gate", self.fail_under, self.summary.pass_rate),
+            Gate("gate after repair", self.fail_under_repaired, self.summary.repaired_rate),
+        )
+
+    @property
     def exit_code(self) -> int:
         if self.broken_pipe:
             return int(Exit.READER_GONE)
@@ -210,6 +245,8 @@ class Report:
             return int(self.fatal.exit_code)
         if self.interrupted:
             return int(Exit.INTERRUPTED)
+        if any(gate.holds is False for gate in self.gates):
+            return int(Exit.GATE)
         return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
 
     def as_json(self) -> dict[str, Any]:
@@ -223,6 +260,8 @@ class Report:
             "corrected_pass_rates": [rate.as_json() for _, rate in sorted(self.rates.items())],
             "models": self.traffic,
             "runs": self.runs,
+            "gate": self.gates[0].as_json(),
+            "gate_repaired": self.gates[1].as_json(),
         }
 
 

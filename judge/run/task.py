@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from judge.errors import BackendError, JudgeError
 from judge.records import Record
 from judge.records.lines import Line, bad_input
 from judge.redact import redacted
+from judge.run.models import Models, left_at_provider
 from judge.run.panels import Resources
 from judge.run.runinfo import RunInfo
 from judge.run.summary import Report, Summary
@@ -18,17 +20,44 @@ from judge.verdict import Unfinished
 _log = logging.getLogger(__name__)
 
 
-class Watcher:
-    """Is told what happens in a run; this base class ignores it."""
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: the sums over its lines so far, and what its models were asked."""
 
-    def wrote(self, summary: Summary, resources: Resources) -> None:
+    summary: Summary
+    models: Models
+
+    @property
+    def calls(self) -> int:
+        """Calls to models, without those that the cache answered."""
+        return sum(client.counters.calls for client in self.models.clients.values())
+
+    @property
+    def cache_hits(self) -> int:
+        return sum(client.counters.cache_hits for client in self.models.clients.values())
+
+    @property
+    def cost(self) -> float:
+        """US dollars, of models with a known price."""
+        return self.models.budget.cost
+
+    @property
+    def batches(self) -> int:
+        """Batches that are still at the provider."""
+        return left_at_provider(self.models.clients.values())
+
+
+class Watcher:
+    """Takes what happens in a run; this base class ignores it."""
+
+    def wrote(self, progress: Progress) -> None:
         """The models are ready, one more line is out, or another second has passed."""
 
     def say(self, message: str) -> None:
-        """Something that the user is to know."""
+        """A message that every user needs."""
 
     def note(self, message: str) -> None:
-        """Something that the user may want to know."""
+        """A message that --quiet leaves out."""
 
 
 class Task(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -25,7 +26,8 @@ from judge.records import (
 from judge.records.base import LabelError, at
 from judge.records.lines import Line
 from judge.records.text import form
-from judge.run.job import Job, refuse_unusable, select
+from judge.run.job import Job
+from judge.run.output import write_whole
 from judge.run.panels import Resources
 from judge.run.rubrics import load_workflow
 from judge.run.run import run
@@ -49,14 +51,21 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     Raises:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
     """
-    refuse_unusable(job)
+    job.check()
     task_of: Callable[..., Validation] = Validation.of
     if settings.engine not in IN_PROCESS:
         task_of = plugins.load("judge.engines", settings.engine).of
-    task = task_of(settings, select(job), job.by)
+    task = task_of(settings, job)
     report = run(job, task, watcher)
-    for told in task.missing() if report.finished else ():
-        watcher.say(told)
+    for message in task.missing() if report.finished else ():
+        watcher.say(message)
+    if job.summary is not None:
+        content = {**report.as_json(), "settings_from": settings.from_files}
+        text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+        try:
+            write_whole(job.summary, text.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            watcher.say(f"--summary {job.summary} was not written: {error.strerror}")
     return report
 
 
@@ -135,13 +144,13 @@ class Validation(Task):
         self._hidden: set[str] = set()
 
     @classmethod
-    def of(cls, settings: Settings, items: Iterator[Record], by: str | None = None) -> Self:
+    def of(cls, settings: Settings, job: Job) -> Self:
         """The task of a run with these settings.
 
         Raises:
             UsageError: as `Resources.of`.
         """
-        return cls(Resources.of(settings), items, by)
+        return cls(Resources.of(settings, rubrics=job.rubrics), job.items(), job.by)
 
     def items(self) -> Iterator[Record]:
         return self._items

@@ -73,7 +73,9 @@ def command(
 
     if out.suffix != ".gguf":
         raise UsageError(f"-o {out}: name a file that ends in .gguf")
-    opt.refuse_existing("-o", out, overwrite)
+    from judge.api import refuse_existing
+
+    refuse_existing("-o", out, overwrite)
     job = Job(sources=labels, records=sample, group=group)
     try:
         with steps("items", quiet=quiet) as told:

@@ -55,14 +55,13 @@ def command(
     to standard output, lines for each case to OUT alone.
     """
     opt.need_calibrate("judge audit")
+    from judge.api import Job
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_short
     from judge.cli.tables import hand_over
     from judge.papers.hostile import audit, wanted
     from judge.papers.hostile_suite import cases
     from judge.papers.hostile_tables import tables
-    from judge.run.job import Job
-    from judge.run.panels import profiles_of
 
     rubrics = wanted(settings.rubric)
     picked = cases(rubrics, columns=settings.columns)[:limit]
@@ -76,7 +75,7 @@ def command(
         limit=limit,
         silent=True,
     )
-    announce(settings, profiles_of(settings), quiet=quiet)
+    announce(settings, quiet=quiet)
     with watcher(job, quiet=quiet) as watching:
         report, results = audit(job, settings, watching, rubrics, picked)
     if report.finished and results:

@@ -96,13 +96,13 @@ def command(
     if not name:
         raise UsageError("name a benchmark; judge evaluate --list shows them")
     opt.need_calibrate("judge evaluate")
+    from judge.api import Job
     from judge.cli.progress import watcher
     from judge.cli.summary import end, print_short
     from judge.cli.tables import hand_over
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.evaluating import evaluate, plan_evaluation
     from judge.papers.tables import tables_of
-    from judge.run.job import Job
 
     benchmark = load_benchmark(name)
     if not sources:

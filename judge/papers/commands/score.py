@@ -56,7 +56,9 @@ def command(
 ) -> None:
     """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
-    opt.refuse_existing("-o", out, overwrite)
+    from judge.api import refuse_existing
+
+    refuse_existing("-o", out, overwrite)
     from judge.cli.tables import hand_over
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.results import scored, write_scored

@@ -1,0 +1,135 @@
+"""The arguments of the Python API, read as the command line reads its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from judge import backends
+from judge.configuration import resolve
+from judge.errors import UsageError
+from judge.rubric import Rubric
+from judge.run.job import Job
+from judge.run.models import refuse_stray
+from judge.run.panels import profiled_models, profiles_of
+from judge.settings import IN_PROCESS, Settings
+
+Pathlike = str | PathLike[str]
+
+
+def in_memory(
+    records: Any, rubric: Any, options: Mapping[str, Any], part: Mapping[str, Any]
+) -> tuple[Job, Settings]:
+    """The job and settings of a run whose lines are taken in memory.
+
+    `part` says which part of the records is taken.
+    """
+    settings, rubrics = settings_and_rubrics(rubric, options)
+    if (name := settings.engine) not in IN_PROCESS:
+        raise UsageError(f"engine: {name} needs OUT: judge.validate_to, or `judge validate -o`")
+    seed = settings.seed
+    job = Job(**inputs(records), silent=True, rubrics=rubrics, sample_seed=seed, **part)
+    job.check()
+    return job, settings
+
+
+def inputs(records: Any) -> dict[str, Any]:
+    """The records of a job, or the files that they are read from."""
+    if hasattr(records, "to_dict"):
+        records = records.to_dict("records")
+    if isinstance(records, Mapping):
+        raise UsageError("records: this is one record; put it into a list")
+    first = records[0] if isinstance(records, list | tuple) and records else None
+    if isinstance(first, str) and "\n" not in first and Path(first).is_file():
+        raise UsageError(
+            f"records: {first!r} is a file, and strings in a list are texts: name several files "
+            "as path objects"
+        )
+    if _is_path(records) or isinstance(first, PathLike):
+        return {"inputs": paths(records)}
+    return {"records": records}
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | PathLike)
+
+
+def paths(value: Any) -> list[str]:
+    return [str(path) for path in ([value] if _is_path(value) else value)]
+
+
+def settings_and_rubrics(rubric: Any, options: Mapping[str, Any]) -> tuple[Settings, list[Rubric]]:
+    """The settings, with the rubrics of files, and the rubrics in memory."""
+    several = isinstance(rubric, list | tuple)
+    sources = [_rubric(source) for source in (rubric if several else [rubric])]
+    names = [source for source in sources if isinstance(source, str)]
+    settings = resolved(None, {**options, "rubric": names})
+    refuse_stray(settings)
+    return settings, [source for source in sources if isinstance(source, Rubric)]
+
+
+def _rubric(source: Any) -> Rubric | str:
+    """A rubric; of a file, folder or built-in name the name, which the run reads."""
+    if isinstance(source, Rubric):
+        return source
+    if isinstance(source, Mapping):
+        return Rubric.from_dict(source)
+    if isinstance(source, str) and "\n" in source:
+        return Rubric.from_text(source)
+    if _is_path(source):
+        return source_of(source)
+    raise UsageError(f"rubric: {type(source).__name__} is no Rubric, text, dict or path")
+
+
+def source_of(path: Pathlike) -> str:
+    """A rubric's source as the command line has it: a path object is a path, whatever its form."""
+    return path if isinstance(path, str) else str(Path(path).absolute())
+
+
+def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
+    """Settings as the command line has them: from variables and files where not an option."""
+    if settings is not None:
+        return settings
+    for name in options:
+        if name not in Settings.model_fields:
+            near = get_close_matches(name, Settings.model_fields, 1)
+            hint = f"did you mean {near[0]}?" if near else "docs/reference.md lists them"
+            raise UsageError(f"{name}: there is no such setting; {hint}")
+    plain = {name: str(v) if isinstance(v, PathLike) else v for name, v in options.items()}
+    return resolve(plain, called=str)
+
+
+def with_profile(settings: Settings) -> tuple[Settings, list[str]]:
+    """The settings with the judges of their profile, and what the user's profile brings.
+
+    Raises:
+        UsageError: the profile cannot be used.
+    """
+    profiles = profiles_of(settings)
+    return profiled_models(settings, profiles), list(profiles.contents())
+
+
+def default_model() -> backends.DefaultModel:
+    """The embedded model, which judges where none is named.
+
+    Raises:
+        UsageError: no local engine is installed.
+    """
+    if (model := backends.default_model()) is None:
+        raise UsageError(f"no --model named: {backends.MODEL_HINT}")
+    return model
+
+
+def refuse_existing(
+    flag: str, path: Path | None, overwrite: bool, *, is_folder: bool = False
+) -> None:
+    """Raise UsageError if output would replace a file, or a folder with files in it, unasked."""
+    if path is None or not path.exists():
+        return
+    if is_folder and not path.is_dir():
+        raise UsageError(f"{flag} {path} is a file: name a folder")
+    if not overwrite and (path.is_file() or any(path.iterdir())):
+        raise UsageError(f"{flag} {path} exists: name another, or --overwrite")

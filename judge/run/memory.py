@@ -1,0 +1,129 @@
+"""A run whose lines are taken in memory, in a thread and an event loop of its own.
+
+So it can be read from any code, also inside of a running loop. It is the run of `judge validate`;
+only where its lines go differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+
+from judge.records import Record
+from judge.records.lines import Line
+from judge.run.job import Job
+from judge.run.panels import Resources
+from judge.run.run import run
+from judge.run.summary import Report
+from judge.run.task import Watcher
+from judge.run.validate import Validation
+from judge.settings import Settings
+
+
+def lines(job: Job, settings: Settings, watcher: Watcher) -> Generator[Line, None, None]:
+    """Each line as soon as it and all before it are there; ends the run when it is closed.
+
+    Raises:
+        UsageError: at the first line, for a model that cannot be used.
+        JudgeError: behind the last line: what ended the run early.
+    """
+    memory_run = _MemoryRun(job, settings, watcher)
+    try:
+        yield from iter(memory_run.take, None)
+    finally:
+        memory_run.close()
+
+
+async def async_lines(job: Job, settings: Settings, watcher: Watcher) -> AsyncGenerator[Line, None]:
+    """`lines` as an asynchronous iterator."""
+    memory_run = _MemoryRun(job, settings, watcher)
+    try:
+        while (line := await asyncio.to_thread(memory_run.take)) is not None:
+            yield line
+    finally:
+        # First, because a `take` may hold the last free thread.
+        memory_run.stop()
+        await asyncio.to_thread(memory_run.close)
+
+
+class _InMemory(Validation):
+    """Validation whose lines are handed out, and whose records are read as those are taken."""
+
+    def __init__(self, resources: Resources, job: Job, hand_out: Callable[[Line], None]) -> None:
+        super().__init__(resources, job.items(), job.by)
+        self._hand_out = hand_out
+        self.room = threading.Semaphore(2 * resources.models.slots)
+        self.closed = False
+
+    def items(self) -> Iterator[Record]:
+        for item in super().items():
+            self.room.acquire()
+            if self.closed:
+                return
+            yield item
+
+    def count(self, line: Line, report: Report) -> None:
+        self._hand_out(line)
+
+
+class _MemoryRun:
+    """A run in a thread of its own, whose lines are taken in the order of the records."""
+
+    def __init__(self, job: Job, settings: Settings, watcher: Watcher) -> None:
+        self._job, self._settings, self._watcher = job, settings, watcher
+        self._queue: SimpleQueue[Line | BaseException | None] = SimpleQueue()
+        self._task: _InMemory | None = None
+        self._interrupt: Callable[[bool], None] | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._go, name="judge-run", daemon=True)
+        self._thread.start()
+
+    def take(self) -> Line | None:
+        """The next line, None at the end; raises what ended the run early."""
+        line = self._queue.get()
+        if isinstance(line, BaseException):
+            raise line
+        if line is not None and self._task is not None:
+            self._task.room.release()
+        return line
+
+    def stop(self) -> None:
+        """End the run, which drops what is under way; `take` then comes back."""
+        self._closed = True
+        if self._interrupt is not None:
+            # Its loop may have ended meanwhile.
+            with suppress(RuntimeError):
+                self._interrupt(True)
+        self._end_reading()
+
+    def close(self) -> None:
+        """`stop`, and wait until the run has freed everything."""
+        self.stop()
+        self._thread.join()
+        self._end_reading()
+
+    def _end_reading(self) -> None:
+        """Let the thread that reads end, which may wait for room."""
+        if self._task is not None:
+            self._task.closed = True
+            self._task.room.release()
+
+    def _go(self) -> None:
+        end: BaseException | None = None
+        try:
+            resources = Resources.of(self._settings, rubrics=self._job.rubrics)
+            self._task = _InMemory(resources, self._job, self._queue.put)
+            end = run(self._job, self._task, self._watcher, self._interrupts).fatal
+        except BaseException as error:  # noqa: BLE001 - raised where the lines are taken
+            end = error
+        self._queue.put(end)
+
+    @contextmanager
+    def _interrupts(self, interrupt: Callable[[bool], None]) -> Iterator[None]:
+        self._interrupt = interrupt
+        if self._closed:
+            interrupt(True)
+        yield
