@@ -185,8 +185,8 @@ def agreement_of(
         if problems:
             first = problems[0].problem
             message = first.message if first else "holds no label"
-            lines = f"; {unreadable} lines could not be read, the first: line "
-            lines = f"{lines}{problems[0].line}, {message}"
+            count = f"{unreadable} line{'s' if unreadable > 1 else ''}"
+            lines = f"; {count} could not be read, the first: line {problems[0].line}, {message}"
         missing = f"{', '.join(sources)}: no labels at all"
         raise UsageError(f"{_UNSIGNED if labelled else missing}{lines}")
     return replace(report, unreadable=unreadable, problems=problems)

@@ -13,9 +13,7 @@ from judge.configuration import resolve
 from judge.errors import Exit
 from judge.run import run
 from judge.run.job import Job
-from judge.run.panels import Resources
-from judge.run.summary import Summary
-from judge.run.task import Watcher
+from judge.run.task import Progress, Watcher
 from judge.run.validate import validate
 from judge.settings import Settings
 
@@ -23,8 +21,8 @@ from judge.settings import Settings
 class Deleting(Watcher):
     """Takes the review away once something stands in it."""
 
-    def wrote(self, summary: Summary, resources: Resources) -> None:
-        if summary.records == 1 and Path("review").exists():
+    def wrote(self, progress: Progress) -> None:
+        if progress.summary.records == 1 and Path("review").exists():
             Path("review").unlink()
 
 
