@@ -191,7 +191,8 @@ class BadRequest(BackendError):
 
 
 class Adapted(BadRequest):
-    """The server refuses a part of the call that is sent otherwise from now on: ask again."""
+    """The server refuses a part of the call, or the model's thoughts took the tokens of its reply;
+    from now on it is sent otherwise: ask again."""
 
 
 class ContextExceeded(BadRequest):

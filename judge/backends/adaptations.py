@@ -81,30 +81,29 @@ class Adaptations:
 
     def limit(self, tokens: int) -> int:
         """Most tokens that a reply may have, for a call that allows so many."""
-        most = self.state.get("most_tokens", tokens + self._added)
-        return min(tokens + self._added, int(most))
-
-    @property
-    def _added(self) -> int:
-        return int(self.state.get("thinking_tokens", 0))
+        tokens += int(self.state.get("thinking_tokens", 0))
+        return min(tokens, int(self.state.get("most_tokens", tokens)))
 
     def applied(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The request as this server takes it."""
-        state, made = self.state, dict(request)
+        state, adapted = self.state, dict(request)
+        if not state:
+            return adapted
         for name in ("temperature", "seed"):
             if name in state:
-                made.pop(name, None)
-        tokens = made.pop("max_tokens")
+                adapted.pop(name, None)
+        tokens = adapted.pop("max_tokens")
         limit = str(state.get("max_tokens", "max_tokens"))
         if limit != LEFT_OUT:
-            made[limit] = tokens if "logprobs" in made else self.limit(tokens)
-        if "top_logprobs" in made:
-            made["top_logprobs"] = min(made["top_logprobs"], int(state.get("top_logprobs", 20)))
+            adapted[limit] = tokens if "logprobs" in adapted else self.limit(tokens)
+        if "top_logprobs" in adapted:
+            most = int(state.get("top_logprobs", 20))
+            adapted["top_logprobs"] = min(adapted["top_logprobs"], most)
         if "system" in state:
-            made["messages"] = _folded(made["messages"])
+            adapted["messages"] = _folded(adapted["messages"])
         if "schema" in state or "strict" in state:
-            _simplify(made, portable="schema" in state)
-        return made
+            _simplify(adapted, portable="schema" in state)
+        return adapted
 
     def again(self, call: object, sent: State, request: Mapping[str, Any], said: str) -> bool:
         """Whether a refused request is worth making again, as `state` now has it.
@@ -122,7 +121,8 @@ class Adaptations:
         else:
             self.kept = self.state
         self._last = None
-        for remedy in remedies(request, said, self._room, self._added):
+        added = int(self.state.get("thinking_tokens", 0))
+        for remedy in remedies(request, said, self._room, added):
             if remedy not in self._tried:
                 self._tried.add(remedy)
                 self._last = call, _bare(said)
@@ -135,11 +135,13 @@ class Adaptations:
         if self._last is not None and self._last[0] is call and sent is self.state:
             self.kept, self._last = self.state, None
 
-    def give_room(self) -> None:
-        """Thoughts took the tokens of a reply: add room for them, once."""
+    def give_room(self, sent: State) -> bool:
+        """Thoughts took the tokens of a reply: add room for them, once. Whether a request that was
+        sent in this state is worth making again."""
         if self._room and "thinking_tokens" not in self.state:
             self.state = {**self.state, "thinking_tokens": self._room}
             self.kept = {**self.kept, "thinking_tokens": self._room}
+        return "thinking_tokens" in self.state and "thinking_tokens" not in sent
 
 
 def remedies(

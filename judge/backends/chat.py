@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any
 
-import orjson
-
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.reading import arguments_of, ending, is_object, text_of
 from judge.errors import NoReply
@@ -102,7 +100,7 @@ def completion(
         input_tokens=count_of(usage.get("prompt_tokens")) or 0,
         output_tokens=count_of(usage.get("completion_tokens")) or 0,
         cached_tokens=count_of(details.get("cached_tokens")),
-        first_token=_first_token((choice.get("logprobs") or {}).get("content"), redact),
+        first_token=_first_token(choice["logprobs"], redact) if choice.get("logprobs") else None,
         model=name_of(answer.get("model"), redact),
         system_fingerprint=name_of(answer.get("system_fingerprint"), redact),
     )
@@ -115,7 +113,10 @@ def name_of(name: object, redact: Callable[[str], str]) -> str | None:
 
 def _text(message: Mapping[str, Any], tool: str | None) -> str:
     """A message's text: the arguments of the tool, else the content, else what stands beside it."""
-    content = text_of(message.get("content"))
+    content = message.get("content")
+    if tool is None and isinstance(content, str) and content and not content.isspace():
+        return content
+    content = text_of(content)
     functions = [mapping_of(call.get("function")) for call in message.get("tool_calls") or ()]
     functions += [mapping_of(message["function_call"])] if message.get("function_call") else []
     functions = [call for call in functions if call.get("name") == tool] or functions
@@ -138,19 +139,17 @@ def mapping_of(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _first_token(listed: Any, redact: Callable[[str], str]) -> tuple[tuple[str, float], ...] | None:
+def _first_token(
+    logprobs: Mapping[str, Any], redact: Callable[[str], str]
+) -> tuple[tuple[str, float], ...] | None:
     """The alternatives for the first token; () for an empty reply, None if none are listed."""
+    listed = logprobs.get("content")
     if not listed:
         return None if listed is None else ()
     alternatives = listed[0].get("top_logprobs") or [listed[0]]
     # The log of zero comes as null, as -Infinity or not at all.
     logs = (-inf if a.get("logprob") is None else float(a["logprob"]) for a in alternatives)
     return tuple((redact(str(a["token"])), log) for a, log in zip(alternatives, logs, strict=True))
-
-
-def parsed(body: bytes) -> Any:
-    """The JSON of a body, in which a log-probability may be -Infinity."""
-    return json.loads(body) if b"-Infinity" in body else orjson.loads(body)
 
 
 def thought(answer: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -38,7 +39,6 @@ from judge.backends.chat import (
     count_of,
     mapping_of,
     openai_arguments,
-    parsed,
     thought,
 )
 from judge.backends.faults import complaint, error_within, scrubbed, status_error
@@ -103,10 +103,7 @@ class _Sent:
     mode: Mode
     state: State
     arguments: Mapping[str, Any]
-
-    @property
-    def body(self) -> bytes:
-        return orjson.dumps(self.arguments)
+    body: bytes
 
 
 class OpenAIBackend:
@@ -172,12 +169,15 @@ class OpenAIBackend:
 
     def _prepared(self, call: Call, mode: Mode) -> _Sent:
         """The request for a call, as this server takes it; raises BadRequest."""
-        refuse_half_pairs(call)
         arguments = {"model": self._name, **self.arguments(call, mode)}
         if self._request.effort is not None:
             arguments["reasoning_effort"] = self._request.effort
-        state = self._adaptations.state
-        return _Sent(call, mode, state, self._adaptations.applied(arguments))
+        state, arguments = self._adaptations.state, self._adaptations.applied(arguments)
+        try:
+            return _Sent(call, mode, state, arguments, orjson.dumps(arguments))
+        except orjson.JSONEncodeError:
+            refuse_half_pairs(call)
+            raise
 
     def _read(self, response: HttpResponse, sent: _Sent) -> Completion:
         """The completion in a server's answer; raises BackendError."""
@@ -187,7 +187,9 @@ class OpenAIBackend:
         what = f"the answer of {self._http.server}"
         tool = (call.schema_name or "reply") if sent.mode is Mode.TOOLS else None
         try:
-            answer = parsed(response.body)
+            # A log-probability in it may be -Infinity.
+            loads = json.loads if b"-Infinity" in response.body else orjson.loads
+            answer = loads(response.body)
             if error := error_within(answer, model):
                 status = 400 if isinstance(error, errors.BadRequest) else response.status
                 raise self._refused(error, status, response, sent)
@@ -199,8 +201,9 @@ class OpenAIBackend:
         except (ValueError, RecursionError) as problem:
             text = scrubbed(problem)
             raise errors.ServerFault(f"{what} is no chat completion: {text}") from None
-        if reply.finish_reason == "length" and call.logprobs is None and thought(answer):
-            self._adaptations.give_room()
+        thinking = reply.finish_reason == "length" and call.logprobs is None and thought(answer)
+        if thinking and self._adaptations.give_room(sent.state):
+            raise errors.Adapted("the model's thoughts took the tokens of its reply")
         if call.logprobs and reply.first_token is None and reply.finish_reason != "refusal":
             if self._gave_first_token:
                 raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")

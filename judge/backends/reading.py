@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Literal
 
 from judge.backends.base import Call, Completion
@@ -203,14 +204,14 @@ def fewest_tokens(text: str) -> int:
 
 def cut(call: Call, completion: Completion) -> str | None:
     """How much of a prompt was read, where a server cut it; None where it read all of it."""
-    texts = [message["content"] for message in call.messages]
     read = completion.input_tokens
     # Some count what their cache holds apart.
     if (cached := completion.cached_tokens or 0) > read:
         read += cached
-    if read < _MIN_READ or read * CHARACTERS_PER_TOKEN > sum(map(len, texts)):
+    text = "\n".join(map(itemgetter("content"), call.messages))
+    if read < _MIN_READ or len(text) < (read + _MIN_LOST) * CHARACTERS_PER_TOKEN:
         return None
-    fewest = sum(map(fewest_tokens, texts))
+    fewest = fewest_tokens(text)
     if fewest - read < _MIN_LOST or fewest < read * _MARGIN:
         return None
     return f"the server read {read:,} tokens of at least {fewest:,}; give it a longer context"

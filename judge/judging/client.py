@@ -110,7 +110,8 @@ class Client:
             remote=self.remote,
         )
         self.limit, self.counters = self._transport.limit, self._transport.counters
-        self._served = None if ours else ServedModel(spec, backend, cache, self._transport.canary)
+        canary = self._transport.canary
+        self._served = None if ours else ServedModel(spec, backend, cache, self.counters, canary)
         self._cache = cache if cache is not None else MemoryCache()
         self._negotiation = Negotiation(spec, backend, self._cache, self.identity)
         self._reasks, self._max_tokens = reasks, max_tokens
@@ -130,8 +131,6 @@ class Client:
         Raises:
             BackendError: the model gave no reply at all.
         """
-        if not self._negotiation.ready:
-            await self.prepare()
         call = replace(
             call,
             schema=schema_of(reply_model),
@@ -139,27 +138,26 @@ class Client:
             max_tokens=self._max_tokens or call.max_tokens,
         )
         with _Attempts() as attempts:
-            first = None
-            if not self._negotiation.proven(call):
-                first = await self._negotiation.test(
+            mode, first = self._negotiation.proven(call), None
+            if mode is None:
+                await self.prepare()
+                mode, first = await self._negotiation.test(
                     call,
                     lambda mode: self._complete(call, mode, attempts),
                     lambda: attempts.fresh,
                 )
             tested = first is not None
             if first is None:
-                mode = self._negotiation.mode(call)
-                first = mode, await self._complete(call, mode, attempts)
-            mode, completion = first
-            asked = self._checked(call, completion, reply_model, context)
+                first = await self._complete(call, mode, attempts)
+            asked = self._checked(call, first, reply_model, context)
             if asked is None:
-                asked = await self._reasked(call, *first, reply_model, context, attempts)
-            if asked.reply is not None:
-                self._negotiation.settle(call, mode)
-            else:
+                asked = await self._reasked(call, mode, first, reply_model, context, attempts)
+            if asked.reply is None:
                 # When the run ends: until then, and after a kill, these are not asked again.
                 self._unusable.update(attempts.entries)
-            if not tested and asked.trouble in (None, "invalid"):
+            elif tested:
+                self._negotiation.settle(call, mode)
+            if not (tested or self._negotiation.has_text) and asked.trouble in (None, "invalid"):
                 self._negotiation.note_text(attempts.text)
         return asked
 
@@ -171,7 +169,7 @@ class Client:
         context: ReplyContext,
     ) -> Asked | None:
         """What a completion brings; None where it is to be asked for again."""
-        usage = self._usage(completion)
+        usage = self.estimate(completion.input_tokens, completion.output_tokens)
         if completion.finish_reason == "refusal":
             return Asked(None, usage, "refused", completion.text[:200] or "no words were given")
         if completion.finish_reason == "length":
@@ -339,7 +337,8 @@ class Client:
         if self._served is not None:
             await self._served.look()
         completion = await self._transport.send(CANARY, mode)
-        self._note(completion)
+        if self._served is not None:
+            self._served.replied(completion)
         return completion
 
     def sent(self, call: Call) -> Call:
@@ -356,28 +355,30 @@ class Client:
     async def _complete(self, call: Call, mode: Mode, attempts: _Attempts) -> Completion:
         """The completion from the cache or the backend, while no other ask wants the same one."""
         key = self._key(call, mode)
-        await attempts.enter(self._locks.setdefault(key, asyncio.Lock()))
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        await lock.acquire()
+        attempts.locks.append(lock)
         if self._served is not None and not self._served.ready:
             await self._served.look()
         entry = key if self._served is None else self._served.key(key)
         completion = self._cached(entry, call)
         attempts.fresh = completion is None
-        if completion is not None:
-            self._note(completion)
-            attempts.add(entry, completion)
-            return completion
 
         async def keep(completion: Completion) -> None:
-            self._note(completion)
-            entry = key if self._served is None else self._served.key(key)
-            attempts.add(entry, completion)
-            await self._cache.store({entry: completion.as_text()})
+            """Note a reply, fresh or cached, and store a fresh one."""
+            entry = key
+            if self._served is not None:
+                self._served.replied(completion)
+                entry = self._served.key(key)
+            attempts.entries.append(entry)
+            attempts.text = completion.text.strip() or attempts.text
+            if attempts.fresh:
+                await self._cache.store({entry: completion.as_text()})
 
-        limit = self._negotiation.limit(call)
+        if completion is not None:
+            await keep(completion)
+            return completion
         completion = await self._transport.send(call, mode, keep)
-        if completion.finish_reason == "length" and self._negotiation.limit(call) > limit:
-            # There is room for its thoughts now.
-            completion = await self._transport.send(call, mode, keep)
         self._negotiation.note_changes()
         return completion
 
@@ -414,13 +415,6 @@ class Client:
         await self._cache.store(dict.fromkeys(attempts.entries))
 
     # ------------------------------------------------------------ who answers, and what it costs
-
-    def _note(self, completion: Completion) -> None:
-        """Note who gave a reply, fresh or cached."""
-        if self._served is not None:
-            self._served.replied(completion)
-            self.counters.models = self._served.names
-            self.counters.system_fingerprints = self._served.fingerprints
 
     @property
     def answering(self) -> tuple[str, ...]:
@@ -473,17 +467,8 @@ class _Attempts:
 
     def __init__(self) -> None:
         self.entries: list[str] = []
+        self.locks: list[asyncio.Lock] = []
         self.fresh, self.text = False, ""
-        self._locks: list[asyncio.Lock] = []
-
-    async def enter(self, lock: asyncio.Lock) -> None:
-        """Wait for the lock, and hold it until the ask ends."""
-        await lock.acquire()
-        self._locks.append(lock)
-
-    def add(self, entry: str, completion: Completion) -> None:
-        self.entries.append(entry)
-        self.text = completion.text.strip() or self.text
 
     def __enter__(self) -> Self:
         return self
@@ -494,5 +479,5 @@ class _Attempts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for lock in self._locks:
+        for lock in self.locks:
             lock.release()

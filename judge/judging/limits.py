@@ -99,11 +99,13 @@ class AdaptiveLimit:
         finally:
             if place is None or not place.cancelled():
                 self.running -= 1
-                self._admit()
+                if self._waiting:
+                    self._admit()
 
     def succeeded(self) -> None:
         self.limit = min(float(self.most), self.limit + 1 / self.limit)
-        self._admit()
+        if self._waiting:
+            self._admit()
 
     def refused(self, retry_after: float | None, era: int) -> None:
         """The server asked for fewer calls; `retry_after` in seconds, `era` as `slot` gave it."""

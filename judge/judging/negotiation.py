@@ -43,7 +43,11 @@ Complete = Callable[[Mode], Awaitable[Completion]]
 
 
 class Negotiation:
-    """The modes and adaptations of one model. A backend with a single mode has nothing to test."""
+    """The modes and adaptations of one model. A backend with a single mode has nothing to test.
+
+    `adaptations` is what is sent otherwise than usual, by what it concerns; `mode` where that is
+    not the best. `has_text` says that the model has given a text in this run.
+    """
 
     def __init__(
         self,
@@ -60,15 +64,16 @@ class Negotiation:
         self._single = len(backend.modes) == 1
         self._mode: Mode | None = backend.modes[0] if self._single else None
         self._modes: dict[str, Mode] = {}
-        self._proven: set[str] = set()
+        self._proven: dict[str | None, Mode] = {}
         self._searches = self._empty = 0
-        self._has_text = False
+        self.has_text = False
         self._testing = asyncio.Lock()
         self._remember(cache.get(self._key) or {})
         self._saved = self._entry()
-        self._reported: dict[str, str | int] = {}
+        self._reported: Mapping[str, str | int] = {}
         self._version = 0
-        self._checked: tuple[object, ...] = ()
+        self._noted: tuple[object, ...] = ()
+        self.adaptations: Mapping[str, str | int] = self._changes()
 
     def _state(self) -> dict[str, str | int]:
         """What the backend sends otherwise than usual."""
@@ -126,23 +131,18 @@ class Negotiation:
                 problems.append(f'{mode}: replied {text[:80]!r}, not {{"ready": "yes"}}')
         raise UsageError(f"{self._spec} gave no valid JSON in any mode. " + "; ".join(problems))
 
-    def mode(self, call: Call) -> Mode:
-        """The mode for the call's schema."""
-        mode = self._modes.get(call.schema_name or "", self._mode)
-        assert mode is not None, "prepare() comes first"
-        return mode
-
-    def proven(self, call: Call) -> bool:
-        """Whether no further mode is to be tried with the call: what it meets is its own."""
-        return self._single or call.schema_name in self._proven
+    def proven(self, call: Call) -> Mode | None:
+        """The mode for the call's schema, where no further one is to be tried with it: what it
+        meets is its own. None where it is to be tested."""
+        return self._mode if self._single else self._proven.get(call.schema_name)
 
     async def test(
         self, call: Call, complete: Complete, fresh: Callable[[], bool]
-    ) -> tuple[Mode, Completion] | None:
-        """The first reply to a schema's first call, and the mode that brought it.
+    ) -> tuple[Mode, Completion | None]:
+        """The mode for a schema's first call, and the reply that it brought.
 
         The call goes alone: what the server refuses, or accepts and does not heed, gives way to the
-        next mode. None where another call has proven the mode in the meantime.
+        next mode. There is no reply where another call has proven the mode in the meantime.
 
         Args:
             fresh: whether the last reply came from the server, not from the cache.
@@ -151,8 +151,8 @@ class Negotiation:
             BackendError: no mode brought a reply; or none of the run's first questions a text.
         """
         async with self._testing:
-            if self.proven(call):
-                return None
+            if (proven := self.proven(call)) is not None:
+                return proven, None
             self._refuse_silent()
             refused: BadRequest | None = None
             unheeded: tuple[Mode, Completion] | None = None
@@ -166,11 +166,11 @@ class Negotiation:
                     continue
                 if completion.finish_reason != "stop":
                     return mode, completion  # It says nothing about the mode.
-                self._has_text = self._has_text or bool(completion.text.strip())
+                self.has_text = self.has_text or bool(completion.text.strip())
                 if _conforms(completion.text, call):
                     self.settle(call, mode)
                     if fresh():
-                        self._proven.add(call.schema_name or "")
+                        self._proven[call.schema_name] = mode
                     return mode, completion
                 unheeded = mode, completion
             self._searches += 1
@@ -182,7 +182,8 @@ class Negotiation:
 
     def _candidates(self, call: Call) -> Sequence[Mode]:
         """The modes to try with the call, in this order."""
-        first = self.mode(call)
+        first = self._modes.get(call.schema_name or "", self._mode)
+        assert first is not None, "prepare() comes first"
         if self._searches >= _MAX_SEARCHES or self.silent:
             return (first,)
         return (first, *self._all[self._all.index(first) + 1 :])
@@ -207,8 +208,8 @@ class Negotiation:
         Raises:
             Denied: the first questions of the run got no text; it ends the run.
         """
-        self._has_text = self._has_text or bool(text.strip())
-        self._empty = 0 if self._has_text else self._empty + 1
+        self.has_text = self.has_text or bool(text.strip())
+        self._empty = 0 if self.has_text else self._empty + 1
         self._refuse_silent()
 
     def _refuse_silent(self) -> None:
@@ -229,16 +230,14 @@ class Negotiation:
 
     def sent(self, call: Call) -> Call:
         """The call with the temperature and the seed that the server is sent, if any."""
-        state = self._adapting.adaptations if self._adapting else {}
+        state: Mapping[str, Any] = self._adapting.adaptations if self._adapting else {}
         temperature = None if "temperature" in state else call.temperature
         seed = None if "seed" in state else call.seed
         if (temperature, seed) == (call.temperature, call.seed):
             return call
         return replace(call, temperature=temperature, seed=seed)
 
-    @property
-    def adaptations(self) -> dict[str, str | int]:
-        """What is sent otherwise than usual, by what it concerns; `mode` where not the best."""
+    def _changes(self) -> dict[str, str | int]:
         changes = {name: way for name, way in self._state().items() if self._usual.get(name) != way}
         modes = {str(mode) for mode in (*self._modes.values(), self._mode) if mode is not None}
         if not self._single and modes - {str(self._all[0])}:
@@ -248,10 +247,10 @@ class Negotiation:
     def note_changes(self) -> None:
         """Write down and report what is new, after an answer."""
         state = self._adapting.adaptations if self._adapting else None
-        checked = (state, self._version)
-        if checked == self._checked:
+        noted = (state, self._version)
+        if noted == self._noted:
             return
-        self._checked = checked
+        self._noted, self.adaptations = noted, self._changes()
         if (entry := self._entry()) != self._saved:
             self._cache.set(self._key, entry)
             self._saved = entry
@@ -259,7 +258,7 @@ class Negotiation:
         if new:
             text = "; ".join(_described(name, way) for name, way in sorted(new.items()))
             _log.warning("judge: %s: requests adapted to its server: %s", self._spec, text)
-            self._reported |= new
+            self._reported = {**self._reported, **new}
 
 
 def _described(name: str, way: str | int) -> str:

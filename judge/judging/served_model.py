@@ -19,6 +19,7 @@ from judge.backends.base import Backend, Completion
 from judge.cache import ReplyCache
 from judge.digest import digest
 from judge.errors import BackendError
+from judge.judging.transport import Counters
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class ServedModel:
     Args:
         spec, backend: as the client's.
         cache: notes the model for later runs (None: none share it).
+        counters: of the client, which name those who answered.
         small_call: makes one small call (None: there is none to be made).
 
     `names` and `fingerprints` are those of the replies used so far, in this order; `ready` says
@@ -56,12 +58,13 @@ class ServedModel:
         spec: str,
         backend: Backend,
         cache: ReplyCache | None,
+        counters: Counters,
         small_call: Callable[[], Awaitable[Completion]] | None,
     ) -> None:
         identity = dict(backend.identity())
         self.names: tuple[str, ...] = ()
         self.fingerprints: tuple[str, ...] = ()
-        self.ready = False
+        self.ready, self._counters = False, counters
         self._spec, self._alias = spec, str(identity.get("model", ""))
         self._backend, self._cache, self._small_call = backend, cache, small_call
         self._entry = digest({"kind": "served model", "identity": identity})
@@ -146,21 +149,20 @@ class ServedModel:
         fingerprint, name = completion.system_fingerprint, completion.model
         if fingerprint and fingerprint not in self.fingerprints:
             self.fingerprints = (*self.fingerprints, fingerprint)[:_MAX_NAMES]
-        if not name:
-            return
-        if self.ready and self._model is None:
+        if name and self.ready and self._model is None:
             self._take(name)
-        if name in self.names:
-            return
-        self._compare(name)
-        if len(self.names) == 1:
-            _log.warning(
-                "judge: %s: the model that answers has changed: %s, then %s",
-                self._spec, self.names[0], name,
-            )  # fmt: skip
-        elif not self.names and not is_same(self._alias, name):
-            _log.warning("judge: %s: the model that answers is %s", self._spec, name)
-        self.names = (*self.names, name)[:_MAX_NAMES]
+        if name and name not in self.names:
+            self._compare(name)
+            if len(self.names) == 1:
+                _log.warning(
+                    "judge: %s: the model that answers has changed: %s, then %s",
+                    self._spec, self.names[0], name,
+                )  # fmt: skip
+            elif not self.names and not is_same(self._alias, name):
+                _log.warning("judge: %s: the model that answers is %s", self._spec, name)
+            self.names = (*self.names, name)[:_MAX_NAMES]
+        self._counters.models = self.names
+        self._counters.system_fingerprints = self.fingerprints
 
 
 def is_same(alias: str, answering: str) -> bool:
