@@ -111,8 +111,11 @@ class Work:
             return self.keep(Check(name=name, verdict=Verdict.ABSTAIN, by=by, reason=reason))
         if reason := _skip_reason(name, self.subject, self.context):
             return self.skip(name, reason, by)
-        panel = self.context.panel(name, by)
-        return self.keep(await panel.check(self.subject, by=by, round=self.round))
+        return self.keep(await self.votes(self.context.panel(name, by), by))
+
+    async def votes(self, panel: Panel, by: By) -> Check:
+        """The panel's check of the record as it now stands; raises as `check`."""
+        return await panel.check(self.subject, by=by, round=self.round)
 
     def keep(self, check: Check) -> Check:
         """Add a check, in place of an earlier one of the same name on the same text."""
@@ -247,14 +250,22 @@ class Workflow:
     voted: tuple[By, ...] = ("loop", "final")
     plain: bool = False
 
-    async def run(self, subject: Record, context: Context) -> Outcome:
+    async def run(
+        self,
+        subject: Record,
+        context: Context,
+        work_of: Callable[[Record, Context], Work] = Work,
+    ) -> Outcome:
         """Judge one subject as it came in; if it does not pass, repair it where that is wanted.
+
+        Args:
+            work_of: makes the work on the subject (a plan's asks no model).
 
         Raises:
             BackendError: a rewriter gave no reply, or the model is out of reach or out of budget;
                 with what was asked until then.
         """
-        work = Work(subject, context)
+        work = work_of(subject, context)
         try:
             outcome = await self.once(work)
             came = outcome.judgement.verdict

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -140,6 +140,30 @@ class Observer:
     def questions(self) -> tuple[FirstToken, ...]:
         return self.rubric.first_token or ()
 
+    def calls(
+        self, subject: Record, number: int, call: Call, questions: Sequence[int]
+    ) -> Iterator[Call]:
+        """The calls that `observe` makes where each question can be read."""
+        for place in questions:
+            if self.questions[place].passages:
+                for part, _ in self._passages(subject):
+                    yield self._first_token_call(part, number, call, place)
+            elif not self.questions[place].overlap:
+                yield self._first_token_call(subject, number, call, place)
+
+    def state_call(self, subject: Record, number: int, call: Call, layer: int) -> Call:
+        """The call for the hidden state of the first question's prompt."""
+        return replace(call, messages=self.prompt(subject, number), max_tokens=1, layer=layer)
+
+    def _first_token_call(self, subject: Record, number: int, call: Call, place: int) -> Call:
+        prompt = self.prompt(subject, number, place)
+        return replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
+
+    def _passages(self, subject: Record) -> list[tuple[Record, str]]:
+        """The record with each passage in the place of the text that the rubric shows."""
+        ((name, text),) = shown_texts(self.rubric, subject).items()
+        return [(subject.with_text(name, passage), passage) for passage in passages(text)]
+
     def prompt(self, subject: Record, number: int, place: int = 0) -> Prompt:
         """The prompt of a first-token question, by its number in the rubric."""
         numbers = (number,) if number else ()
@@ -155,10 +179,8 @@ class Observer:
     ) -> Observation:
         """The hidden state of the first question's prompt; `layer` and `width` as `Client.state`
         has them, which see for what it raises."""
-        prompt = self.prompt(subject, number)
-        state, usage = await self.client.state(
-            replace(call, messages=prompt, max_tokens=1, layer=layer), width
-        )
+        ask = self.state_call(subject, number, call, layer)
+        state, usage = await self.client.state(ask, width)
         return Observation(state=state, usage=usage)
 
     async def observe(
@@ -189,10 +211,8 @@ class Observer:
         """The question put to each passage: how likely the words that count as yes are where they
         are likeliest, and that passage."""
         question = self.questions[place]
-        ((name, text),) = shown_texts(self.rubric, subject).items()
         low, high, likeliest, quote, usage = 0.0, 0.0, 0.0, "", Usage()
-        for passage in passages(text):
-            part = subject.with_text(name, passage)
+        for part, passage in self._passages(subject):
             seen = await self._first_token(part, number, call, place)
             usage += seen.usage
             if place not in seen.chances:
@@ -211,9 +231,9 @@ class Observer:
     async def _first_token(
         self, subject: Record, number: int, call: Call, place: int
     ) -> Observation:
-        prompt, words = self.prompt(subject, number, place), self.questions[place].words
+        words = self.questions[place].words
         tokens, usage = await self.client.first_token(
-            replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS),
+            self._first_token_call(subject, number, call, place),
             lambda listed: word_chances(listed, words) is not None,
         )
         if (chances := word_chances(tokens, words)) is None:

@@ -8,10 +8,10 @@ prompt (`logprobs`, `probe`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.backends.base import Call, Method, Origin
+from judge.backends.base import Call, Method, Origin, Prompt
 from judge.errors import BackendError, NotHere
 from judge.evidence import ReplyContext, locate
 from judge.judging.answer_reader import ORDERS_DISAGREE, AnswerReader, mean_of
@@ -98,10 +98,7 @@ class Judge:
         """
         call = self.call(subject, vote, round, sampling or Sampling())
         numbers = self.subjects(subject) if numbers is None else tuple(numbers)
-        groups = [numbers]
-        if self.one_by_one or self.probabilistic:
-            groups = [(n,) for n in numbers]
-        coming = [self._part(subject, call, group) for group in groups]
+        coming = [self._part(subject, call, group) for group in self._groups(numbers)]
         if len(coming) == 1 or (self.client.backend.slots == 1 and not self._side_by_side):
             parts = [await part for part in coming]
         else:
@@ -115,6 +112,35 @@ class Judge:
             next((part.reason for part in parts if part.reason), None),
             parts[0].score,
         )
+
+    def calls(
+        self,
+        subject: Record,
+        vote: int = 0,
+        round: int = 1,
+        sampling: Sampling = Sampling(),
+    ) -> Iterator[Call]:
+        """The calls of a vote on the record, where each reply can be read; arguments as `vote`."""
+        call, probe = self.call(subject, vote, round, sampling), self.reader.probe
+        for numbers in self._groups(self.subjects(subject)):
+            if not self.probabilistic:
+                for swapped in (False, True) if self.rubric.comparing else (False,):
+                    yield replace(call, messages=self._prompt(subject, numbers, swapped))
+                continue
+            if probe is not None:
+                yield self.observer.state_call(subject, numbers[0], call, probe.layer)
+            questions = self.reader.questions(self.rubric)
+            yield from self.observer.calls(subject, numbers[0], call, questions)
+
+    def _groups(self, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """The values of each reply."""
+        split = self.one_by_one or self.probabilistic
+        return [(n,) for n in numbers] if split else [numbers]
+
+    def _prompt(self, subject: Record, numbers: Sequence[int], swapped: bool) -> Prompt:
+        """The prompt for a structured reply about these values, or about the record (0)."""
+        values = tuple(n for n in numbers if n)
+        return messages(self.rubric, subject, swapped=swapped, numbers=values, framing=self.framing)
 
     async def _part(self, subject: Record, call: Call, numbers: tuple[int, ...]) -> Vote:
         """The vote on these values, or on the record (0), by one reply or reading."""
@@ -193,9 +219,7 @@ class Judge:
     ) -> Vote:
         rubric = self.rubric
         context = self._context(subject, numbers, swapped)
-        prompt = messages(
-            rubric, subject, swapped=swapped, numbers=tuple(context.values), framing=self.framing
-        )
+        prompt = self._prompt(subject, numbers, swapped)
         reply_type = rubric.reply_type.sized(len(context.values))
         result = await self.client.ask(replace(call, messages=prompt), reply_type, context)
         if not isinstance(result.reply, JudgingReply):

@@ -7,10 +7,12 @@ value. Asking stops when no outcome of the missing votes could change a verdict.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from judge.backends.base import Call
+from judge.judging.client import Client
 from judge.judging.injection import injections
 from judge.judging.judge import Judge, Sampling
 from judge.records import Record
@@ -53,6 +55,23 @@ class Panel:
             if vote == 0 or not judge.probabilistic
         )
 
+    def calls(
+        self, subject: Record, *, round: int = 1, most: bool
+    ) -> Iterator[tuple[Client, Call]]:
+        """The calls for a record: `most` all that may be made, else those where the cheap judge is
+        sure, or all votes say the same."""
+        if self.cheap is not None:
+            for call in self.cheap.calls(subject, round=round):
+                yield self.cheap.client, call
+            if not most:
+                return
+        asks = self.asks
+        if not (most or self.exhaustive):
+            asks = asks[: needed([], len(asks), self.counted or PASS_OR_FAIL)]
+        for judge, vote in asks:
+            for call in judge.calls(subject, vote, round, self.sampling):
+                yield judge.client, call
+
     @property
     def by_value(self) -> bool:
         """Whether a value whose verdict is settled can be left out of further votes."""
@@ -91,7 +110,7 @@ class Panel:
         """
         name, digest = self.rubric.name, self.rubric.digest
         check = Check(name=name, by=by, verdict=Verdict.ABSTAIN, round=round, rubric=digest)
-        if (reason := self._why_not_asked(subject)) is not None:
+        if (reason := self.why_not_asked(subject)) is not None:
             return check.model_copy(update=reason)
         numbers = self.judges[0].subjects(subject) if numbers is None else tuple(numbers)
         votes: list[Vote] = []
@@ -136,7 +155,7 @@ class Panel:
                     opinions[n].append(counted_as[subject.about(n)])
             votes += new
 
-    def _why_not_asked(self, subject: Record) -> dict[str, Any] | None:
+    def why_not_asked(self, subject: Record) -> dict[str, Any] | None:
         """The reason and evidence of the abstention of a panel that declines, or on a record with
         hostile text, which is quoted (docs/decisions/0027-injected-text-abstains.md); None if the
         panel is asked."""

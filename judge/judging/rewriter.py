@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from judge.backends.base import Call, Origin
 from judge.evidence import ReplyContext
@@ -23,6 +24,18 @@ class Rewriter:
     client: Client
     sampling: Sampling
 
+    def call(self, subject: Record, round: int, **material: Any) -> Call:
+        """The call of an ask in this round; `material` as for `ask`."""
+        return Call(
+            messages=messages(self.rubric, subject, **material),
+            temperature=self.sampling.temperature,
+            seed=self.sampling.seed + round if self.client.backend.seeded else None,
+            max_tokens=self.rubric.max_tokens,
+            vote=round,
+            role="rewriting",
+            origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping),
+        )
+
     async def ask(
         self,
         subject: Record,
@@ -38,18 +51,8 @@ class Rewriter:
         Raises:
             BackendError: the model gave no reply.
         """
-        prompt = messages(
-            self.rubric, subject, numbers=numbers, passages=passages, findings=findings
-        )
-        call = Call(
-            messages=prompt,
-            temperature=self.sampling.temperature,
-            seed=self.sampling.seed + round if self.client.backend.seeded else None,
-            max_tokens=self.rubric.max_tokens,
-            vote=round,
-            role="rewriting",
-            origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping),
-        )
+        material: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
+        call = self.call(subject, round, **material)
         context = ReplyContext(
             texts=subject.texts,
             values={n: subject.value(n) for n in numbers},

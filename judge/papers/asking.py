@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -19,6 +19,7 @@ from judge.papers.tasks import load_task, option_marks, task_messages
 from judge.prompts import LACKS
 from judge.replies import Reply, spelt_literal
 from judge.rubric import Rubric
+from judge.run.plan import CHARACTERS_PER_TOKEN, PlannedCalls
 from judge.verdict import AnswerOutcome, Usage
 
 MOST_ENTRIES = 20
@@ -107,7 +108,7 @@ class MeasuredModel:
         answers: Sequence[str] = (),
     ) -> str:
         """One of the options, or the one of `answers` in the same place."""
-        found = self._task(task)
+        found = self.task(task)
         marks = option_marks(found, options)
         prompt = _prompt(found, texts, options)
         if self.method == "logprobs":
@@ -124,25 +125,25 @@ class MeasuredModel:
         self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
     ) -> list[str]:
         """Exactly `count` different options."""
-        found = self._task(task)
+        found = self.task(task)
         marks = option_marks(found, options)
         reply = await self._reply(found, _prompt(found, texts, options), _selected_of(marks, count))
         return [options[marks.index(one)] for one in reply.answers]
 
     async def percent(self, task: str | Rubric, texts: Mapping[str, str]) -> float:
         """A percentage that the model writes, as a share in [0, 1]."""
-        found = self._task(task)
+        found = self.task(task)
         return (await self._reply(found, _prompt(found, texts), Percentage)).answer / 100
 
     async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
         """A list of short texts."""
-        found = self._task(task)
+        found = self.task(task)
         return (await self._reply(found, _prompt(found, texts), Listed)).entries
 
     async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """Free text; draw `draw` of the same question is another sample, with another seed."""
-        found = self._task(task)
-        completion, usage = await self.client.write(self._call(found, _prompt(found, texts), draw))
+        found = self.task(task)
+        completion, usage = await self.client.write(self.call(found, _prompt(found, texts), draw))
         self.usage += usage
         if completion.finish_reason == "refusal":
             raise NoAnswer(AnswerOutcome.REFUSED, completion.text[:200] or "no words were given")
@@ -153,7 +154,8 @@ class MeasuredModel:
             self.note = f"cut off at {found.max_tokens} tokens"
         return text
 
-    def _task(self, task: str | Rubric) -> Rubric:
+    def task(self, task: str | Rubric) -> Rubric:
+        """The user's own task of this name, else the benchmark's."""
         found = load_task(task)
         return self.tasks.get(found.name, found)
 
@@ -164,7 +166,7 @@ class MeasuredModel:
         words = tuple(mark.lower() for mark in marks)
         if not all(word.isascii() and word.isalnum() for word in words):
             raise ValueError(f"task {task.name}: {marks} cannot be told by one word; letter them")
-        call = self._call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS)
+        call = self.call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS)
         try:
             tokens, usage = await self.client.first_token(
                 call, lambda found: word_chances(found, words) is not None
@@ -182,13 +184,13 @@ class MeasuredModel:
         return chances, open_share(tokens, words)
 
     async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R]) -> R:
-        asked = await self.client.ask(self._call(task, prompt), reply, ReplyContext({}))
+        asked = await self.client.ask(self.call(task, prompt), reply, ReplyContext({}))
         self.usage += asked.usage or Usage()
         if not isinstance(asked.reply, reply):
             raise NoAnswer(_outcome(asked.trouble), asked.detail)
         return asked.reply
 
-    def _call(self, task: Rubric, prompt: Prompt, draw: int = 0, **more: Any) -> Call:
+    def call(self, task: Rubric, prompt: Prompt, draw: int = 0, **more: Any) -> Call:
         return Call(
             messages=prompt,
             temperature=self.sampling.temperature,
@@ -198,6 +200,56 @@ class MeasuredModel:
             origin=Origin(task.name, str(self.fields.get("id", "")), 1, draw, lambda: self.fields),
             **{"max_tokens": task.max_tokens, **more},
         )
+
+
+@dataclass(slots=True)
+class PlannedModel(MeasuredModel):
+    """A measured model whose calls are counted instead of made: it answers with the first options,
+    and at the most with lists and texts as long as may be."""
+
+    calls: PlannedCalls = field(default_factory=lambda: PlannedCalls(most=False))
+
+    async def choose(
+        self,
+        task: str | Rubric,
+        texts: Mapping[str, str],
+        options: Sequence[str],
+        answers: Sequence[str] = (),
+    ) -> str:
+        self._count(task, texts, options)
+        return (answers or options)[0]
+
+    async def select(
+        self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
+    ) -> list[str]:
+        self._count(task, texts, options)
+        return [*options[:count]]
+
+    async def percent(self, task: str | Rubric, texts: Mapping[str, str]) -> float:
+        self._count(task, texts)
+        return 0.0
+
+    async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
+        self._count(task, texts)
+        return ["a value in some words"] * MOST_ENTRIES if self.calls.most else []
+
+    async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
+        tokens = self._count(task, texts, draw=draw)
+        return "word " * round(tokens * CHARACTERS_PER_TOKEN / len("word "))
+
+    def _count(
+        self,
+        task: str | Rubric,
+        texts: Mapping[str, str],
+        options: Sequence[str] = (),
+        draw: int = 0,
+    ) -> int:
+        """Count a call; returns the tokens of its reply."""
+        task = self.task(task)
+        call = self.call(task, _prompt(task, texts, options), draw)
+        if options and self.method == "logprobs":
+            call = replace(call, max_tokens=1, logprobs=TOP_TOKENS)
+        return self.calls.add(self.client, call)
 
 
 @lru_cache(maxsize=256)

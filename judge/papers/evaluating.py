@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from judge import __version__
@@ -12,7 +12,7 @@ from judge.backends.base import Method
 from judge.errors import BackendError, UsageError
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.papers.asking import MeasuredModel
+from judge.papers.asking import MeasuredModel, PlannedModel
 from judge.papers.benchmark import Benchmark, Choices, MeasuredAnswer
 from judge.papers.results import asked_of, line_of, result_of
 from judge.papers.rows import taken
@@ -22,13 +22,14 @@ from judge.records.lines import Line
 from judge.run.job import Job
 from judge.run.models import ClientBuilder, build_client
 from judge.run.panels import Resources
-from judge.run.plan import Plan, Rehearsal, planned
+from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
 from judge.run.run import run
 from judge.run.runinfo import RunInfo, fingerprint
 from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
 from judge.verdict import AnswerOutcome, Unfinished, Verdict
+from judge.workflow import Context, Work
 
 
 def evaluate(
@@ -59,22 +60,19 @@ def evaluate(
 def plan_evaluation(
     job: Job, settings: Settings, *, benchmark: Benchmark, choices: Choices, judges: Sequence[str]
 ) -> Plan:
-    """What an evaluation will ask: the same run with stand-ins for its models.
+    """What an evaluation will ask: the same run, whose calls are counted instead of made.
 
     Raises:
         UsageError: a source, model or setting cannot be used.
     """
-    rehearsal = Rehearsal()
     settings = planned(settings)
-    resources = _resources(settings, benchmark, judges, build=rehearsal.client)
+    resources = _resources(settings, benchmark, judges, build=planned_client)
     task = Evaluation(job, resources, settings, benchmark, choices, tuple(judges))
 
-    async def ask(item: Record) -> None:
-        if judges:
-            task.resources = rehearsal.resources(resources, "extraction")
-        await task.step(item)
+    async def calls_of(item: Record, calls: PlannedCalls) -> None:
+        await task.result(item, partial(PlannedModel, calls=calls), calls.work)
 
-    return rehearsal.plan(map(task.read, task.items()), ask)
+    return plan_items(map(task.read, task.items()), calls_of)
 
 
 def _resources(
@@ -131,8 +129,21 @@ class Evaluation(Task):
         return self._mark
 
     async def step(self, item: Record) -> Line:
+        return line_of(await self.result(item), self._mark)
+
+    async def result(
+        self,
+        item: Record,
+        model_of: Callable[..., MeasuredModel] = MeasuredModel,
+        work_of: Callable[[Record, Context], Work] = Work,
+    ) -> MeasuredAnswer:
+        """The model's answer to an item, scored.
+
+        Args:
+            model_of, work_of: make the measured model, and the judges' work.
+        """
         fields, choices = item.fields or {}, self.choices
-        model = MeasuredModel(
+        model = model_of(
             self._client, self._method, self._sampling, fields, choices.tasks, choices.setting
         )
         result = await asked_of(self.benchmark, fields, model)
@@ -143,8 +154,8 @@ class Evaluation(Task):
             and result.outcome is AnswerOutcome.ANSWERED
             and credited(fields)
         ):
-            result = await credit(self.resources, result)
-        return line_of(result, self._mark)
+            result = await credit(self.resources, result, work_of)
+        return result
 
     def failed(self, item: Record, kind: str, message: str, unfinished: Unfinished | None) -> Line:
         told = {"type": kind, **item.place, "message": message}
@@ -202,7 +213,9 @@ class Evaluation(Task):
         return RunInfo(self.benchmark.name, known, fingerprint(described, identities))
 
 
-async def credit(resources: Resources, result: MeasuredAnswer) -> MeasuredAnswer:
+async def credit(
+    resources: Resources, result: MeasuredAnswer, work_of: Callable[[Record, Context], Work] = Work
+) -> MeasuredAnswer:
     """Have judges credit each gold value that an answer lists (graphs/extraction.py).
 
     The score is the mean credit over the settled gold values; `steps` then holds `credits`, one for
@@ -217,7 +230,8 @@ async def credit(resources: Resources, result: MeasuredAnswer) -> MeasuredAnswer
     if record.problem is not None:
         raise UsageError(f"{result.id}: {record.problem.message}")
     bound = resources.bound("extraction")
-    judgement = (await bound.workflow.run(record, bound.context)).judgement
+    outcome = await bound.workflow.run(record, bound.context, work_of)
+    judgement = outcome.judgement
     check, extraction = judgement.checks[0], judgement.extraction
     if any(verdict is Verdict.ERROR for verdict, _ in check.outcomes().values()):
         raise BackendError(check.reason or "a judge gave no reply")

@@ -1,19 +1,23 @@
-"""A plan is the run itself with stand-ins for its models: its least is what a clean run asks."""
+"""A plan counts the calls that its workflows would make: its least is what a clean run asks."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import pytest
 
+from judge.backends.base import Call, Method
 from judge.configuration import resolve
+from judge.records import Kind, Record
+from judge.rubric import builtin
 from judge.run.job import Job
 from judge.run.plan import Plan, plan
 from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.verdict import Usage
+from tests.calibration.asking import Answering, judge_of
 
 NORM = {"rule_of_thumb": "Greet.", "story": "Ann greets Bo.", "label": "yes"}
 STORY = {"story": "Ann saves a coin. " * 5, "values": ["Thrift--Agree", "Care--Agree"]}
@@ -57,6 +61,25 @@ def test_the_least_is_what_a_record_takes_that_is_fine_at_once(
     unchanged, _ = planned([record], check=check)
     assert unchanged.least.replies == asked["calls"]
     assert not {"rewriting", "incorporation (loop)", "consistency (loop)"} & {*unchanged.by_check}
+
+
+@pytest.mark.parametrize("method", ["structured", "logprobs"])
+@pytest.mark.parametrize("name", [r.name for r in builtin().values() if r.role == "judge"])
+async def test_the_calls_of_a_vote_are_those_that_a_judge_makes(name: str, method: Method) -> None:
+    rubric = builtin()[name]
+    words = sorted({word for question in rubric.first_token or () for word in question.words})
+
+    def answer(call: Call) -> Any:
+        return [(word, 1 / len(words)) for word in words] if call.logprobs else "{}"
+
+    judge = judge_of(rubric, answer, method)
+    fields: dict[str, Any] = {**STORY, **NORM, "value": "Respect", "predicted": ["Thrift"]}
+    fields |= dict.fromkeys(rubric.fields, "Ann greets Bo.")
+    kind = rubric.kinds[0] if rubric.kinds[0] in get_args(Kind) else "record"
+    record = Record("in", 1, {"id": "a", **fields}).of_kind(kind)
+    await judge.vote(record)
+    calls = cast(Answering, judge.client.backend).asked
+    assert [one.messages for one in judge.calls(record)] == [one.messages for one in calls]
 
 
 def test_what_is_counted_without_a_model_plans_no_call(folder: Path) -> None:
