@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from house_sources import Tree  # noqa: E402
+
 SOURCES = sorted([*(ROOT / "judge").rglob("*.py"), *(ROOT / "graphs").glob("*.py")])
 
 LAYERS = (
@@ -105,6 +109,27 @@ def test_the_command_line_goes_through_the_api() -> None:
         if room(name) == "cli" and room(other) in ("run", "judging", "calibration")
     ]
     assert wrong == []
+
+
+def test_the_core_reaches_papers_local_models_and_the_cluster_by_entry_points_only() -> None:
+    """Nor graphs/; what is installed is found by its name in pyproject.toml."""
+    reached = re.compile(r"\bjudge[./](?:papers|local|cluster|graphs)\b")
+    outside = ("papers", "local", "cluster", "graphs")
+    core = {name: path.read_text("utf-8") for name, path in MODULES.items()}
+    assert [n for n, text in core.items() if room(n) not in outside and reached.search(text)] == []
+
+
+STILL_TWICE = {
+    *("By", "Check", "Controls", "Entry", "Guarantee", "Job", "Judged", "Judgement", "Labels"),
+    *("Leak", "Mark", "Part", "Place", "Problem", "Row", "Sample", "State", "Study", "Text"),
+    *("Told", "Words", "_Lines", "_Part", "_Run"),
+}
+"""Names that stand for two types yet; to shrink."""
+
+
+def test_a_type_name_stands_once() -> None:
+    twice = {line.partition(":")[0] for line in Tree(ROOT).type_names()}
+    assert sorted(twice - STILL_TWICE) == []
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:

@@ -18,7 +18,7 @@ MODEL_HINT = (
     "(with OPENAI_API_KEY, or OPENAI_BASE_URL for your own server)"
 )
 
-Progress = Callable[[int, int, str], None]
+FetchProgress = Callable[[int, int, str], None]
 """Called with the bytes fetched, the bytes in all, and the current step."""
 
 
@@ -34,7 +34,7 @@ class DefaultModel:
     about: str
     profile: Path
     missing: Callable[[], bool]
-    fetch: Callable[[Progress], None]
+    fetch: Callable[[FetchProgress], None]
 
 
 def default_model() -> DefaultModel | None:

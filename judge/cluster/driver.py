@@ -59,7 +59,7 @@ ON_GPUS = ("vllm", "transformers")
 class RayValidation(Validation):
     """Validation whose records are judged by Ray workers; its own clients only count."""
 
-    stream: Stream
+    stream: ChunkStream
     _given: Settings
 
     @classmethod
@@ -79,7 +79,7 @@ class RayValidation(Validation):
     async def prepare(self) -> None:
         """Join or start Ray; raises UsageError where there is none, or no room in it."""
         await self.look()
-        self.stream = await asyncio.to_thread(Stream, self._given, self.resources, self._count)
+        self.stream = await asyncio.to_thread(ChunkStream, self._given, self.resources, self._count)
 
     async def aclose(self) -> None:
         await super().aclose()
@@ -110,7 +110,7 @@ class RayValidation(Validation):
             self.resources.models.client(spec).counters.add(counted)
 
 
-class Stream:
+class ChunkStream:
     """A Ray Data stream of chunks through an actor pool, in a Ray task on this machine.
 
     `count` is told what workers counted and paid (USD), by model.

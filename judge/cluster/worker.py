@@ -26,7 +26,7 @@ from judge.settings import Settings
 ATTEMPTS = 3
 """Workers that may die of one record before it is given up."""
 
-Work = int | tuple[int, int]
+Chunk = int | tuple[int, int]
 """A chunk, by its number, or a record, by its chunk's number and its place there."""
 
 Done = bytes | JudgeError | None
@@ -43,7 +43,7 @@ class Feed:
         self._chunks: dict[int, bytes] = {}
         self._put = 0
         self._lines: dict[int, asyncio.Future[bytes]] = {}
-        self._tries: Counter[Work] = Counter()
+        self._tries: Counter[Chunk] = Counter()
         self._changed = asyncio.Condition()
 
     async def judged(self, chunk: bytes) -> bytes:
@@ -68,12 +68,12 @@ class Feed:
         if (waiting := self._lines.get(number)) is not None and not waiting.done():
             waiting.set_result(told)
 
-    async def begin(self, work: Work) -> int:
+    async def begin(self, work: Chunk) -> int:
         """Count a try of a chunk, or of a record alone; returns how many there were."""
         self._tries[work] += 1
         return self._tries[work]
 
-    async def survived(self, work: Work) -> None:
+    async def survived(self, work: Chunk) -> None:
         """No worker has died of it."""
         del self._tries[work]
 

@@ -51,7 +51,7 @@ _ARCHITECTURES = ("llama", "qwen2")
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TrainingExample:
     """A prompt, the number of the word that it is to be answered with, and what tells the item
     again (`judge.calibration.labels.key_of`)."""
 
@@ -107,7 +107,7 @@ class Trainer:
         self.prefix: list[int] = []
         self._low: list[Tensor] = []
 
-    def read(self, taught: Sequence[Example], words: Sequence[str]) -> Iterator[int]:
+    def read(self, taught: Sequence[TrainingExample], words: Sequence[str]) -> Iterator[int]:
         """Take every prompt through the lower layers; yields how many are done."""
         import torch
 
@@ -133,7 +133,7 @@ class Trainer:
                 yield at + len(places)
 
     def teach(
-        self, taught: Sequence[Example], epochs: float, seed: int
+        self, taught: Sequence[TrainingExample], epochs: float, seed: int
     ) -> Iterator[tuple[int, int, float]]:
         """Train the additions, in batches of prompts of like length; yields, step by step, how many
         are done, how many there are, and the mean loss of late in nats."""

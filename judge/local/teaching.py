@@ -11,7 +11,7 @@ from judge.calibration.clusters import clustered
 from judge.calibration.labels import Job, gather, key_of, split, subject_of, texts_of
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
-from judge.local.adapter import Example, Trainer
+from judge.local.adapter import Trainer, TrainingExample
 from judge.local.llama import TAUGHT, LocalBackend
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -29,7 +29,7 @@ _KEEP_EVERY = 25
 
 _LIBRARIES = ("accelerate", "gguf", "torch", "transformers")
 
-Told = Callable[[str, int, int, str], None]
+TeachingProgress = Callable[[str, int, int, str], None]
 """Called with the step's name, how many are done, of how many, and a detail."""
 
 
@@ -51,7 +51,12 @@ class Teaching:
 
 
 def teach(
-    job: Job, settings: Settings, out: Path, *, epochs: float = EPOCHS, told: Told = lambda *_: None
+    job: Job,
+    settings: Settings,
+    out: Path,
+    *,
+    epochs: float = EPOCHS,
+    told: TeachingProgress = lambda *_: None,
 ) -> Teaching:
     """Teach a local model a check by labels, and write the adapter.
 
@@ -137,7 +142,7 @@ def _labelled(job: Job, resources: Resources) -> tuple[Judge, list[LabelledItem]
     return judge, items, problems
 
 
-def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
+def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[TrainingExample]:
     """The prompts and answers to learn, from items with a reference among the rubric's answers.
 
     Raises:
@@ -151,7 +156,7 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[Example]:
         if isinstance(subject, str) or answer is None:
             continue
         prompt = judge.observer.prompt(subject, item.number)
-        found.append(Example(prompt, answer, key_of(item, judge.rubric)))
+        found.append(TrainingExample(prompt, answer, key_of(item, judge.rubric)))
     if not found:
         raise UsageError(f"no label of {judge.rubric.name} can be taught")
     return found

@@ -20,9 +20,8 @@ from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.normad import country_name
-from judge.papers.rows import Row as Line
-from judge.papers.rows import asked, each_row
-from judge.papers.tables import Sample, class_scores, results_table
+from judge.papers.rows import SourceRow, asked, each_row
+from judge.papers.tables import ResultSample, class_scores, results_table
 from judge.records import Record, read, renamed
 from judge.records.base import own_fields
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
@@ -56,7 +55,7 @@ _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", 
 class SentencePair:
     """One line; `ratings` are labels by group."""
 
-    row: Line
+    row: SourceRow
     premise: str
     hypothesis: str
     ratings: Mapping[str, Sequence[str]]
@@ -102,7 +101,7 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
     return (found[0], found[1]) if len(found) == 2 else GROUPS
 
 
-def pair_of(row: Line, groups: Groups) -> SentencePair:
+def pair_of(row: SourceRow, groups: Groups) -> SentencePair:
     """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.fields.items()}
     ratings = {}
@@ -256,7 +255,7 @@ def _head(group: str) -> str:
 
 
 def _cells(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
-    sample, measure = Sample(here), _MEASURES[here[0].condition.partition("+")[0]]
+    sample, measure = ResultSample(here), _MEASURES[here[0].condition.partition("+")[0]]
     cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
     for labels in ("all", *_groups(here[0])):
         cells[_head(labels)] = _measured(here, labels, measure)

@@ -26,8 +26,8 @@ from judge.papers.cqbench_stories import (
     tidy_topic,
     values_and_stories,
 )
-from judge.papers.rows import Row, asked, each_row
-from judge.papers.tables import Sample, results_table
+from judge.papers.rows import SourceRow, asked, each_row
+from judge.papers.tables import ResultSample, results_table
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError
@@ -68,13 +68,13 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
     known, stories = values_and_stories(sources, needed=bool(needed), with_questions=True)
 
-    def of_row(row: Row) -> Iterator[Record]:
+    def of_row(row: SourceRow) -> Iterator[Record]:
         return _of_built(row, choices) if built_task(row.fields) else _of_row(row, known, choices)
 
     return each_row(stories, of_row, columns=choices.columns)
 
 
-def _of_built(row: Row, choices: Choices) -> Iterator[Record]:
+def _of_built(row: SourceRow, choices: Choices) -> Iterator[Record]:
     """The items of a row that holds its own options. Raises LabelError as `questions_of`."""
     task, questions = questions_of(row)
     for number, fields in enumerate(questions, 1):
@@ -84,7 +84,7 @@ def _of_built(row: Row, choices: Choices) -> Iterator[Record]:
                 yield asked(row.item, condition, {"item": key, **fields}, row=row.id, key=key)
 
 
-def _of_row(row: Row, known: ValueList | None, choices: Choices) -> Iterator[Record]:
+def _of_row(row: SourceRow, known: ValueList | None, choices: Choices) -> Iterator[Record]:
     """The items of one story. Raises LabelError for a line that no question can be made of."""
     story = story_of(row)
     category = _category(story, known)
@@ -241,7 +241,7 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
 
 
 def _cells(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
-    sample = Sample(results)
+    sample = ResultSample(results)
     return {**sample.counts(), "stories": sample.rows(), "score": sample.accuracy()}
 
 

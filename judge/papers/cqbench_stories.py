@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from judge.errors import UsageError
 from judge.evidence import fold
-from judge.papers.rows import REJECTED, Row, fields_of
+from judge.papers.rows import REJECTED, SourceRow, fields_of
 from judge.records import RESERVED, Value, read
 from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
@@ -138,7 +138,7 @@ class Story:
     judged: Judgement | None
 
 
-def story_of(row: Row) -> Story:
+def story_of(row: SourceRow) -> Story:
     """The story of an output line of `judge validate`, or in CQ-Bench's released form.
 
     The first is read by its `judge`; of the second `contradiction` and `original_values` are read,
@@ -218,7 +218,7 @@ def built_task(fields: Mapping[str, Any]) -> str | None:
     return "selection" if {"story", "options", "values"} <= names else None
 
 
-def questions_of(row: Row) -> tuple[str, list[dict[str, Any]]]:
+def questions_of(row: SourceRow) -> tuple[str, list[dict[str, Any]]]:
     """The task of a row of a built set, and the fields of its questions, options as they stand.
 
     Raises:

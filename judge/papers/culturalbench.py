@@ -18,8 +18,8 @@ from typing import Any
 
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
-from judge.papers.rows import Row, asked, each_row
-from judge.papers.tables import Sample, results_table, scores
+from judge.papers.rows import SourceRow, asked, each_row
+from judge.papers.tables import ResultSample, results_table, scores
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError, listed, one_of, text_of
@@ -138,7 +138,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     whether it is true as `gold`.
     """
 
-    def of_row(row: Row) -> Iterator[Record]:
+    def of_row(row: SourceRow) -> Iterator[Record]:
         question = question_of(row.fields)
         seed = None if choices.setting == UNSHUFFLED else f"{choices.seed}/{row.id}"
         forms = {EASY: question.easy(seed), HARD: question.hard()}
@@ -231,7 +231,7 @@ def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
     """
     import numpy as np
 
-    sample = Sample(results)
+    sample = ResultSample(results)
     asked_about = list(dict.fromkeys(result.fields.get("country") for result in results))
     right = np.zeros((len(sample.there), len(asked_about)))
     asked = np.zeros_like(right)

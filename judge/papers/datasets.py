@@ -23,7 +23,7 @@ from judge.papers.cqbench_stories import (
     values_and_stories,
 )
 from judge.papers.culturalbench import question_of
-from judge.papers.rows import REJECTED, Row, each_row
+from judge.papers.rows import REJECTED, SourceRow, each_row
 from judge.records import RESERVED, Problem, Record, Value
 from judge.records.base import own_fields
 from judge.records.fields import LabelError
@@ -40,12 +40,12 @@ Made = Iterator[dict[str, Any] | Record]
 problem's type is `REJECTED` where a rule of the set leaves them out."""
 
 
-def _left_out(row: Row, value: Value, reason: str) -> Record:
+def _left_out(row: SourceRow, value: Value, reason: str) -> Record:
     """One value of a row's story."""
     return replace(row.item, problem=Problem(f"{value.display}: {reason}", "values", REJECTED))
 
 
-OfStory = Callable[[Row, Story, ValueList, int], Made]
+OfStory = Callable[[SourceRow, Story, ValueList, int], Made]
 
 
 def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
@@ -53,7 +53,7 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
     assert known is not None, "a value file is needed"
     values = known
 
-    def of_row(row: Row) -> Made:
+    def of_row(row: SourceRow) -> Made:
         story = story_of(row)
         for check in story.judged.checks if story.judged is not None else ():
             if check.name not in BY_VALUE and check.verdict not in _SOUND:
@@ -65,7 +65,7 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
     return each_row(stories, of_row)
 
 
-def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
+def _attitude_detection(row: SourceRow, story: Story, known: ValueList, seed: int) -> Made:
     """A story with a question for each value that nobody in it contradicts (2.2, A.3)."""
     against = set(map(key_of, story.contradicted))
     questions: list[dict[str, Any]] = []
@@ -86,7 +86,7 @@ def _attitude_detection(row: Row, story: Story, known: ValueList, seed: int) -> 
     yield {"id": row.id, "story": story.text, "questions": questions}
 
 
-def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Made:
+def _value_selection(row: SourceRow, story: Story, known: ValueList, seed: int) -> Made:
     """A story with 15 values to choose from, drawn by the seed and the row's name (2.2)."""
     if story.multiple:
         message = "in the multiple setting there is attitude detection alone"
@@ -96,7 +96,7 @@ def _value_selection(row: Row, story: Story, known: ValueList, seed: int) -> Mad
     yield {"id": row.id, "story": story.text, "options": drawn["options"], "values": drawn["gold"]}
 
 
-def _hard(row: Row) -> Made:
+def _hard(row: SourceRow) -> Made:
     """Each answer of an Easy question as a question of its own, true or false (3.3)."""
     hard = question_of(row.fields).hard()
     country = row.fields.get("country")
@@ -116,7 +116,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
     groups = groups_of(sources)
     column = f"{groups[0]}_ratings"
 
-    def of_row(row: Row) -> Made:
+    def of_row(row: SourceRow) -> Made:
         judged = judgement_of(row.fields)
         rated = any(key.strip().casefold() == column for key in row.fields)
         if judged is None and not rated:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from judge.errors import UsageError
 from judge.evidence import UNSPACED
 from judge.papers.benchmark import MeasuredAnswer
-from judge.papers.tables import Sample
+from judge.papers.tables import ResultSample
 from judge.records import read
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate
@@ -65,10 +65,10 @@ _WORD = re.compile(
 _TELLING = re.compile(rf"(?=.*[^\W\d_])(?:..|[{UNSPACED}])")
 _QUOTES = str.maketrans({"’": "'", "‘": "'"})
 
-Words = list[str]
+WordCounts = list[str]
 
 
-def words_of(text: str) -> Words:
+def words_of(text: str) -> WordCounts:
     """The lower-cased text's words and punctuation marks, in order.
 
     One pattern follows the rules of NLTK's `word_tokenize`: punctuation marks are words of their
@@ -134,7 +134,7 @@ def taus(by_text: NDArray[np.float64], by_values: NDArray[np.float64]) -> list[f
     return found
 
 
-class Study:
+class CultureStudy:
     """All outputs of one condition for one kind of identity.
 
     `values` are, by metric and measure, one for each concept, None where it has too few outputs:
@@ -174,7 +174,7 @@ class Study:
             for identity, words in top_words(by_identity).items()
         }
 
-    def _measure(self, texts: Mapping[str, list[Words]]) -> None:
+    def _measure(self, texts: Mapping[str, list[WordCounts]]) -> None:
         """Add one concept's values."""
         owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
         outputs = list(chain.from_iterable(texts.values()))
@@ -200,9 +200,9 @@ class Study:
             )
 
 
-def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[Words]]:
+def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[WordCounts]]:
     """Each identity's outputs as words, those without a word left out."""
-    found: dict[str, list[Words]] = {}
+    found: dict[str, list[WordCounts]] = {}
     for result in results:
         words = words_of(result.answer) if result.outcome is AnswerOutcome.ANSWERED else []
         if words:
@@ -211,7 +211,7 @@ def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[Words]]:
 
 
 def distances(
-    texts: Sequence[Words], owners: Sequence[int], metric: str
+    texts: Sequence[WordCounts], owners: Sequence[int], metric: str
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
     """Between identities, (identities, identities); and between each identity's own texts.
 
@@ -258,12 +258,12 @@ _WORDS = (
 
 
 def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
-    """All tables of the results. Raises UsageError as `Study`."""
+    """All tables of the results. Raises UsageError as `CultureStudy`."""
     groups: dict[tuple[str, str, str], list[MeasuredAnswer]] = defaultdict(list)
     for result in results:
         fields = result.fields
         groups[fields["condition"], fields["kind"], fields["data"]].append(result)
-    studies = [Study(*key, some) for key, some in groups.items()]
+    studies = [CultureStudy(*key, some) for key, some in groups.items()]
     by_metric = list(product(studies, METRICS))
     variance = [
         TableRow((*study.labels, metric, side), _mean(study.values[metric, side]))
@@ -297,14 +297,14 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     ]
 
 
-def _counts(study: Study) -> dict[str, Cell]:
+def _counts(study: CultureStudy) -> dict[str, Cell]:
     """What came of the items, and of how many nationalities and concepts they are."""
     concepts = {one.fields["concept"] for one in study.results}
     size = {"nationalities": len(study.identities), "concepts": len(concepts)}
-    return {**Sample(study.results).counts(), **size}
+    return {**ResultSample(study.results).counts(), **size}
 
 
-def _anova(study: Study, metric: str) -> dict[str, Cell]:
+def _anova(study: CultureStudy, metric: str) -> dict[str, Cell]:
     values = [study.values[metric, side] for side in SIDES]
     groups = [[value for value in group if value is not None] for group in values]
     found = one_way_anova(groups)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
-from judge.papers.rows import Row, asked, each_row
+from judge.papers.rows import SourceRow, asked, each_row
 from judge.papers.tables import class_scores, results_table
 from judge.records import Record
 from judge.records.fields import LabelError
@@ -95,7 +95,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     not asked in it; the tables count such rows.
     """
 
-    def of_row(row: Row) -> Iterator[Record]:
+    def of_row(row: SourceRow) -> Iterator[Record]:
         line = Line.of(row.fields)
         if line is not None and line.verdict != Verdict.PASS:
             return

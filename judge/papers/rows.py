@@ -23,7 +23,7 @@ REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """A line of a source: its name, which no other row has, and its fields."""
 
     id: str
@@ -33,7 +33,7 @@ class Row:
 
 def each_row(
     sources: Sequence[str],
-    convert: Callable[[Row], Iterable[T]],
+    convert: Callable[[SourceRow], Iterable[T]],
     id_field: str = "id",
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[T | Record]:
@@ -65,7 +65,7 @@ def each_row(
             if name in seen:
                 message = f"id {clip(name)} was already on {seen[name]}"
                 raise LabelError(message, id_field, "duplicate-id")
-            found = list(convert(Row(name, item, item.fields)))
+            found = list(convert(SourceRow(name, item, item.fields)))
         except LabelError as error:
             yield replace(item, problem=error.problem)
             continue

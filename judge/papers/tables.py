@@ -32,7 +32,7 @@ _NONE = ""
 """Stands where there is no answer, or no right one."""
 
 
-class Sample:
+class ResultSample:
     """The results behind one row of a table, and the measures of them.
 
     Results without a reply (`error`) count in no measure, but in every `of`. Results of one row of
@@ -80,13 +80,13 @@ class Sample:
 
 def scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     """Counts and accuracy."""
-    sample = Sample(results)
+    sample = ResultSample(results)
     return {**sample.counts(), "accuracy": sample.accuracy()}
 
 
 def class_scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     """Counts, accuracy, and macro F1."""
-    return {**scores(results), "F1": Sample(results).macro_f1()}
+    return {**scores(results), "F1": ResultSample(results).macro_f1()}
 
 
 def tables_of(benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> list[Table]:

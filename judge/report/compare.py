@@ -26,7 +26,7 @@ from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
 from judge.verdict import AnswerOutcome
 
-Mark = float | str
+ItemScore = float | str
 """The score of an item in one series, in [0, 1], or why it has none."""
 
 OVERALL, RECORD, REPAIRED = "overall", "record", "record after repair"
@@ -41,11 +41,11 @@ _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as 
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RunItem:
     """One item of a run: its marks by series, the cluster it is drawn with, its gold, and, of a
     benchmark, the line with its answer."""
 
-    marks: dict[str, Mark]
+    marks: dict[str, ItemScore]
     cluster: str
     gold: Any = None
     answer: Line | None = None
@@ -60,7 +60,7 @@ class Run:
 
     source: str
     made_by: str = ""
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, RunItem] = field(default_factory=dict)
     unread: int = 0
 
     @property
@@ -177,23 +177,23 @@ def read_run(source: str) -> Run:
     return run
 
 
-def _answer(line: Line, where: str) -> tuple[str, Entry]:
+def _answer(line: Line, where: str) -> tuple[str, RunItem]:
     """What an output line of `judge evaluate` is known by, and its entry."""
     outcome, score = (line.content.get(name) for name in ("outcome", "score"))
     known = {"id", "condition"} <= line.fields.keys() and outcome in [*AnswerOutcome]
     if not known or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
         raise UsageError(f"{where}: an answer has an id, a condition, an outcome, a score")
     gold = line.fields.get("gold")
-    mark: Mark = NO_SCORE if score is None else float(score)
+    mark: ItemScore = NO_SCORE if score is None else float(score)
     if outcome == AnswerOutcome.ERROR:
         mark = "error"
     elif outcome != AnswerOutcome.ANSWERED:
         mark = NO_SCORE if gold is None else 0.0
     id, row = str(line.fields["id"]), str(line.fields.get("row", line.fields["id"]))
-    return id, Entry({str(line.fields["condition"]): mark}, row, gold, line)
+    return id, RunItem({str(line.fields["condition"]): mark}, row, gold, line)
 
 
-def _record(line: Line) -> tuple[str, Entry]:
+def _record(line: Line) -> tuple[str, RunItem]:
     """What an output line of `judge validate` is known by, and its entry.
 
     The marks are the verdicts on the record as it came and as it was written, and the last one of
@@ -204,14 +204,14 @@ def _record(line: Line) -> tuple[str, Entry]:
     marks |= {f"check {name}": _mark(c["verdict"]) for name, c in line.last_checks.items()}
     id = scalar_text(fields.get("id"))
     key = f"content {content_hash(fields)}" if id is None else f"id {id}"
-    return key, Entry(marks, scalar_text(line.fields.get("row")) or key)
+    return key, RunItem(marks, scalar_text(line.fields.get("row")) or key)
 
 
-def _mark(verdict: str) -> Mark:
+def _mark(verdict: str) -> ItemScore:
     return {"pass": 1.0, "fail": 0.0}.get(verdict, verdict)
 
 
-Marked = Sequence[tuple[str, tuple[Mark, ...]]]
+Marked = Sequence[tuple[str, tuple[ItemScore, ...]]]
 """The items of a series: each one's cluster, and its mark in every run."""
 
 
@@ -267,7 +267,7 @@ def _cells(marked: Marked, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[s
     return cells, p_values
 
 
-def _scored(marks: Sequence[Mark]) -> bool:
+def _scored(marks: Sequence[ItemScore]) -> bool:
     return all(isinstance(mark, float) for mark in marks)
 
 

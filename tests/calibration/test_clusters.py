@@ -25,7 +25,7 @@ from judge.calibration.observations import LabelledAnswer
 from judge.calibration.trials import Parts
 from judge.configuration import resolve
 from judge.local import store, teaching
-from judge.local.adapter import Example
+from judge.local.adapter import TrainingExample
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, rubric_from_flags
 from judge.verdict import AnswerOutcome
@@ -152,7 +152,7 @@ class Taught:
     def __init__(self, weights: Path) -> None:
         assert weights.name
 
-    def read(self, examples: Sequence[Example], words: Sequence[str]) -> Iterator[int]:
+    def read(self, examples: Sequence[TrainingExample], words: Sequence[str]) -> Iterator[int]:
         text = [str(one.messages) for one in examples]
         type(self).counts = Counter(
             {n: sum(f"mail {n} of" in one for one in text) for n in range(30)}

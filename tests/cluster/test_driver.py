@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from judge.cluster import worker
-from judge.cluster.driver import RayValidation, Stream, workers_for
+from judge.cluster.driver import ChunkStream, RayValidation, workers_for
 from judge.cluster.worker import Feed, Worker
 from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
@@ -52,7 +52,7 @@ def settings(**more: Any) -> Any:
 
 async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
     """What a run makes of one chunk of records by its one worker: their lines; and the task."""
-    feed, stream = Feed(), object.__new__(Stream)
+    feed, stream = Feed(), object.__new__(ChunkStream)
     stream._feed, stream._running = Remote(feed), asyncio.Future()
     stream._chunk, stream._full = [], asyncio.Event()
     stream._full.set()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.local.store import CATALOG, Piece, Weights
+from judge.local.store import CATALOG, Weights, WeightsPiece
 from tests.cli.conftest import judge, typed
 
 __all__ = ["judge", "typed"]
@@ -37,7 +37,7 @@ def tiny_entry() -> Weights:
         hashlib.sha256(PAYLOAD).hexdigest(),
         "https://huggingface.co/some/tiny/resolve/main/tiny.bin",
         tuple(
-            Piece(f"tinyweights-part{n}", "1.0", f"tinyweights_part{n}/data.bin", size)
+            WeightsPiece(f"tinyweights-part{n}", "1.0", f"tinyweights_part{n}/data.bin", size)
             for n, size in ((1, 250_000), (2, 250_000), (3, 100_000))
         ),
     )

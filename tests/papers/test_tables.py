@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judge.papers.benchmark import MeasuredAnswer
-from judge.papers.tables import FEWEST, Sample
+from judge.papers.tables import FEWEST, ResultSample
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
 
@@ -26,9 +26,9 @@ def result(
 
 def test_an_answer_without_a_score_counts_as_not_scored_and_never_as_wrong() -> None:
     unscored = MeasuredAnswer({"id": "2", "condition": "x"}, AnswerOutcome.ANSWERED, "yes")
-    found = Sample([result(1, "yes", "yes"), unscored]).accuracy()
+    found = ResultSample([result(1, "yes", "yes"), unscored]).accuracy()
     assert (found.value, found.n, found.of) == (1.0, 1, 2)
-    assert Sample([unscored]).accuracy().value is None
+    assert ResultSample([unscored]).accuracy().value is None
 
 
 def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_alike() -> None:
@@ -38,7 +38,7 @@ def test_few_rows_bear_no_bootstrapped_interval_and_the_exact_one_where_all_are_
             result(n, "yes", "yes" if n % 4 < right + n // 4 % 2 else "no", row=n // 4)
             for n in range(4 * rows)
         ]
-        return Sample(results).accuracy()
+        return ResultSample(results).accuracy()
 
     few = accuracy(FEWEST - 1, 2)
     assert few.value is not None and 0.5 < few.value < 0.75 and few.n == 4 * (FEWEST - 1)

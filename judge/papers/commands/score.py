@@ -10,7 +10,7 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import counted, no_label, tell
 from judge.errors import Exit
-from judge.papers.commands.evaluate import Condition, Name
+from judge.papers.commands.evaluate import BenchmarkName, Condition
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -32,7 +32,7 @@ Exit code 3: some answers could not be read, and are named, or there is none.
 _NAMED = 5
 
 Answers = Annotated[str, typer.Argument(metavar="ANSWERS", help="Lines with id and answer.")]
-Out = Annotated[
+ScoredOut = Annotated[
     Path | None,
     typer.Option("-o", "--out", help="Write scored lines for judge compare to this file."),
 ]
@@ -45,12 +45,12 @@ Gold = Annotated[
 @opt.with_settings("seed", "map", map="Read this column of ANSWERS as NAME, as in answer=label.")
 def command(
     settings: Settings,
-    name: Name,
+    name: BenchmarkName,
     answers: Answers,
     gold: Gold = None,
     as_json: opt.Json = False,
     every: opt.All = False,
-    out: Out = None,
+    out: ScoredOut = None,
     condition: Condition = None,
     overwrite: opt.Overwrite = False,
 ) -> None:

@@ -13,7 +13,7 @@ from judge import plugins
 from judge.errors import UsageError
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
-from judge.records.labels.table import ROLES, TABLE, Table
+from judge.records.labels.table import ROLES, TABLE, LabelTable
 from judge.records.read import mapped, read, renamed
 from judge.records.record import Record
 
@@ -74,7 +74,7 @@ def read_labels(
         item if item.problem is None else replace(item, fields=None)
         for item in mapped(items, others)
     )
-    return _chosen(Table(check, folder, made[0], roles, made[1]).read(rows), check, source)
+    return _chosen(LabelTable(check, folder, made[0], roles, made[1]).read(rows), check, source)
 
 
 def _recognised(
@@ -95,7 +95,7 @@ def _recognised(
     by_hand = "annotators" in roles or {"item", "label"} <= roles.keys()
     if known is not None and not by_hand:
         return known, ()
-    if by_hand or "label" in roles or any(map(Table.knows, lines)):
+    if by_hand or "label" in roles or any(map(LabelTable.knows, lines)):
         return TABLE, () if known is None else (known.label, *known.annotators, *known.annotator)
     raise UsageError(
         f"{source}: cannot tell what these labels are. Name their column: --map label=COLUMN. Or "

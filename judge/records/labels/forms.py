@@ -1,4 +1,4 @@
-"""The forms in which others publish labels: a table of names, which `table.Table` reads.
+"""The forms in which others publish labels: a table of names, which `table.LabelTable` reads.
 
 A comparison's answer is the name of the field that is better, or `tie`.
 """

@@ -39,7 +39,7 @@ _NAMES = {role: role for role in ROLES}
 _PAIR = ("response_1", "response_2")
 
 
-class Table(LabelSet):
+class LabelTable(LabelSet):
     """One item for each `item` and check; problems come first.
 
     `columns` are the user's columns for ROLES, which go before those of the form; `hidden` more
