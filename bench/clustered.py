@@ -60,7 +60,11 @@ class Authors:
             shown = fields(self.kind, number // self.size, number)
             group = shown.pop("author", "")
             gold = "yes" if agrees else "no"
-            items.append(LabelledItem(f"r{number}", "simulated", shown, gold=gold, group=group))
+            items.append(
+                LabelledItem(
+                    Record("", 0, shown, name=f"r{number}"), "simulated", gold=gold, group=group
+                )
+            )
         return items, right
 
 
@@ -196,10 +200,12 @@ def clustered_rates(count: int) -> Iterable[str]:
             random = np.random.default_rng([SEED, 7, place, seed])
             labels = [
                 LabelledAnswer(
-                    LabelledItem(f"{cluster}", "simulated", {}, gold=WORDS[truth]),
+                    LabelledItem(
+                        Record("", 0, {}, name=f"{cluster}"), "simulated", gold=WORDS[truth]
+                    ),
                     AnswerOutcome.ABSTAINED if passed is None else AnswerOutcome.ANSWERED,
                     WORDS.get(passed) if passed is not None else None,
-                    subject=SUBJECT,
+                    record=SUBJECT,
                 )
                 for cluster, truth, passed in world.drawn(
                     random, world.labelled_rate, world.labels, world.shy[0]

@@ -28,6 +28,7 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
 from judge.judging.judge import Judge
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.guarantee import grid_from, threshold_with_guarantee
@@ -149,7 +150,7 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
     random = np.random.default_rng([SEED, 5, *place])
     read, yes = world.drawn(random, world.labels)
     items = [
-        LabelledItem(f"r{n}", RUBRIC.name, {}, gold="yes" if says else "no")
+        LabelledItem(Record("bench", n, {}), RUBRIC.name, gold="yes" if says else "no")
         for n, says in enumerate(random.random(world.labels) < yes)
     ]
     job = Job((), agreement=world.promised, seed=seed)

@@ -19,6 +19,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -57,10 +58,10 @@ def labelled(source: str, rubrics: dict[str, Rubric]) -> Iterator[Looked]:
     for item in read_labels(source):
         if isinstance(item, Record) or item.check not in rubrics:
             continue
-        texts = {key: text for key, text in item.fields.items() if isinstance(text, str)}
+        texts = {key: text for key, text in item.record.visible.items() if isinstance(text, str)}
         if (key := (item.check, *texts.values())) not in known:
             known.add(key)
-            yield name, rubrics[item.check], Record(source, item.line, texts)
+            yield name, rubrics[item.check], replace(item.record, fields=texts)
 
 
 def row(table: Table, kind: str, name: str, looked: list[Looked]) -> int:

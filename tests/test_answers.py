@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.answers import NO_LABEL, spelling, without_no_label
+from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
 
 
@@ -52,7 +53,7 @@ def test_what_stands_for_no_label(text: str) -> None:
 
 def test_an_answer_of_the_rubric_is_an_answer() -> None:
     given = tuple(Annotation(who, said) for who, said in (("a", "none"), ("b", "null"), ("c", "a")))
-    item = LabelledItem("1", "topic", {}, 0, "none", given)
+    item = LabelledItem(Record("", 0, {}, name="1"), "topic", 0, "none", given)
     kept = item.answered(["None", "A"])
     assert kept.gold == "None" and kept.left_out == 1
     assert [(one.annotator, one.answer) for one in kept.annotations] == [("a", "None"), ("c", "A")]

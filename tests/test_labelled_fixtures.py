@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judge.calibration.labels import subject_of
+from judge.calibration.labels import record_for
 from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import builtin
@@ -41,7 +41,7 @@ def test_every_item_can_be_put_to_its_judge(check: str) -> None:
     wrong = [
         found
         for item in ITEMS
-        if item.check == check and isinstance(found := subject_of(item, rubric), str)
+        if item.check == check and (found := record_for(item, rubric).problem)
     ]
     assert wrong == []
 

@@ -6,7 +6,8 @@ The package's pyproject.toml: [project.entry-points."judge.labels"] desk = "labe
 from collections.abc import Iterator
 from typing import Any
 
-from judge.records.base import Item, LabelError
+from judge.records import Record
+from judge.records.base import LabelError
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 
 ANSWERS = {"kind": "yes", "rude": "no"}
@@ -15,7 +16,7 @@ ANSWERS = {"kind": "yes", "rude": "no"}
 class Desk(LabelSet):
     name = "desk"
 
-    def items(self, item: Item, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         annotations = []
         for rating in fields["ratings"].split(";"):
             person, _, word = rating.strip().partition("=")
@@ -23,8 +24,7 @@ class Desk(LabelSet):
                 raise LabelError(f"field 'ratings': {word!r} is no rating", "ratings")
             annotations.append(Annotation(person, ANSWERS[word]))
         yield LabelledItem(
-            record=self.record(item, fields.get("id")),
+            record=self.record(item, {"email": fields["email"]}, fields.get("id")),
             check="polite",
-            fields={"email": fields["email"]},
             annotations=tuple(annotations),
         )

@@ -215,7 +215,7 @@ def agreement(
         no_label += item.left_out
         gold = None if item.gold is None else _sorted(item.gold)
         asked = checks[item.check]
-        question = asked.setdefault((item.record, item.number), _Question(item.record, gold))
+        question = asked.setdefault((item.record.id, item.number), _Question(item.record.id, gold))
         conflicting += None not in (gold, question.gold) and gold != question.gold
         question.gold = question.gold or gold
         for given in item.annotations:

@@ -205,7 +205,7 @@ async def _check(
         check=rubric.name,
         classes=rubric.answers,
         items=len(items),
-        records=len({item.record for item in items}),
+        records=len({item.record.id for item in items}),
         clusters=len({item.cluster for item in items}),
         joined=joined,
         shown=() if rubric.fields else tuple(dict.fromkeys(name for one in texts for name in one)),
@@ -274,8 +274,8 @@ async def _apart(study: Study, seen: Trial, source: str) -> list[LabelledAnswer]
     fitted = {items[n].cluster for n in parts.fitted}
     new = [one for one in study.further[source] if one.cluster not in fitted]
     if source == study.job.contrast:
-        kept = {items[place].record for place in parts.kept}
-        new = [item for item in new if item.record in kept] or new
+        kept = {items[place].record.id for place in parts.kept}
+        new = [item for item in new if item.record.id in kept] or new
     return seen.read(await study.observe(seen.judge, new, f"of {source}"))
 
 

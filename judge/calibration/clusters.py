@@ -37,8 +37,8 @@ def clustered(
     """
     items = [item for part in sets for item in part]
     joined = _Joined(len(items))
-    for key in ("record", "group"):
-        joined.join_equal([getattr(item, key) or None for item in items])
+    joined.join_equal([item.record.id for item in items])
+    joined.join_equal([item.group or None for item in items])
     first = len(sets[0]) if sets else 0
     before = joined.count(first)
     bags = [_bags(texts_of(item, rubric)) for item in items]

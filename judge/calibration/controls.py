@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from judge.calibration.labels import drawn, subject_of
+from judge.calibration.labels import drawn, record_for
 from judge.calibration.observations import LabelledAnswer
 from judge.records import Record
-from judge.records.base import put
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.bootstrap import Resamples, share_estimate
@@ -108,11 +107,10 @@ def blinded(items: Sequence[LabelledItem], rubric: Rubric, field: str) -> list[L
     """The items with the field left out; one that cannot be shown stays as it is."""
 
     def without(item: LabelledItem) -> LabelledItem:
-        subject = subject_of(item, rubric)
-        if isinstance(subject, str):
+        record = record_for(item, rubric)
+        if record.problem is not None:
             return item
-        left_out = f"{LEFT_OUT}--{LEFT_OUT}" if subject.values else LEFT_OUT
-        return _with(item, subject, field, left_out)
+        return _with(item, record, field, f"{LEFT_OUT}--{LEFT_OUT}" if record.values else LEFT_OUT)
 
     return [without(item) for item in items]
 
@@ -122,35 +120,34 @@ def swapped(
 ) -> dict[int, LabelledItem]:
     """The items with the field of another one, by place: of the next with another text and group,
     in an order drawn with the seed. One that finds none is left out."""
-    subjects = {n: subject_of(item, rubric) for n, item in enumerate(items)}
-    shown = {n: one for n, one in subjects.items() if isinstance(one, Record)}
-    order = sorted(shown, key=lambda n: drawn(f"{items[n].record}\n{items[n].number}", seed))
-    texts = {n: _text(items[n], shown[n], field) for n in order}
+    records = {n: record_for(item, rubric) for n, item in enumerate(items)}
+    records = {n: record for n, record in records.items() if record.problem is None}
+    order = sorted(records, key=lambda n: drawn(f"{items[n].record.id}\n{items[n].number}", seed))
+    texts = {n: _text(items[n], records[n], field) for n in order}
     found = {}
     for place, n in enumerate(order):
         for other in (*order[place + 1 :], *order[:place]):
             if items[other].cluster != items[n].cluster and texts[other] != texts[n]:
-                found[n] = _with(items[n], shown[n], field, texts[other])
+                found[n] = _with(items[n], records[n], field, texts[other])
                 break
     return found
 
 
-def _text(item: LabelledItem, subject: Record, field: str) -> str:
+def _text(item: LabelledItem, record: Record, field: str) -> str:
     if item.number:
-        return replace(subject.values[item.number - 1], character=None).display
-    return subject.texts.get(field, "")
+        return replace(record.values[item.number - 1], character=None).display
+    return record.texts.get(field, "")
 
 
-def _with(item: LabelledItem, subject: Record, field: str, text: str) -> LabelledItem:
+def _with(item: LabelledItem, record: Record, field: str, text: str) -> LabelledItem:
     """The item with this text in the field: in its value, where it is about one."""
-    if not item.number:
-        fields = dict(item.fields)
-        put(fields, field, text)
-        return replace(item, fields=fields, mark=subject.mark)
-    values = [value.text for value in subject.values]
-    name = subject.values[item.number - 1].character
-    values[item.number - 1] = f"{name}:{text}" if name else text
-    return replace(item, fields={**item.fields, "values": values}, mark=subject.mark)
+    changes: dict[str, object] = {field: text}
+    if item.number:
+        values = [value.text for value in record.values]
+        name = record.values[item.number - 1].character
+        values[item.number - 1] = f"{name}:{text}" if name else text
+        changes = {"values": values}
+    return replace(item, record=item.record.with_fields(changes))
 
 
 # ---------------------------------------------------------------- measuring

@@ -89,12 +89,12 @@ def gather(
             one = one.answered((*answers, *OWN_ANSWERS))
             problem = _no_answer(one, answers)
             if problem is None:
-                key = (one.record, one.check, one.number, repr(one.fields))
+                key = (one.record.id, one.check, one.number, repr(one.record.fields))
                 problem = _repeated(one, first.setdefault(key, one))
             if problem is None:
                 part[one.check].append(one)
             else:
-                problems.append(Record(one.source, one.line, None, problem=problem))
+                problems.append(replace(one.record, fields=None, problem=problem))
         wanted = job.records.get(source) if isinstance(job.records, Mapping) else job.records
         for check, items in part.items():
             shown = without_answers(items, rubrics[check])
@@ -134,7 +134,7 @@ def _asked_for(
 def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
     given = [] if item.gold is None else [("", item.gold)]
     # A table's item stands on its first row, which need not be this annotator's.
-    where = f", item {clip(item.record)},"
+    where = f", item {clip(item.record.id)},"
     given += [(f" of {clip(one.annotator)}{where}", one.answer) for one in item.annotations]
     # An answer is one of the rubric's, several of them, or one that decides nothing.
     known = {*answers, *OWN_ANSWERS}
@@ -148,8 +148,9 @@ def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
 def _repeated(item: LabelledItem, first: LabelledItem) -> Problem | None:
     if item is first:
         return None
-    told = f"{_told(item)}: item {clip(item.record)} was already on {first.source}:{first.line}"
-    return Problem(f"{told}; give each item once, with all of its answers", type="duplicate-id")
+    place = f"{first.record.source}:{first.record.line}"
+    message = f"{_told(item)}: item {clip(item.record.id)} was already on {place}"
+    return Problem(f"{message}; give each item once, with all of its answers", type="duplicate-id")
 
 
 def _rubric(item: LabelledItem, rubric_of: RubricOf, checks: Sequence[str]) -> Rubric:
@@ -159,7 +160,7 @@ def _rubric(item: LabelledItem, rubric_of: RubricOf, checks: Sequence[str]) -> R
         remedy = "; name the checks that are meant with --check, or the rubric's file with --rubric"
         if item.check == UNNAMED:
             remedy = "; name the check with --check"
-        told = f"{item.source}:{item.line}: {_told(item)}: {error}"
+        told = f"{item.record.source}:{item.record.line}: {_told(item)}: {error}"
         raise UsageError(told if checks else f"{told}{remedy}") from error
 
 
@@ -208,20 +209,20 @@ def grouped(
     """
     found = []
     for item in items:
-        group = item.slices.get(name, item.fields.get(name))
+        group = item.slices.get(name, item.record.visible.get(name))
         missing = group in (None, "")
         if missing and everywhere:
-            place = f"{item.source}:{item.line}"
-            raise UsageError(f"{place}: item {clip(item.record)} has no '{name}' to group by")
+            place = f"{item.record.source}:{item.record.line}"
+            raise UsageError(f"{place}: item {clip(item.record.id)} has no '{name}' to group by")
         found.append(item if missing else replace(item, group=f"{name}={group}"))
     return found
 
 
 def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[LabelledItem]:
     """All items of so many records, drawn with the seed."""
-    names = sorted({item.record for item in items}, key=lambda name: drawn(name, seed))
+    names = sorted({item.record.id for item in items}, key=lambda name: drawn(name, seed))
     chosen = set(names[:records])
-    return [item for item in items if item.record in chosen]
+    return [item for item in items if item.record.id in chosen]
 
 
 def drawn(name: str, seed: int) -> str:
@@ -239,65 +240,54 @@ _MARKS: Mapping[Kind, str] = {
 """The field that tells records of a kind from others."""
 
 
-def subject_of(item: LabelledItem, rubric: Rubric) -> Record | str:
-    """The item as the rubric's judges see it, or why they cannot be asked about it.
+def record_for(item: LabelledItem, rubric: Rubric) -> Record:
+    """The item's record as the rubric's judges see it, or with why they cannot be asked about it.
 
     A rubric that passes what bears out the record's label is given the reference answer where the
     record has no label of its own, and any answer where there is no reference: its question is
     asked all the same, and the label is no part of it.
     """
-    made = _subject(item, rubric)
-    if isinstance(made, str):
-        return made
-    shown = (*made.texts.values(), *(value.text for value in made.values))
-    if item.mark and not any(item.mark in text for text in shown):
-        made = replace(made, first_mark=item.mark)
-    if rubric.rule.equals_label and made.label is None:
+    fields = item.record.visible
+    kinds = (kind for kind, mark in _MARKS.items() if kind in rubric.kinds and fields.get(mark))
+    # A rubric on fields of its own sees the whole record.
+    record = item.record.of_kind(next(kinds, "record"))
+    if record.problem is not None:
+        return record
+    if rubric.rule.equals_label and record.label is None:
         known = item.reference in rubric.answers
-        made = made.with_typed(label=item.reference if known else rubric.answers[0])
+        record = record.with_typed(label=item.reference if known else rubric.answers[0])
+    reason = _misfit(item, record, rubric)
+    return record if reason is None else replace(record, problem=Problem(reason))
+
+
+def _misfit(item: LabelledItem, record: Record, rubric: Rubric) -> str | None:
     try:
-        made.texts.refuse_ambiguous(rubric.fields)
+        record.texts.refuse_ambiguous(rubric.fields)
     except LabelError as error:
         return str(error)
-    if reason := lack(rubric, made):
+    if reason := lack(rubric, record):
         return reason
-    if item.number > len(made.values):
+    if item.number > len(record.values):
         return f"the record has no value {item.number}"
     if rubric.each and not item.number:
         return "the label is about the record, the check about its values"
     if not rubric.each and item.number:
         return "the label is about a value, the check about the record"
-    return made
+    return None
 
 
 def texts_of(item: LabelledItem, rubric: Rubric) -> dict[str, str]:
     """The texts of the record that the rubric's judges see, by field; none where it cannot be put
     to them."""
-    subject = subject_of(item, rubric)
-    if isinstance(subject, str):
-        return {}
-    shown = rubric.shown(subject.texts).values()
-    return {name: subject.texts[name] for name in shown if name in subject.texts}
+    record = record_for(item, rubric)
+    names = rubric.shown(record.texts).values() if record.problem is None else ()
+    return {name: record.texts[name] for name in names if name in record.texts}
 
 
 def key_of(item: LabelledItem, rubric: Rubric) -> str:
-    """A key that identifies a labelled item; "" for one that cannot be shown to a judge."""
-    subject = subject_of(item, rubric)
-    if isinstance(subject, str):
+    """A key that identifies a labelled item by what its judges see; "" for one that they cannot be
+    asked about."""
+    if not (texts := texts_of(item, rubric)):
         return ""
-    texts = {name: text for name, text in subject.texts.items() if text}
-    return digest({"texts": texts, "value": subject.about(item.number)})[:16]
-
-
-def _subject(item: LabelledItem, rubric: Rubric) -> Record | str:
-    read = Record(item.source, item.line, {"id": item.record, **item.fields})
-    for kind, mark in _MARKS.items():
-        if kind in rubric.kinds and item.fields.get(mark):
-            record = read.of_kind(kind)
-            return record if record.problem is None else record.problem.message
-    # A rubric on fields of its own sees the whole record.
-    record = read.of_kind("record")
-    if record.problem is not None:
-        return record.problem.message
-    label = item.fields.get("label")
-    return record.with_typed(id=item.record, label=label if isinstance(label, str) else None)
+    value = record_for(item, rubric).about(item.number)
+    return digest({"texts": texts, "value": value})[:16]

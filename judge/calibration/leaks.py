@@ -78,7 +78,7 @@ def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[Label
         return list(items)
     columns: dict[Path, list[Row]] = defaultdict(list)
     for item in items:
-        for path, content in _fields_in(item.fields):
+        for path, content in _fields_in(item.record.visible):
             columns[path].append((content, item.reference))
     paths = {path for path, rows in columns.items() if _of_people(path[-1], rows, rubric.answers)}
     if not paths:
@@ -88,7 +88,11 @@ def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[Label
         for path in columns
         if path in paths and not any(path[:n] in paths for n in range(1, len(path)))
     )
-    return [replace(item, fields=_without(item.fields, paths), withheld=withheld) for item in items]
+    records = (replace(it.record, fields=_without(it.record.visible, paths)) for it in items)
+    return [
+        replace(item, record=record, withheld=withheld)
+        for item, record in zip(items, records, strict=True)
+    ]
 
 
 def _fields_in(content: object, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -197,7 +201,7 @@ def leak_of(items: Sequence[LabelledItem], texts: Sequence[Mapping[str, str]]) -
         texts: what a judge is shown of each item, by field.
     """
     rows = [
-        (item.record, item.reference, shown)
+        (item.record.id, item.reference, shown)
         for item, shown in zip(items, texts, strict=True)
         if item.reference is not None
     ]

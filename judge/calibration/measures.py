@@ -168,10 +168,12 @@ def slices(judged: Sequence[LabelledAnswer], name: str) -> dict[str, list[Labell
     """
     parts: dict[str, list[LabelledAnswer]] = defaultdict(list)
     for one in judged:
-        found = one.item.slices.get(name, one.item.fields.get(name))
+        found = one.item.slices.get(name, one.item.record.visible.get(name))
         parts[ABSENT if found in (None, "") else str(found)].append(one)
     if judged and not set(parts) - {ABSENT}:
-        known = sorted({key for one in judged for key in (*one.item.slices, *one.item.fields)})
+        known = sorted(
+            {key for one in judged for key in (*one.item.slices, *one.item.record.visible)}
+        )
         raise UsageError(f"no item has '{name}' to slice by; items have: {', '.join(known)}")
     return dict(sorted(parts.items()))
 

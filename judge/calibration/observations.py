@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.calibration.labels import subject_of
+from judge.calibration.labels import record_for
 from judge.errors import BackendError
 from judge.judging.classifiers import Observation
 from judge.judging.client import Unread
@@ -32,7 +32,7 @@ class LabelledAnswer:
 
     `answer` is there exactly where `outcome` is `answered`; `probabilities` maps every answer of
     the check to its probability, for `logprobs` method only: where shares are open, those that have
-    least for the answer. `evidence` is what the judge quoted or gave as its reason. `subject` is
+    least for the answer. `evidence` is what the judge quoted or gave as its reason. `record` is
     what it was shown, None where the item could not be put to it. `observation` is what was read of
     first tokens and hidden state, before anything is fitted; None of a structured judge.
     """
@@ -42,7 +42,7 @@ class LabelledAnswer:
     answer: str | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
     evidence: str | None = None
-    subject: Record | None = None
+    record: Record | None = None
     observation: Observation | None = None
 
 
@@ -72,32 +72,32 @@ async def observe(
     """
     places: dict[str, list[int]] = {}
     for place, item in enumerate(items):
-        places.setdefault(item.record, []).append(place)
+        places.setdefault(item.record.id, []).append(place)
     answers: dict[int, LabelledAnswer] = {}
 
-    async def of_record(record: Sequence[int]) -> dict[int, LabelledAnswer]:
+    async def of_record(numbers: Sequence[int]) -> dict[int, LabelledAnswer]:
         cast: _Votes = {}
         if judge.probabilistic:
             # Side by side, so that an engine evaluates a passage once for all items about it.
-            read = await asyncio.gather(*(of_item(items[n], cast) for n in record))
-            return dict(zip(record, read, strict=True))
-        return {n: await of_item(items[n], cast) for n in record}
+            read = await asyncio.gather(*(of_item(items[n], cast) for n in numbers))
+            return dict(zip(numbers, read, strict=True))
+        return {n: await of_item(items[n], cast) for n in numbers}
 
     async def of_item(item: LabelledItem, cast: _Votes) -> LabelledAnswer:
-        subject = subject_of(item, judge.rubric)
-        if isinstance(subject, str):
-            return LabelledAnswer(item, AnswerOutcome.SKIPPED, evidence=subject)
+        record = record_for(item, judge.rubric)
+        if record.problem is not None:
+            return LabelledAnswer(item, AnswerOutcome.SKIPPED, evidence=record.problem.message)
         try:
             if judge.probabilistic:
-                return await _read(judge, item, subject, tokens=tokens, state=state)
-            return await _ask(judge, item, subject, votes, sampling, cast)
+                return await _read(judge, item, record, tokens=tokens, state=state)
+            return await _ask(judge, item, record, votes, sampling, cast)
         except BackendError as error:
             if error.ends_run:
                 raise
             unread = isinstance(error, Unread)
             outcome = AnswerOutcome.UNREADABLE if unread else AnswerOutcome.ERROR
             reason = f"{error.kind}: {error}"
-            return LabelledAnswer(item, outcome, evidence=reason, subject=subject)
+            return LabelledAnswer(item, outcome, evidence=reason, record=record)
 
     async def keep(new: Mapping[int, LabelledAnswer]) -> None:
         answers.update(new)
@@ -108,20 +108,20 @@ async def observe(
 
 
 async def _read(
-    judge: Judge, item: LabelledItem, subject: Record, *, tokens: bool, state: bool
+    judge: Judge, item: LabelledItem, record: Record, *, tokens: bool, state: bool
 ) -> LabelledAnswer:
-    observer, call, seen = judge.observer, judge.call(subject), Observation()
+    observer, call, seen = judge.observer, judge.call(record), Observation()
     if state:
         # First: llama.cpp evaluates a state's prompt anew, and the questions go on from there.
-        seen = await observer.state(subject, item.number, call)
+        seen = await observer.state(record, item.number, call)
     questions: Iterable[int] = range(len(observer.questions))
     if judge.reader.combination is not None:
         questions = judge.reader.questions(judge.rubric)
     for question in questions if tokens else ():
         # One by one: a validation asks some of them only, which the others must not spoil.
-        seen |= await observer.observe(subject, item.number, call, (question,))
+        seen |= await observer.observe(record, item.number, call, (question,))
     outcome = AnswerOutcome.UNREADABLE
-    return as_read(LabelledAnswer(item, outcome, subject=subject, observation=seen), judge)
+    return as_read(LabelledAnswer(item, outcome, record=record, observation=seen), judge)
 
 
 def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
@@ -150,18 +150,18 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
 async def _ask(
     judge: Judge,
     item: LabelledItem,
-    subject: Record,
+    record: Record,
     count: int,
     sampling: Sampling,
     cast: _Votes,
 ) -> LabelledAnswer:
     numbers: tuple[int, ...] = (item.number,)
     if judge.rubric.each and not judge.per_value:
-        numbers = subject.numbers
-    value = subject.about(item.number)
+        numbers = record.numbers
+    value = record.about(item.number)
     for index in range(count):
         if (index, numbers) not in cast:
-            vote = await judge.vote(subject, vote=index, numbers=numbers, sampling=sampling)
+            vote = await judge.vote(record, vote=index, numbers=numbers, sampling=sampling)
             cast[index, numbers] = vote
     votes = [cast[index, numbers] for index in range(count)]
     evidence = [[one for one in vote.evidence if one.value == value] for vote in votes]
@@ -179,5 +179,5 @@ async def _ask(
         AnswerOutcome.ANSWERED if majority else lost,
         majority,
         evidence=next(filter(None, words), None),
-        subject=subject,
+        record=record,
     )

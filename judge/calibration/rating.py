@@ -65,9 +65,9 @@ def profile_of(
     )
 
 
-def should_pass(rubric: Rubric, subject: Record, answer: str) -> bool:
+def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
     """Whether a record with this answer passes the rubric's check."""
-    return answer in rubric.passing(subject.label)
+    return answer in rubric.passing(record.label)
 
 
 def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
@@ -80,13 +80,13 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
     for one in held_out:
         reference = one.item.reference
         if (
-            one.subject is None
+            one.record is None
             or one.outcome is AnswerOutcome.ERROR
             or reference not in rubric.answers
         ):
             continue
-        truth = should_pass(rubric, one.subject, reference)
-        passed = None if one.answer is None else should_pass(rubric, one.subject, one.answer)
+        truth = should_pass(rubric, one.record, reference)
+        passed = None if one.answer is None else should_pass(rubric, one.record, one.answer)
         rows.append((one.item.cluster, truth, passed))
     # The undecided ones count as failed and as passed where a rate is corrected.
     as_failed = _design_effect([(cluster, truth, said is True) for cluster, truth, said in rows])
@@ -123,7 +123,7 @@ def rateable(judged: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
     """Without what could not be put to the judge, and without edited records: they were rewritten
     until the judge passed them, so their labels say nothing of others."""
     return [
-        one for one in judged if one.subject is not None and one.item.slices.get("edited") != "yes"
+        one for one in judged if one.record is not None and one.item.slices.get("edited") != "yes"
     ]
 
 
@@ -131,7 +131,7 @@ def data_of(study: Study) -> Data:
     """What the labels were, with a digest over items and answers."""
     told = sorted(
         [
-            item.record,
+            item.record.id,
             str(item.number),
             item.gold or "",
             *(f"{one.annotator}={one.answer}" for one in item.annotations),
@@ -142,7 +142,7 @@ def data_of(study: Study) -> Data:
         sources=tuple(study.job.sources),
         digest=digest(told)[:16],
         items=len(study.items),
-        records=len({item.record for item in study.items}),
+        records=len({item.record.id for item in study.items}),
         fitted_on=len(study.parts.fitted),
         held_out=len(study.parts.kept),
         folds=len(study.parts.folds),

@@ -55,7 +55,7 @@ def disagreements(
             continue
         found.append(
             Disagreement(
-                record=item.record,
+                record=item.record.id,
                 check=item.check,
                 number=item.number,
                 answer=answer,
@@ -64,8 +64,8 @@ def disagreements(
                 evidence=one.evidence,
                 fields=_shown(rubric, one),
                 votes=dict(Counter(given.answer for given in item.annotations).most_common()),
-                source=item.source,
-                line=item.line,
+                source=item.record.source,
+                line=item.record.line,
                 held_out=place in held_out,
             )
         )
@@ -75,11 +75,11 @@ def disagreements(
 
 def _shown(rubric: Rubric, judged: LabelledAnswer) -> Mapping[str, Any]:
     """The part of the item that the judge was shown."""
-    subject, number = judged.subject, judged.item.number
-    if subject is None:
-        return judged.item.fields
-    value = {"value": subject.value(number)} if number else {}
-    return {name: subject.texts[name] for name in rubric.fields} | value
+    record, number = judged.record, judged.item.number
+    if record is None:
+        return judged.item.record.visible
+    value = {"value": record.value(number)} if number else {}
+    return {name: record.texts[name] for name in rubric.fields} | value
 
 
 @dataclass(frozen=True, slots=True)

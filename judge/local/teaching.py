@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from judge.calibration.clusters import clustered
-from judge.calibration.labels import Job, gather, key_of, split, subject_of, texts_of
+from judge.calibration.labels import Job, gather, key_of, record_for, split, texts_of
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Trainer, TrainingExample
@@ -151,11 +151,11 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[TrainingExampl
     word = answered_with(judge.rubric)
     found = []
     for item in items:
-        subject = subject_of(item, judge.rubric)
+        record = record_for(item, judge.rubric)
         answer = word.get(item.reference or "")
-        if isinstance(subject, str) or answer is None:
+        if record.problem is not None or answer is None:
             continue
-        prompt = judge.observer.prompt(subject, item.number)
+        prompt = judge.observer.prompt(record, item.number)
         found.append(TrainingExample(prompt, answer, key_of(item, judge.rubric)))
     if not found:
         raise UsageError(f"no label of {judge.rubric.name} can be taught")

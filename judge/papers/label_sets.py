@@ -70,17 +70,18 @@ class Ambient(LabelSet):
                 given.append(Annotation(f"crowd-{number}", told, "crowd"))
         else:
             labels = _joined(fields.get("labels"), ",", "labels")
-        record = id_text(fields.get("id"), "id") or f"{item.source}#{item.line}"
-        if self._texts.setdefault(record, texts) != texts:
-            record = f"{record}@{item.source}"
+        name = id_text(fields.get("id"), "id") or f"{item.source}#{item.line}"
+        if self._texts.setdefault(name, texts) != texts:
+            name = f"{name}@{item.source}"
         gold = labels if labels in _ENTAILMENT_ORDER else None
         slices = {} if labels is None else {"labels": labels}
-        annotations = tuple(self._numbered(record, one) for one in given)
-        yield LabelledItem(record, "entailment", texts, 0, gold, annotations, slices)
+        annotations = tuple(self._numbered(name, one) for one in given)
+        record = Record(item.source, item.line, texts, name=name)
+        yield LabelledItem(record, "entailment", 0, gold, annotations, slices)
 
-    def _numbered(self, record: str, one: Annotation) -> Annotation:
-        self._times[record, one.annotator] += 1
-        times = self._times[record, one.annotator]
+    def _numbered(self, name: str, one: Annotation) -> Annotation:
+        self._times[name, one.annotator] += 1
+        times = self._times[name, one.annotator]
         return one if times == 1 else replace(one, annotator=f"{one.annotator} ({times})")
 
 
@@ -134,8 +135,8 @@ class MultiPico(LabelSet):
         annotations = tuple(
             Annotation(who, answer, self._nations.get(who)) for who, answer in answers.items()
         )
-        record = self.record(item, fields.get("id"))
-        yield LabelledItem(record, "irony", shown, 0, None, annotations, slices_of(facts))
+        record = self.record(item, shown, fields.get("id"))
+        yield LabelledItem(record, "irony", 0, None, annotations, slices_of(facts))
 
 
 class LLMBar(LabelSet):
@@ -154,8 +155,8 @@ class LLMBar(LabelSet):
         shown = {"instruction": text_of(fields, "input")}
         shown |= {key: text_of(fields, key) for key in ("output_1", "output_2")}
         gold = one_of(fields.get("label"), {"1": "1", "2": "2"}, "label")
-        record = self.record(item, fields.get("id"), source=part)
-        yield LabelledItem(record, "preference", shown, gold=gold, slices={"part": part})
+        record = self.record(item, shown, fields.get("id"), source=part)
+        yield LabelledItem(record, "preference", gold=gold, slices={"part": part})
 
 
 class MoralStories(LabelSet):
@@ -185,12 +186,12 @@ class MoralStories(LabelSet):
             moral = key == "moral_action"
             # The splits for classification number a story's actions in the same way.
             id = f"{own}{moral:d}" if own is not None and len(actions) > 1 else own
-            record = self.record(item, id, "ID")
             shown = {"rule_of_thumb": norm, "story": text_of(fields, key)}
-            paired = own is not None and record[-1] in "01"
-            slices = {"story_pair": record[:-1]} if paired else {}
-            gold, place = "yes" if moral else "no", (item.source, item.line)
-            found.append(LabelledItem(record, "adherence", shown, 0, gold, (), slices, *place))
+            record = self.record(item, shown, id, "ID")
+            paired = own is not None and record.id[-1] in "01"
+            slices = {"story_pair": record.id[:-1]} if paired else {}
+            gold = "yes" if moral else "no"
+            found.append(LabelledItem(record, "adherence", 0, gold, (), slices))
         self._found += found
         return found
 
@@ -199,12 +200,17 @@ class MoralStories(LabelSet):
         half = chooser.sample(range(len(self._found)), len(self._found) // 2)
         others = dict(zip(half, half[1:] + half[:1], strict=True))
         for number, item in enumerate(self._found):
-            other = self._found[others.get(number, number)].fields
-            norm = item.fields["rule_of_thumb"]
-            own = other["rule_of_thumb"] == norm
-            story = item.fields["story"] if own else other["story"]
-            fields = {"rule_of_thumb": norm, "story": story}
-            yield replace(item, check="relevance", fields=fields, gold="yes" if own else "no")
+            fields, other = (
+                item.record.visible,
+                self._found[others.get(number, number)].record.visible,
+            )
+            own = other["rule_of_thumb"] == fields["rule_of_thumb"]
+            record = (
+                item.record
+                if own
+                else replace(item.record, fields={**fields, "story": other["story"]})
+            )
+            yield replace(item, record=record, check="relevance", gold="yes" if own else "no")
 
 
 class NormAd(LabelSet):
@@ -219,16 +225,16 @@ class NormAd(LabelSet):
     name = "normad"
 
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        record = item.of_kind("norm").usable()
-        known = record.typed
+        norm = item.of_kind("norm").usable()
+        known = norm.typed
         if (label := known.get("label")) is None:
-            key = record.names.get("label", "Gold Label")
+            key = norm.names.get("label", "Gold Label")
             raise LabelError(f"field {key!r} must be yes, no or neutral, not empty", key)
         golds = {"label_correctness": label, "relevance": "no" if label == "neutral" else "yes"}
         if label != "neutral":
             golds["adherence"] = label
         fields = {key: known[key] for key in _NORM_FIELDS if key in known}
         slices = {key: known[key] for key in _NORM_SLICES if key in known}
-        name = self.record(item, known.get("id"), record.names.get("id", "id"))
+        record = self.record(item, fields, known.get("id"), norm.names.get("id", "id"))
         for check, gold in golds.items():
-            yield LabelledItem(name, check, fields, gold=gold, slices=slices)
+            yield LabelledItem(record, check, gold=gold, slices=slices)

@@ -80,6 +80,7 @@ class Record:
 
     As it is judged:
 
+    - `name`: what a label set calls it ("": its own id, or its line)
     - `columns`: names that judges see, with the fields, or paths into objects, that they stand for;
       the record stays as it is
     - `input_key`: the name that the record's own field `judge` has here ("": it has none)
@@ -98,6 +99,7 @@ class Record:
     raw: str | None = None
     problem: Problem | None = None
     among: bool = False
+    name: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     input_key: str = ""
     kind: Kind = "record"
@@ -142,8 +144,8 @@ class Record:
 
     @property
     def id(self) -> str:
-        """The record's own id, or its position: `#17` for line 17."""
-        return str(self.typed.get("id", f"#{self.line}"))
+        """The record's name or own id, else its position: `#17` for line 17."""
+        return self.name or str(self.typed.get("id", f"#{self.line}"))
 
     @cached_property
     def _hash_and_mark(self) -> tuple[str, str]:
@@ -311,6 +313,13 @@ class Record:
         """The record with a new text in a field that judges see."""
         mark = "" if self.mark in text else self.mark
         return replace(self, rewrites={**self.rewrites, name: text}, first_mark=mark)
+
+    def with_fields(self, changes: Mapping[str, Any]) -> Record:
+        """The record with `changes` of its fields (see `with_changes`), in the same fence where
+        they do not hold its mark."""
+        fields = self.with_changes(changes)
+        mark = "" if self.mark in hashed_json(fields)[0] else self.mark
+        return replace(self, fields=fields, raw=None, first_mark=mark)
 
     def with_typed(self, **contents: Any) -> Record:
         """The record with other contents of typed fields, for judges; `fields` stay as they are."""

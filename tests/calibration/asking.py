@@ -18,6 +18,7 @@ from judge.errors import BackendError
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, builtin
 from judge.run.models import Models
@@ -133,4 +134,6 @@ def norm(name: str, labels: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 def norm_item(record: str, gold: str | None = "yes", **more: Any) -> LabelledItem:
     fields = {"rule_of_thumb": "Greet.", "story": f"Ann, number {record}, greets Bo."}
-    return LabelledItem(record, more.pop("check", "plain"), fields, gold=gold, **more)
+    return LabelledItem(
+        Record("", 0, fields, name=record), more.pop("check", "plain"), gold=gold, **more
+    )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge.calibration.observations import LabelledAnswer
+from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
 from judge.verdict import AnswerOutcome
 
@@ -25,14 +26,12 @@ def judged(
 ) -> LabelledAnswer:
     """An answer to an item; `people` are (annotator, answer) or (annotator, answer, group)."""
     item = LabelledItem(
-        record=record,
+        record=Record(source, 0, dict(fields or {}), name=record),
         check="relevance",
-        fields=fields or {},
         number=number,
         gold=gold,
         annotations=tuple(Annotation(*vote) for vote in people),
         slices=slices or {},
-        source=source,
     )
     if outcome is None:
         outcome = "abstained" if answer is None else "answered"

@@ -13,6 +13,7 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
 from judge.calibration.agreement import Agreement, agreement
+from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
 from judge.stats.agreement import Threshold
 from judge.stats.intervals import plain
@@ -32,7 +33,7 @@ def item(
         named = {"y": "yes", "n": "no", "?": "unsure"}
         answers = {str(n): named.get(a, a) for n, a in enumerate(answers, 1) if a != "."}
     given = tuple(Annotation(who, said, (groups or {}).get(who)) for who, said in answers.items())
-    return LabelledItem(record, check, {}, number, gold, given)
+    return LabelledItem(Record("", 0, {}, name=record), check, number, gold, given)
 
 
 def one_check(items: Iterable[LabelledItem], *, draws: int = 2, **options: Any) -> Agreement:

@@ -270,7 +270,7 @@ def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
         return fitting.fit(*args, **more)
 
     def swapped_of(items: Sequence[Any], *args: Any) -> Any:
-        drawn_from.append({one.record for one in items})
+        drawn_from.append({one.record.id for one in items})
         return swapped_fields(items, *args)
 
     drawn_from: list[set[str]] = []

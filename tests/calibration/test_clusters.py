@@ -26,6 +26,7 @@ from judge.calibration.trials import Parts
 from judge.configuration import resolve
 from judge.local import store, teaching
 from judge.local.adapter import TrainingExample
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric, rubric_from_flags
 from judge.verdict import AnswerOutcome
@@ -38,7 +39,9 @@ MAIL = "Dear Ann, the parcel of May 3 has not come; please be so kind and look w
 
 
 def mail(record: str, text: str = MAIL, group: str = "", **more: str) -> LabelledItem:
-    return LabelledItem(record, "question", {"mail": text, **more}, gold="yes", group=group)
+    return LabelledItem(
+        Record("", 0, {"mail": text, **more}, name=record), "question", gold="yes", group=group
+    )
 
 
 def parts_of(items: list[LabelledItem], rubric: Rubric = ANY) -> list[list[str]]:
@@ -46,7 +49,7 @@ def parts_of(items: list[LabelledItem], rubric: Rubric = ANY) -> list[list[str]]
     ((found,), _) = clustered([items], rubric)
     parts: dict[str, list[str]] = {}
     for item in found:
-        parts.setdefault(item.cluster, []).append(item.record)
+        parts.setdefault(item.cluster, []).append(item.record.id)
     return list(parts.values())
 
 

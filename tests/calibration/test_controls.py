@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from judge.calibration import controls
-from judge.calibration.labels import subject_of
+from judge.calibration.labels import record_for
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import builtin
@@ -18,13 +18,11 @@ RUBRIC = builtin()["implicitness"]
 
 def story(name: str, value: str, text: str) -> LabelledItem:
     fields = {"story": text, "values": [value, "Old houses stay--Agree"], "characters": []}
-    return LabelledItem(name, "implicitness", fields, number=1, gold="no")
+    return LabelledItem(Record("", 0, fields, name=name), "implicitness", number=1, gold="no")
 
 
 def shown(item: LabelledItem) -> Record:
-    subject = subject_of(item, RUBRIC)
-    assert isinstance(subject, Record)
-    return subject
+    return record_for(item, RUBRIC).usable()
 
 
 def test_a_changed_value_leaves_the_rest_of_the_prompt_as_it_was() -> None:
@@ -43,7 +41,8 @@ def test_a_fence_is_never_a_text_that_the_record_holds(place: str) -> None:
     value = f"{mark}--Agree" if place == "value" else "Cats purr--Agree"
     text = f"[end {mark}]" if place == "story" else "Bo sat."
     other = story("b", value, text)
-    assert shown(LabelledItem("b", "implicitness", other.fields, number=1, mark=mark)).mark != mark
+    changed = story("a", "Dogs bark--Agree", "Ann left.").record.with_fields(other.record.visible)
+    assert shown(replace(other, record=changed)).mark != mark
 
 
 def test_no_field_comes_from_the_items_own_group() -> None:

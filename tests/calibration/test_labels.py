@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.calibration.labels import Job, gather, split, subject_of
+from judge.calibration.labels import Job, gather, record_for, split
 from judge.errors import UsageError
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -52,7 +52,7 @@ def test_lines_that_cannot_be_read_come_apart(write: Written) -> None:
     rows = [norm(f"r{n}", {"plain": "yes"}) for n in range(6)]
     source = write("labels.jsonl", rows, "not JSON\n")
     found, problems = gathered(source)
-    assert [item.record for item in found["plain"]] == [f"r{n}" for n in range(6)]
+    assert [item.record.id for item in found["plain"]] == [f"r{n}" for n in range(6)]
     assert [(item.source, item.line) for item in problems] == [("labels.jsonl", 7)]
     first = r"no labels for many; the first line that cannot be used is labels.jsonl:7: "
     with pytest.raises(UsageError, match=first):
@@ -66,7 +66,7 @@ def test_a_sample_is_of_records_of_each_source(write: Written) -> None:
     two = write("two.jsonl", [norm(f"s{n}", {"plain": "no"}) for n in range(20)])
     found, _ = gathered(one, two, records=5)
     assert len(found["plain"]) == 10
-    assert len({item.record for item in found["plain"]}) == 10
+    assert len({item.record.id for item in found["plain"]}) == 10
     again, _ = gathered(one, two, records=5)
     assert found == again
     other, _ = gathered(one, two, records=5, seed=1)
@@ -84,7 +84,7 @@ def test_what_is_no_answer_to_the_rubric_is_left_out_and_named(write: Written) -
     ]
     source = write("labels.jsonl", rows)
     found, problems = gathered(source)
-    assert [item.record for item in found["plain"]] == ["a", "d"]
+    assert [item.record.id for item in found["plain"]] == ["a", "d"]
     assert told(problems) == [
         ("labels.jsonl", 1, "label 'many' must be one of yes, no, not 'perhaps'"),
         ("labels.jsonl", 2, "label 'plain' must be one of yes, no, not 'pass'"),
@@ -118,20 +118,20 @@ def test_a_table_is_about_the_check_that_is_named(write: Written, tmp_path: Path
     with pytest.raises(UsageError, match=r"^t.csv:2: label 'label': .*; name the check with --ch"):
         gathered("t.csv")
     found, problems = gathered("t.csv", checks=["plain"])
-    assert [(item.record, item.check) for item in found["plain"]] == [("b", "plain")]
+    assert [(item.record.id, item.check) for item in found["plain"]] == [("b", "plain")]
     assert told(problems) == [
         ("t.csv", 2, "label 'plain' of 'bo', item 'a', must be one of yes, no, not 'maybe'")
     ]
     # A source that says what its labels are about is taken at its word.
     own = write("own.jsonl", [norm("c", {"plain": "yes", "label": "other"})])
-    assert [item.record for item in gathered(own, checks=["plain"])[0]["plain"]] == ["c"]
+    assert [item.record.id for item in gathered(own, checks=["plain"])[0]["plain"]] == ["c"]
 
 
 def test_an_item_that_an_earlier_source_had_counts_once(write: Written) -> None:
     rows = [norm("a", {"plain": "yes"}), norm("b", {"plain": "no"})]
     one = write("one.jsonl", rows)
     found, problems = gathered(one, f"./{one}")
-    assert [item.record for item in found["plain"]] == ["a", "b"]
+    assert [item.record.id for item in found["plain"]] == ["a", "b"]
     assert [(source, line) for source, line, _ in told(problems)] == [(one, 1), (one, 2)]
     # Another story under the same id is another item; another check about the same story as well.
     changed = {**rows[1], "story": "Bo walks on."}
@@ -155,7 +155,7 @@ def test_an_item_that_an_earlier_source_had_counts_once(write: Written) -> None:
 
 
 def about(record: str, reference: str | None = "yes") -> LabelledItem:
-    return LabelledItem(record, "plain", {}, gold=reference)
+    return LabelledItem(Record("", 0, {}, name=record), "plain", gold=reference)
 
 
 Items = st.lists(
@@ -177,7 +177,7 @@ def test_every_item_is_in_one_part_and_every_record_whole(
     assert len(parts) == len(shares)
     assert sorted(place for part in parts for place in part) == list(range(len(items)))
     assert all(part == sorted(part) for part in parts)
-    records = [{items[place].record for place in part} for part in parts]
+    records = [{items[place].record.id for place in part} for part in parts]
     assert sum(map(len, records)) == len(set.union(*records))
 
 
@@ -202,23 +202,18 @@ STORY = {
 def test_why_an_item_cannot_be_put_to_a_judge(
     check: str, fields: dict[str, Any], number: int, told: str
 ) -> None:
-    item = LabelledItem("a", check, fields, number=number, gold="yes")
-    found = subject_of(item, builtin()[check])
-    assert isinstance(found, str)
-    assert found.startswith(told)
+    item = LabelledItem(Record("", 0, fields, name="a"), check, number=number, gold="yes")
+    problem = record_for(item, builtin()[check]).problem
+    assert problem is not None and problem.message.startswith(told)
 
 
 def test_the_reference_stands_in_for_a_label_that_the_record_lacks() -> None:
     rubric = builtin()["entailment"]
     texts = {"premise": "It rains.", "hypothesis": "It is wet."}
-    told = subject_of(LabelledItem("a", "entailment", texts, gold="neutral"), rubric)
-    own = subject_of(
-        LabelledItem("a", "entailment", {**texts, "label": "entailment"}, gold="neutral"), rubric
-    )
-    assert not isinstance(told, str)
-    assert not isinstance(own, str)
-    assert (told.label, own.label) == ("neutral", "entailment")
+    for label, expected in (({}, "neutral"), ({"label": "entailment"}, "entailment")):
+        item = LabelledItem(Record("", 1, {**texts, **label}), "entailment", gold="neutral")
+        assert record_for(item, rubric).usable().label == expected
     # Where people do not agree there is no reference, and yet something to compare them with.
     for nobody in (None, "entailment|neutral"):
-        item = LabelledItem("a", "entailment", texts, gold=nobody)
-        assert not isinstance(subject_of(item, rubric), str)
+        item = LabelledItem(Record("", 0, texts, name="a"), "entailment", gold=nobody)
+        assert record_for(item, rubric).problem is None

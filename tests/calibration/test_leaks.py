@@ -13,6 +13,7 @@ from judge.backends.base import Call
 from judge.calibration.calibration import acalibrate
 from judge.calibration.labels import Job
 from judge.calibration.leaks import leak_of, without_answers
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import rubric_from_flags
 
@@ -24,9 +25,17 @@ OTHER = [ANSWERS[(n // 2) % 2] for n in range(40)]
 """As often yes as no, whatever the label."""
 
 
+def labelled(line: int, gold: str) -> LabelledItem:
+    return LabelledItem(Record("", line, {}), "q", gold=gold)
+
+
 def items(**columns: Any) -> list[LabelledItem]:
     return [
-        LabelledItem(f"r{n}", "q", {name: c[n] for name, c in columns.items()}, gold=GOLD[n])
+        LabelledItem(
+            Record("", 0, {name: c[n] for name, c in columns.items()}, name=f"r{n}"),
+            "q",
+            gold=GOLD[n],
+        )
         for n in range(40)
     ]
 
@@ -62,7 +71,7 @@ def test_which_fields_hold_answers_of_people(name: str, content: list[Any], held
     made = items(mail=[f"mail {n} of many" for n in range(40)], **{name: content})
     found = without_answers(made, rubric_from_flags("Is it so?", []))
     assert (found[0].withheld == (name,)) is held
-    assert [*found[0].fields] == ["mail", name][: 2 - held]
+    assert [*found[0].record.visible] == ["mail", name][: 2 - held]
     assert without_answers(made, rubric_from_flags("Is it so?", [name])) == made
 
 
@@ -77,8 +86,8 @@ def test_answers_within_objects_are_left_out_like_the_records_own(listed: bool) 
     found = without_answers(made, rubric_from_flags("Is it so?", []))
     assert found[7].withheld == ("meta.annotator_2", "meta.more.w1")
     left = {"from": "town 7", "more": {}}
-    assert found[7].fields == {"mail": mail[7], "meta": [left] if listed else left}
-    assert made[7].fields["meta"] == ([inner[7]] if listed else inner[7])
+    assert found[7].record.visible == {"mail": mail[7], "meta": [left] if listed else left}
+    assert made[7].record.visible["meta"] == ([inner[7]] if listed else inner[7])
 
 
 TEXTS = [f"text number {n} of all" for n in range(40)]
@@ -109,11 +118,17 @@ def test_which_fields_tell_the_label(content: list[Any], leaks: bool) -> None:
 def test_by_hand_no_record_tells_its_own_label() -> None:
     """Ten values in 100 items of 50 records: a value is in one record alone, which tells nothing;
     and of a rare label the most frequent one is nearly as good."""
-    made = [LabelledItem(f"r{n // 10}", "q", {}, gold=ANSWERS[n // 10 % 2]) for n in range(100)]
+    made = [
+        LabelledItem(Record("", 0, {}, name=f"r{n // 10}"), "q", gold=ANSWERS[n // 10 % 2])
+        for n in range(100)
+    ]
     assert leak_of(made, [{"x": str(n // 10)} for n in range(100)]) is None
-    alike = [LabelledItem(f"r{n}", "q", {}, gold="yes") for n in range(40)]
+    alike = [labelled(n, "yes") for n in range(40)]
     assert leak_of(alike, [{"x": "same"}] * 40) is None
-    rare = [LabelledItem(f"r{n}", "q", {}, gold=ANSWERS[n % 20 == 0]) for n in range(100)]
+    rare = [
+        LabelledItem(Record("", 0, {}, name=f"r{n}"), "q", gold=ANSWERS[n % 20 == 0])
+        for n in range(100)
+    ]
     assert leak_of(rare, [{"x": str(n % 2)} for n in range(100)]) is None
     assert leak_of(rare, [{"x": str(n % 20 == 0)} for n in range(100)]) is not None
 

@@ -16,6 +16,7 @@ from judge.calibration.measures import (
 )
 from judge.calibration.observations import LabelledAnswer
 from judge.errors import UsageError
+from judge.records import Record
 from judge.stats.intervals import Estimate
 
 from .judgements import judged
@@ -118,7 +119,7 @@ def test_probabilities_of_two_classes() -> None:
 def test_items_of_a_group_are_drawn_together_as_those_of_a_record_are() -> None:
     records = scripted(4, YES_NO)
     groups = [
-        replace(one, item=replace(one.item, record=f"x{n}", group=one.item.record))
+        replace(one, item=replace(one.item, record=Record("", n, {}), group=one.item.record.id))
         for n, one in enumerate(records)
     ]
     assert measure(groups, YES_NO) == measure(records, YES_NO)
@@ -135,7 +136,9 @@ ITEMS = [
 
 
 def names(name: str) -> dict[str, list[str]]:
-    return {value: [one.item.record for one in part] for value, part in slices(ITEMS, name).items()}
+    return {
+        value: [one.item.record.id for one in part] for value, part in slices(ITEMS, name).items()
+    }
 
 
 def test_by_slice_and_field() -> None:

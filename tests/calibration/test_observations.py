@@ -16,6 +16,7 @@ from judge.errors import BackendError, BadRequest, Denied, Unreachable
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import NOTHING_READ, Judge
 from judge.judging.limits import BudgetReached
+from judge.records import Record
 from judge.records.labels import LabelledItem
 
 from .asking import PLAIN, Answering, judge_of, norm_item, yes_no
@@ -38,7 +39,7 @@ def asked(judge: Judge) -> list[Call]:
 
 def value_items(record: str, count: int = 2) -> list[LabelledItem]:
     return [
-        LabelledItem(record, "incorporation", STORY, number=number, gold="yes")
+        LabelledItem(Record("", 0, STORY, name=record), "incorporation", number=number, gold="yes")
         for number in range(1, count + 1)
     ]
 
@@ -70,7 +71,9 @@ def test_answered_abstained_unreadable_error_and_skipped_are_told_apart() -> Non
 
     judge = judge_of(PLAIN, answer)
     judge = Judge(judge.rubric, judge.client, "logprobs", reader=AnswerReader(margin=0.1))
-    unlike = LabelledItem("bare", "plain", {"story": "Ann greets Bo."}, gold="yes")
+    unlike = LabelledItem(
+        Record("", 0, {"story": "Ann greets Bo."}, name="bare"), "plain", gold="yes"
+    )
     items = [*(norm_item(name) for name in ("sure", "torn", "mute", "lost")), unlike]
     found = seen(judge, items)
     assert [(one.outcome, one.answer) for one in found] == [
@@ -94,7 +97,7 @@ def test_answered_abstained_unreadable_error_and_skipped_are_told_apart() -> Non
         False,
         False,
     ]
-    assert [one.subject is not None for one in found] == [True, True, True, True, False]
+    assert [one.record is not None for one in found] == [True, True, True, True, False]
     # What abstained still tells how likely it held each answer.
     assert found[1].probabilities == pytest.approx({"yes": 0.55, "no": 0.45})
 
@@ -193,7 +196,7 @@ def test_the_reference_is_never_shown() -> None:
     texts = {"premise": "It rains.", "hypothesis": "It is wet."}
     prompts = []
     for gold in ("entailment", "contradiction"):
-        seen(judge, [LabelledItem("a", "entailment", texts, gold=gold)])
+        seen(judge, [LabelledItem(Record("", 0, texts, name="a"), "entailment", gold=gold)])
         prompts.append([call.messages for call in asked(judge)])
         asked(judge).clear()
     assert prompts[0] == prompts[1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judge.calibration.labels import Job, subject_of
+from judge.calibration.labels import Job, record_for
 from judge.calibration.observations import LabelledAnswer
 from judge.calibration.rating import data_of, rates, should_pass
 from judge.calibration.trials import Parts, Study
@@ -29,10 +29,9 @@ SUBJECT = Record("a.jsonl", 1, {"story": "x", "rule_of_thumb": "y"}).of_kind("no
 
 def rated(record: str, answer: str | None, gold: str | None) -> LabelledAnswer:
     item = norm_item(record, gold)
-    subject = subject_of(item, PLAIN)
-    assert isinstance(subject, Record)
+    shown = record_for(item, PLAIN).usable()
     return LabelledAnswer(
-        item, AnswerOutcome.ANSWERED if answer else AnswerOutcome.ABSTAINED, answer, subject=subject
+        item, AnswerOutcome.ANSWERED if answer else AnswerOutcome.ABSTAINED, answer, record=shown
     )
 
 
@@ -102,7 +101,7 @@ def test_the_corrected_rate_holds_where_records_are_alike_or_undecided(world: st
             one = LabelledAnswer(
                 replace(ITEM, record=f"r{cluster}", gold=word[truth]), AnswerOutcome.ABSTAINED
             )
-            labels.append(replace(one, answer=word[passed], subject=SUBJECT))
+            labels.append(replace(one, answer=word[passed], record=SUBJECT))
         group = "by" if world == "groups" else None
         rate = CorrectedRate("plain", Errors(rates(PLAIN, labels), group=group))
         for n, (cluster, _, passed) in enumerate(drawn(not clustered)):
@@ -124,7 +123,7 @@ def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:
     assert [should_pass(RELEVANCE, subject, "no") for subject in about] == [False, True, False]
     item = norm_item("a", "no", check="relevance")
     # Said no, as people do, of a neutral story: a pass that should be one.
-    found = rates(RELEVANCE, [LabelledAnswer(item, AnswerOutcome.ANSWERED, "no", subject=about[1])])
+    found = rates(RELEVANCE, [LabelledAnswer(item, AnswerOutcome.ANSWERED, "no", record=about[1])])
     assert (found.passed, found.passes, found.fails) == (1, 1, 0)
 
 
@@ -143,7 +142,7 @@ def test_the_digest_is_of_items_and_answers_in_any_order() -> None:
     changed = [
         replace(items[0], gold="no"),
         replace(items[0], number=1),
-        replace(items[0], record="other"),
+        replace(items[0], record=replace(items[0].record, name="other")),
         replace(items[0], annotations=(Annotation("w1", "yes"),)),
     ]
     digests = {data_from([one, *items[1:]]).digest for one in changed}

@@ -30,7 +30,9 @@ def sound(found: Found) -> list[LabelledItem]:
     """The items, which all must be readable and different from one another."""
     items = [one for one in found if isinstance(one, LabelledItem)]
     assert len(items) == len(found), [one for one in found if isinstance(one, Record)]
-    assert len({(one.source, one.record, one.check, one.number) for one in items}) == len(items)
+    assert len({(one.record.source, one.record.id, one.check, one.number) for one in items}) == len(
+        items
+    )
     return items
 
 

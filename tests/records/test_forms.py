@@ -20,7 +20,7 @@ from .found import answers, faults, item, read_back, sound
 
 def given(found: list[Any]) -> list[tuple[str, str, str | None, dict[str, str]]]:
     """Of each item its record, its check, gold and the annotators' answers."""
-    return [(one.record, one.check, one.gold, answers(one)) for one in sound(found)]
+    return [(one.record.id, one.check, one.gold, answers(one)) for one in sound(found)]
 
 
 def prodigy(task: int, answer: str, **more: object) -> dict[str, object]:
@@ -37,7 +37,7 @@ def test_prodigy(write: Written) -> None:
         ("3", "label", "null", {}),
     ]
     assert [one.answered().left_out for one in sound(found)] == [0, 0, 1]
-    assert sound(found)[0].fields == {"text": "Text 1", "category": "RUDE"}
+    assert sound(found)[0].record.visible == {"text": "Text 1", "category": "RUDE"}
     people = [
         prodigy(1, a, _annotator_id=f"db-{who}") for who, a in (("ann", "accept"), ("bo", "reject"))
     ]
@@ -50,7 +50,7 @@ def test_prodigy(write: Written) -> None:
     found = read_back(write, *rows)
     named = [("1", "label", None, {"ann": "b|a"}), ("2", "label", None, {"ann": "null"})]
     assert given(found) == named
-    assert sound(found)[0].fields == {"text": "Text 1"}
+    assert sound(found)[0].record.visible == {"text": "Text 1"}
 
 
 def task(id: int, *answers: tuple[object, dict[str, object]], **more: object) -> dict[str, object]:
@@ -82,7 +82,7 @@ def test_label_studio(write: Written) -> None:
         ("1", "label", None, {"7": "yes", "8": "no"}),
         ("2", "label", None, {"a@b": "no"}),
     ]
-    assert sound(found)[0].fields == {"mail": "Mail 1", "meta": {"to": "Bo"}}
+    assert sound(found)[0].record.visible == {"mail": "Mail 1", "meta": {"to": "Bo"}}
     assert given(list(read_labels(str(path), "polite")))[0][1] == "polite"
     both: dict[str, object] = {**yes, "clear": {"rating": 4}, "why": {"text": ["Too long."]}}
     path = write("b.json", json.dumps([task(1, (7, both)), task(2, (7, yes), was_cancelled=True)]))
@@ -108,7 +108,7 @@ def test_label_studio_min(write: Written) -> None:
     path = write("a.json", json.dumps([{"id": 3, "mail": "Hi", "polite": "yes", **about}]))
     (one,) = list(read_labels(str(path), columns={"label": "polite"}))
     assert given([one]) == [("3", "label", None, {"1": "yes"})]
-    assert isinstance(one, LabelledItem) and one.fields == {"mail": "Hi"}
+    assert isinstance(one, LabelledItem) and one.record.visible == {"mail": "Hi"}
     with pytest.raises(UsageError, match=r"--map label=COLUMN.*'polite'"):
         list(read_labels(str(path)))
 
@@ -148,7 +148,7 @@ ARGILLA: dict[str, dict[str, Any]] = {
 def test_argilla(write: Written, form: str) -> None:
     found = read_back(write, {"id": "r1", "status": "completed", **ARGILLA[form]})
     assert given(found) == [("r1", "label", None, {"u1": "yes", "u3": "no"})]
-    assert sound(found)[0].fields == {"mail": "Hi"}
+    assert sound(found)[0].record.visible == {"mail": "Hi"}
 
 
 PAIR = {"instruction": "Say hi.", "output_1": "Hi!", "output_2": "No."}
@@ -162,7 +162,7 @@ def test_alpaca_eval(write: Written) -> None:
     ]
     found = list(read_labels(str(write("annotations.json", json.dumps(rows)))))
     assert answers(item(found)) == {"w": "output_1", "x": "output_2", "y": "tie", "z": "output_2"}
-    assert item(found).fields == PAIR
+    assert item(found).record.visible == PAIR
 
 
 def battle(winner: str, judge: object, turn: int = 1, **more: object) -> dict[str, object]:
@@ -190,7 +190,7 @@ def test_judgments_of_mt_bench_and_of_the_arena(write: Written) -> None:
         ("81+m1+m2+1", "label", None, first),
         ("81+m1+m2+2", "label", None, {"arena_user_9": "tie"}),
     ]
-    assert sound(found)[0].fields.keys() == {"conversation_a", "conversation_b"}
+    assert sound(found)[0].record.visible.keys() == {"conversation_a", "conversation_b"}
     (bad,) = read_back(write, battle("model_c", "x"))
     assert "must be one of conversation_a, conversation_b, tie" in faults([bad])[0][1]
 
@@ -206,7 +206,7 @@ def test_judgebench(write: Written) -> None:
     rows = [{**row, "pair_id": f"p{n}", "label": label} for n, label in enumerate(("A>B", "B>A"))]
     found = read_back(write, *rows)
     assert [one.gold for one in sound(found)] == ["response_A", "response_B"]
-    assert sound(found)[0].fields == {"question": "Q", "response_A": "a", "response_B": "b"}
+    assert sound(found)[0].record.visible == {"question": "Q", "response_A": "a", "response_B": "b"}
 
 
 def test_pandalm(write: Written) -> None:
@@ -216,16 +216,19 @@ def test_pandalm(write: Written) -> None:
     (one,) = list(read_labels(str(path)))
     named = {"annotator1": "response1", "annotator2": "response2", "annotator3": "tie"}
     assert given([one]) == [("7", "label", None, named)]
-    assert isinstance(one, LabelledItem) and one.fields.keys() == {*row} - {"cmp_key"}
+    assert isinstance(one, LabelledItem) and one.record.visible.keys() == {*row} - {"cmp_key"}
     (one,) = list(read_labels(str(path), columns={"item": "idx", "label": "annotator1"}))
     assert given([one]) == [("7", "label", "1", {})]
-    assert isinstance(one, LabelledItem) and not one.fields.keys() & votes.keys()
+    assert isinstance(one, LabelledItem) and not one.record.visible.keys() & votes.keys()
 
 
 def test_safe_rlhf(write: Written) -> None:
     row = {"prompt": "P", "response_0": "x", "response_1": "y", "safer_response_id": 1}
     found = item(read_back(write, {**row, "better_response_id": 0, "is_response_0_safe": True}))
-    assert (found.gold, {*found.fields}) == ("response_0", {"prompt", "response_0", "response_1"})
+    assert (found.gold, {*found.record.visible}) == (
+        "response_0",
+        {"prompt", "response_0", "response_1"},
+    )
 
 
 @pytest.mark.parametrize("messages", [False, True])
@@ -240,8 +243,10 @@ def test_the_place_of_the_better_text_tells_nothing(write: Written, messages: bo
     found = sound(read_back(write, *rows))
     places = Counter(one.gold for one in found)
     assert 70 < places["response_1"] < 130 and len(places) == 2
-    assert all("good" in str(one.fields[str(one.gold)]) for one in found)
-    assert {frozenset(one.fields) for one in found} == {frozenset({"response_1", "response_2"})}
+    assert all("good" in str(one.record.visible[str(one.gold)]) for one in found)
+    assert {frozenset(one.record.visible) for one in found} == {
+        frozenset({"response_1", "response_2"})
+    }
     assert [one.gold for one in sound(read_back(write, *rows[50:]))] == [
         one.gold for one in found[50:]
     ]
@@ -260,7 +265,7 @@ def test_columns_of_annotators(write: Written) -> None:
     path = survey(write, ["Ho", "no", "", "2", "4"])
     found = list(read_labels(str(path), columns={"annotators": "ann+bo"}))
     assert [answers(one) for one in sound(found)] == [{"ann": "1", "bo": "2"}, {"bo": "2"}]
-    assert sound(found)[0].fields.keys() == {"mail", SURVEY[0][1], "n"}
+    assert sound(found)[0].record.visible.keys() == {"mail", SURVEY[0][1], "n"}
     (bad, _) = read_labels(str(path), columns={"annotators": "ann+cy"})
     assert "has no field 'cy', its fields are" in faults([bad])[0][1]
 
@@ -270,7 +275,7 @@ def test_a_label_column_alone_and_an_item_of_several_columns(write: Written) -> 
     column = SURVEY[0][1]
     found = list(read_labels(str(path), columns={"label": column}))
     assert given(found) == [("a.csv#2", "label", "yes", {}), ("a.csv#3", "label", "no", {})]
-    assert sound(found)[0].fields.keys() == {"mail", "ann", "bo", "n"}
+    assert sound(found)[0].record.visible.keys() == {"mail", "ann", "bo", "n"}
     named = {"label": column, "item": "mail+n", "annotator": "ann"}
     found = list(read_labels(str(path), columns=named))
     assert given(found) == [
@@ -286,4 +291,4 @@ def test_a_path_and_another_field_under_a_new_name(write: Written) -> None:
     found = read_back(write, row, columns={"label": "meta.votes.final", "mail": "body.text"})
     assert given(found) == [("1", "label", "no", {})]
     shown = {"id": 1, "mail": "Hi", "body": {"text": "Hi"}, "meta": {"votes": {}}}
-    assert item(found).fields == shown
+    assert item(found).record.visible == shown

@@ -46,7 +46,7 @@ def ambient(write: Written) -> Path:
 
 
 def test_ambient_puts_together_what_its_files_say_of_a_pair(ambient: Path) -> None:
-    items = {one.record: one for one in sound(list(read_labels(f"ambient:{ambient}")))}
+    items = {one.record.id: one for one in sound(list(read_labels(f"ambient:{ambient}")))}
     assert list(items) == ["4", "9_c", "5", "5@crowdworker_annotations.jsonl"]
     assert {one.check for one in items.values()} == {"entailment"}
     shared = items["4"]
@@ -62,7 +62,7 @@ def test_ambient_puts_together_what_its_files_say_of_a_pair(ambient: Path) -> No
     assert Counter(one.group for one in shared.annotations) == {"linguist": 2, "crowd": 4}
     assert items["9_c"].gold == "contradiction"
     assert answers(items["5"]) == {"BVU": "entailment", "GFH": "neutral", "GFH (2)": "entailment"}
-    assert items["5@crowdworker_annotations.jsonl"].fields["premise"] == "P, otherwise"
+    assert items["5@crowdworker_annotations.jsonl"].record.visible["premise"] == "P, otherwise"
 
 
 def entry(given: object, text: object = "T", **more: object) -> dict[str, object]:
@@ -82,7 +82,7 @@ def test_multipico(write: Written, indent: int | None) -> None:
     content = {"dev-2": entry({"Ann0": "0", "Ann1": "1", "Ann2": "1"}, REPLY)}
     path = write("MP_en_dev_test.json", json.dumps(content, indent=indent))
     (item,) = sound(list(read_labels(f"multipico:{path.parent}", "irony")))
-    assert (item.record, item.fields, item.gold) == ("dev-2", REPLY, None)
+    assert (item.record.id, item.record.visible, item.gold) == ("dev-2", REPLY, None)
     assert item.slices["language_variety"] == "in"
     assert answers(item) == {"Ann0": "no", "Ann1": "yes", "Ann2": "yes"}
     assert [one.group for one in item.annotations] == ["India", None, None]
@@ -112,7 +112,7 @@ def test_multipico_entries_that_are_broken(write: Written) -> None:
         (1, "entry 'e': field 'text' must be an object, not null"),
     ]
     kept = [one for one in found if isinstance(one, LabelledItem)]
-    assert [(one.record, answers(one)) for one in kept] == [("a", {"Ann0": "no"})]
+    assert [(one.record.id, answers(one)) for one in kept] == [("a", {"Ann0": "no"})]
 
 
 OUTPUTS = {"input": "I", "output_1": "A", "output_2": "B"}
@@ -123,12 +123,12 @@ def test_llmbar_a_file_a_part(write: Written) -> None:
     path = write("LLMBar_Adversarial_GPTInst.json", json.dumps(pairs))
     write("LLMBar_Natural.json", json.dumps(pairs[:1]))
     items = sound(list(read_labels(f"llmbar:{path.parent}")))
-    assert [(one.record, one.slices["part"], one.gold) for one in items] == [
+    assert [(one.record.id, one.slices["part"], one.gold) for one in items] == [
         ("GPTInst#1", "GPTInst", "1"),
         ("GPTInst#1.2", "GPTInst", "2"),
         ("Natural#1", "Natural", "1"),
     ]
-    assert items[0].fields == {"instruction": "I", "output_1": "A", "output_2": "B"}
+    assert items[0].record.visible == {"instruction": "I", "output_1": "A", "output_2": "B"}
     assert sound(list(read_labels(f"llmbar:{path}"))) == items[:2]
 
 
@@ -143,15 +143,15 @@ def test_moral_stories_adherence_and_relevance(write: Written) -> None:
     items = sound(list(read_labels(f"moral-stories:{write('a.jsonl', text)}")))
     adherence = [one for one in items if one.check == "adherence"]
     assert [one.gold for one in adherence] == ["yes", "no"] * 10
-    assert adherence[1].record == "S00"
-    assert adherence[1].fields == {"rule_of_thumb": "Norm 0.", "story": "Deed 00."}
+    assert adherence[1].record.id == "S00"
+    assert adherence[1].record.visible == {"rule_of_thumb": "Norm 0.", "story": "Deed 00."}
     relevance = [one for one in items if one.check == "relevance"]
-    assert [one.record for one in relevance] == [one.record for one in adherence]
+    assert [one.record.id for one in relevance] == [one.record.id for one in adherence]
     assert Counter(one.gold for one in relevance) == {"yes": 10, "no": 10}
     for own, paired in zip(adherence, relevance, strict=True):
-        norm = paired.fields["rule_of_thumb"].removesuffix(".").split()[1]
-        assert own.fields["rule_of_thumb"] == paired.fields["rule_of_thumb"]
-        assert (paired.fields["story"].split()[1][0] == norm) == (paired.gold == "yes")
+        norm = paired.record.visible["rule_of_thumb"].removesuffix(".").split()[1]
+        assert own.record.visible["rule_of_thumb"] == paired.record.visible["rule_of_thumb"]
+        assert (paired.record.visible["story"].split()[1][0] == norm) == (paired.gold == "yes")
     assert sound(list(read_labels(f"moral-stories:{write('a.jsonl', text)}"))) == items
 
 
@@ -213,9 +213,9 @@ def test_sets_with_annotators_as_released(public_data: Path) -> None:
     assert Counter(one.group for one in given) == {"linguist": 4090, "crowd": 4878}
     golds = Counter(one.gold for one in ambient if one.gold is not None)
     assert golds == {"neutral": 642, "entailment": 216, "contradiction": 144}
-    assert sum("@" in one.record for one in ambient) == 2
+    assert sum("@" in one.record.id for one in ambient) == 2
     twice = [one for one in ambient if len(one.annotations) >= 18]
-    assert {one.record for one in twice} == {"38708", "57249"}
+    assert {one.record.id for one in twice} == {"38708", "57249"}
     multipico = sound(list(read_labels(f"multipico:{public_data / 'multipico'}")))
     given = [one for item in multipico for one in item.annotations]
     assert (len(multipico), len({one.annotator for one in given})) == (1079, 74)

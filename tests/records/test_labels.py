@@ -41,7 +41,9 @@ def test_gold_with_typed_fields_and_slices(write: Written) -> None:
     }
     slices = {"story": "Ann waited.", "subcategory": "visiting", "real": "yes", "author": "Ann"}
     slices["edited"] = "yes"
-    wanted = LabelledItem("n1", "relevance", fields, 0, "yes", (), slices, "a.jsonl", 1)
+    wanted = LabelledItem(
+        Record("a.jsonl", 1, fields, name="n1"), "relevance", 0, "yes", (), slices
+    )
     assert relevance == wanted
     assert isinstance(derivation, LabelledItem)
     assert (derivation.check, derivation.gold) == ("derivation", "no")
@@ -55,7 +57,7 @@ def test_annotators_and_their_groups(write: Written) -> None:
     }
     found = item(read_back(write, line))
     assert found.annotations == (Annotation("ann", "yes", "US"), Annotation("bo", "1"))
-    assert (found.gold, found.record) == (None, "a.jsonl#1")
+    assert (found.gold, found.record.id) == (None, "a.jsonl#1")
 
 
 def test_a_list_answers_value_by_value(write: Written) -> None:
@@ -66,7 +68,7 @@ def test_a_list_answers_value_by_value(write: Written) -> None:
     }
     found = read_back(write, {"id": 7, **STORY, "labels": labels})
     items = [one for one in found if isinstance(one, LabelledItem)]
-    assert [(one.record, one.check, one.number, one.gold) for one in items] == [
+    assert [(one.record.id, one.check, one.number, one.gold) for one in items] == [
         ("7", "incorporation", 1, None),
         ("7", "consistency", 2, "yes"),
         ("7", "length", 0, "ok"),
@@ -143,7 +145,9 @@ def test_a_table(write: Written, prefix: str) -> None:
     first, second, third = list(read_labels(f"{prefix}{write('a.csv', TABLE)}"))
     about = {"country": "egypt", "premise": "P"}
     given = (Annotation("ann", "yes", "US"), Annotation("bo", "no"))
-    assert first == LabelledItem("1", "label", about, 0, "yes", given, about, "a.csv", 2)
+    assert first == LabelledItem(
+        Record("a.csv", 2, about, name="1"), "label", 0, "yes", given, about
+    )
     assert item([second]).annotations == (Annotation("ann", "no", "US"),)
     assert (item([third]).gold, item([third]).annotations) == ("no", ())
 
@@ -202,4 +206,6 @@ def test_a_source_that_cannot_be_used_is_refused_at_the_call(
 )
 def test_reference(gold: str | None, answers: str, reference: str | None) -> None:
     annotations = tuple(Annotation(str(at), answer) for at, answer in enumerate(answers))
-    assert LabelledItem("1", "c", {}, 0, gold, annotations).reference == reference
+    assert (
+        LabelledItem(Record("", 0, {}, name="1"), "c", 0, gold, annotations).reference == reference
+    )

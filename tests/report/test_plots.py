@@ -14,6 +14,7 @@ from judge.calibration.fitting import Fit
 from judge.calibration.measures import measure
 from judge.calibration.observations import LabelledAnswer
 from judge.calibration.report import Calibration, CheckReport, JudgeReport
+from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.report.plots import draw
 
@@ -27,7 +28,7 @@ def report(model: str = "local:qwen2.5-1.5b", *, probabilities: bool = True) -> 
     for number in range(60):
         gold, p = rng.choice(YES_NO), 0.5 + rng.random() / 2
         chances = {name: p if name == gold else 1 - p for name in YES_NO}
-        item = LabelledItem(f"r{number}", "relevance", {}, gold=gold)
+        item = LabelledItem(Record("", number, {}), "relevance", gold=gold)
         judged.append(LabelledAnswer(item, "answered", gold, chances if probabilities else {}))
     found = measure(judged, YES_NO, draws=20)
     return JudgeReport(

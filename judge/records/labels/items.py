@@ -42,26 +42,21 @@ class Annotation:
 class LabelledItem:
     """One question about one record, with the answers that were given to it.
 
-    `fields` is what a judge may be shown, under typed names; `number` is the value that the check
-    asks about (from 1), or 0 for the record as a whole; `gold` the data set's own reference answer;
-    `slices` the fields to group results by. Items with the same `record` are about one record;
-    `group` names those that are not independent of one another ("": those about one record). `mark`
-    is the fence of the record that this one was made from by changing a field ("": its own), so
-    that an engine evaluates what they share once. `left_out` answers stood for no label. The
-    fields `withheld` hold people's answers, and are not among `fields`.
+    `record` has the fields that a judge may be shown, under typed names, and its set's name for it:
+    items with the same name are about one record. `number` is the value that the check asks about
+    (from 1), or 0 for the record as a whole; `gold` the data set's own reference answer; `slices`
+    the fields to group results by; `group` names the items that are not independent of one another
+    ("": those about one record). `left_out` answers stood for no label. The fields `withheld` hold
+    people's answers, and are not among the record's.
     """
 
-    record: str
+    record: Record
     check: str
-    fields: Mapping[str, Any]
     number: int = 0
     gold: str | None = None
     annotations: tuple[Annotation, ...] = ()
     slices: Mapping[str, str] = field(default_factory=dict)
-    source: str = ""
-    line: int = 0
     group: str = ""
-    mark: str = ""
     withheld: tuple[str, ...] = ()
     left_out: int = 0
 
@@ -69,7 +64,7 @@ class LabelledItem:
     def cluster(self) -> str:
         """The name of the items that are never apart, between fitting and reporting: its group,
         else its record (`judge.calibration.clusters` gives every item its group)."""
-        return self.group or self.record
+        return self.group or self.record.id
 
     def answered(self, answers: Collection[str] = ()) -> LabelledItem:
         """The item with its answers in the spelling of `answers` (a rubric's), without those that
@@ -132,18 +127,28 @@ class LabelSet:
         for held, given in self._held.values():
             yield replace(held, annotations=tuple(given.values()))
 
-    def record(self, item: Record, id: object = None, field: str = "id", source: str = "") -> str:
-        """The name of a line's record: its id, else `SOURCE#LINE`, and `SOURCE#LINE.2` and on where
-        several share a line. Raises LabelError for an id that is no id, or came before."""
+    def record(
+        self,
+        item: Record,
+        fields: dict[str, Any],
+        id: object = None,
+        field: str = "id",
+        source: str = "",
+    ) -> Record:
+        """A line's record with the `fields` that a judge may be shown.
+
+        Its name is its id, else `SOURCE#LINE`, and `SOURCE#LINE.2` and on where several share a
+        line. Raises LabelError for an id that is no id, or came before.
+        """
         own = id_text(id, field)
         if own is None:
             place = f"{source or item.source}#{item.line}"
             self._unnamed[place] += 1
             count = self._unnamed[place]
-            return place if count == 1 else f"{place}.{count}"
-        if first := self._ids.first_place(own, f"line {item.line} of {item.source}"):
+            own = place if count == 1 else f"{place}.{count}"
+        elif first := self._ids.first_place(own, f"line {item.line} of {item.source}"):
             raise LabelError(f"id {clip(own)} was already on {first}", field, "duplicate-id")
-        return own
+        return Record(item.source, item.line, fields, name=own)
 
     def read(self, items: Iterable[Record]) -> Iterator[Labelled]:
         """The labelled items of all lines; a line that cannot be used comes with its problem."""
@@ -152,8 +157,7 @@ class LabelSet:
                 yield item
                 continue
             try:
-                made = self.items(item, item.fields)
-                found = [replace(one, source=item.source, line=item.line) for one in made]
+                found = list(self.items(item, item.fields))
                 for one in found if self.merged else ():
                     self._hold(one)
             except LabelError as error:
@@ -163,16 +167,16 @@ class LabelSet:
         yield from self.rest()
 
     def _hold(self, one: LabelledItem) -> None:
-        key = (one.record, one.check)
+        key = (one.record.id, one.check)
         held, given = self._held.setdefault(key, (one, {}))
         golds = [gold for gold in (held.gold, one.gold) if gold not in (None, *NO_LABEL)]
         if len({*golds}) > 1:
-            message = f"field 'gold' differs from line {held.line} of this item"
+            message = f"field 'gold' differs from line {held.record.line} of this item"
             raise LabelError(message, "gold")
         for annotation in one.annotations:
             if given.setdefault(annotation.annotator, annotation) is not annotation:
                 who = f"annotator {clip(annotation.annotator)}"
-                message = f"{who} labelled item {clip(one.record)} on an earlier line already"
+                message = f"{who} labelled item {clip(one.record.id)} on an earlier line already"
                 raise LabelError(message, "annotator")
         gold = golds[0] if golds else held.gold or one.gold
         slices = {**one.slices, **held.slices}
@@ -210,13 +214,13 @@ class Own(LabelSet):
             for annotator, known in object_of(fields.get("annotators") or {}, "annotators").items()
         }
         key = next((key for key in shown if normalise(key) == "id"), "id")
-        record = self.record(item, shown.get(key), key)
+        record = self.record(item, shown, shown.get(key), key)
         for check, numbered in asked.items():
             for number, given in numbered.items():
                 people = [(who, one) for who, one in given.items() if who is not None]
                 annotations = tuple(Annotation(who, one, groups.get(who)) for who, one in people)
                 gold = given.get(None)
-                yield LabelledItem(record, check, shown, number, gold, annotations, slices)
+                yield LabelledItem(record, check, number, gold, annotations, slices)
 
 
 def _typed(own: dict[str, Any]) -> tuple[dict[str, Any], int | None]:

@@ -96,13 +96,14 @@ class LabelTable(LabelSet):
             answers[UNNAMED][None] = gold
         if not answers:
             return
-        record = self._record(item, fields, shown)
+        name = self._name(item, fields, shown)
+        record = Record(item.source, item.line, shown, name=name)
         check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
         for question, people in answers.items():
             about = question if question != UNNAMED else check or self.check or UNNAMED
             named = tuple(Annotation(who, one, group) for who, one in people.items() if who)
             slices = slices_of(shown)
-            yield LabelledItem(record, about, shown, 0, people.get(None), named, slices)
+            yield LabelledItem(record, about, 0, people.get(None), named, slices)
 
     def rest(self) -> Iterator[LabelledItem]:
         found = [*super().rest()]
@@ -168,7 +169,7 @@ class LabelTable(LabelSet):
             return form.answers["below" if 0 < content < form.middle else side]
         return one_of(content, form.answers, form.label) if form.answers else answer
 
-    def _record(self, item: Record, fields: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    def _name(self, item: Record, fields: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
         own = self.form.item
         own = own if all(part in fields for part in own.split(JOIN)) else ""
         column = self.columns.get("item") or own
@@ -182,7 +183,7 @@ class LabelTable(LabelSet):
                 names = clip([*fields], 300)
                 raise UsageError(f"name the columns of the item, --map item=A+B: {names}")
             if not ids:
-                return self.record(item)
+                return self.record(item, {}).name
             column = ids[0]
         try:
             parts = [_at(fields, column)]
