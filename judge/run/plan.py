@@ -84,6 +84,16 @@ class Plan:
             counts["least"] += least.get(name, Usage()).replies
             counts["most"] += most.get(name, Usage()).replies
 
+    @staticmethod
+    def assumptions(what: str) -> list[str]:
+        """What the estimates rest on, in sentences; `what` are the items (records)."""
+        return [
+            f"Likely: one of {1 / DEAREST:g} {what} takes the most, the others the least. At the "
+            "least, replies take a quarter of the tokens that they may; at the most, all of them.",
+            f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
+            "re-asked replies are not counted.",
+        ]
+
     @property
     def likely(self) -> Usage:
         """What is asked if a share of `DEAREST` takes the most, and the others the least."""
