@@ -114,6 +114,7 @@ def test_validate_goes_by_the_profile_that_calibrate_wrote(typed: Typed) -> None
     assert "was made for another judge of plain" in told
 
 
+@pytest.mark.slow
 def test_the_corrected_rate_says_what_it_takes_as_independent(typed: Typed) -> None:
     """By author, where the labels were grouped so and each record has one; and says so else."""
     judge = script(typed, "judge.yaml", SENSIBLE)

