@@ -6,14 +6,13 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any
 
 import typer
-from rich.cells import cell_len, set_cell_size
 
 from judge.redact import printable, redacted
 
@@ -21,7 +20,9 @@ _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "
 MAX_PROBLEMS = 20
 """Lines of input that are named one by one; of more, how many there are."""
 
-_GAP = 2
+_WHOLE = "\ue000"
+"""Stands for a blank at which no line is broken while a table is laid out: for rich a no-break
+space is a blank like others."""
 _LONGEST = 40
 """Width of a word in a table; a longer one, such as an address, is cut off."""
 _NUMBER = re.compile(r"[-+<]?[\d.]|–|$")
@@ -108,7 +109,7 @@ def shortened(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[:most]}…"
 
 
-def columns(*, err: bool = False) -> int:
+def width(*, err: bool = False) -> int:
     """The width of the terminal (or $COLUMNS), 80 where there is none."""
     stream = sys.stderr if err else sys.stdout
     return get_terminal_size((80, 24)).columns if stream and stream.isatty() else 80
@@ -120,24 +121,13 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
         indent = " " * (len(line) - len(line.lstrip()))
         parts = wrap(
             line,
-            columns(err=err),
+            width(err=err),
             subsequent_indent=f"{indent}  ",
             break_long_words=False,
             break_on_hyphens=False,
         )
         for part in parts or [""]:
             typer.echo(part, err=err)
-
-
-class _Column:
-    """A column of a table. It may be `least` to `most` wide: words and numbers are not broken."""
-
-    def __init__(self, head: str, cells: Sequence[str], *, label: bool) -> None:
-        self.head, *self.cells = map(_whole, (head, *cells))
-        self.text = label or not all(map(_NUMBER.match, self.cells))
-        pieces = [word for cell in self.cells for word in (cell.split() if self.text else [cell])]
-        self.least = max(map(cell_len, (*self.head.split(), *pieces)), default=0)
-        self.most = max(map(cell_len, (self.head, *self.cells)))
 
 
 def print_table(
@@ -161,69 +151,78 @@ def print_table(
     Returns:
         How many columns stand in pieces that were not printed.
     """
-    shown = [
-        _Column(head, cells, label=n < labels)
-        for n, (head, *cells) in enumerate(zip(heads, *rows, strict=True))
-        if n < labels or not rows or not {"", "0"}.issuperset(cells)
+    from rich.console import Console
+
+    columns = [
+        [head, *cells]
+        for number, (head, *cells) in enumerate(zip(heads, *rows, strict=True))
+        if number < labels or not rows or not {"", "0"}.issuperset(cells)
     ]
+    console = Console(stderr=err, width=width(err=err))
+    unbounded = console.options.update(width=10_000)
+    pieces = [columns[:labels]]
+    for column in columns[labels:]:
+        wider = _table([*pieces[-1], column], labels)
+        fits = console.measure(wider, options=unbounded).minimum <= console.width
+        if fits or len(pieces[-1]) == labels:
+            pieces[-1].append(column)
+        else:
+            pieces.append([*columns[:labels], column])
     print_lines([title] if title else [], err=err)
-    pieces = list(_pieces(shown, labels, columns(err=err)))
     for piece in pieces if every else pieces[:1]:
-        _print_piece(piece, err=err)
+        table = _table(piece, labels)
+        _narrow(table, console)
+        with console.capture() as captured:
+            console.print(table)
+        for line in captured.get().replace(_WHOLE, " ").splitlines():
+            typer.echo(line.rstrip(), err=err)
     return 0 if every else sum(len(piece) - labels for piece in pieces[1:])
 
 
-def _print_piece(piece: Sequence[_Column], *, err: bool) -> None:
+def _table(columns: Sequence[Sequence[str]], labels: int) -> Any:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    wide = columns(err=err)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="")
     table.padding = (0, 1, 0, 0)  # with the divider, a gap of two
-    for one, width in zip(piece, _widths(piece, wide), strict=True):
-        head = Text(one.head, _COLOURS.get(one.head, ""))
-        justify: Any = "left" if one.text else "right"
-        table.add_column(head, justify=justify, width=width, overflow="fold")
-    for row in zip(*(one.cells for one in piece), strict=True):
+    cells = []
+    for number, column in enumerate(columns):
+        head, *body = map(_plain, column)
+        is_text = number < labels or not all(map(_NUMBER.match, body))
+        style = _COLOURS.get(head, "")
+        justify: Any = "left" if is_text else "right"
+        table.add_column(Text(head, style), justify=justify, overflow="fold")
+        cells.append(body if is_text else [cell.replace(" ", _WHOLE) for cell in body])
+    for row in zip(*cells, strict=True):
         table.add_row(*map(Text, row))
-    console = Console(stderr=err, width=wide)
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
-        typer.echo(line.rstrip(), err=err)
+    return table
 
 
-def _pieces(shown: Sequence[_Column], labels: int, wide: int) -> Iterator[list[_Column]]:
-    """The columns of each piece: the labels, and as many others as there is room for."""
-    always = list(shown[:labels])
-    piece = list(always)
-    for one in shown[labels:]:
-        taken = sum(other.least + _GAP for other in (*piece, one)) - _GAP
-        if taken > wide and len(piece) > labels:
-            yield piece
-            piece = list(always)
-        piece.append(one)
-    yield piece
+def _narrow(table: Any, console: Any) -> None:
+    """Narrow the widest columns until the table fits, none below its longest word: rich takes from
+    all columns alike, and breaks words."""
+    from rich.measure import measure_renderables
 
-
-def _widths(piece: Sequence[_Column], wide: int) -> list[int]:
-    """The width of each column: the widest give way until the table fits."""
-    widths, room = [one.most for one in piece], wide - _GAP * (len(piece) - 1)
+    spans = [
+        measure_renderables(console, console.options, [column.header, *column.cells])
+        for column in table.columns
+    ]
+    widths = [span.maximum for span in spans]
+    room = console.width - 2 * (len(widths) - 1)
     while sum(widths) > room:
-        slack = [n for n, one in enumerate(piece) if widths[n] > one.least]
+        slack = [n for n, span in enumerate(spans) if widths[n] > span.minimum]
         if not slack:
             break
         widths[max(slack, key=widths.__getitem__)] -= 1
-    return widths
+    for column, width in zip(table.columns, widths, strict=True):
+        column.width = width
 
 
-def _whole(cell: str) -> str:
+def _plain(cell: str) -> str:
     """A cell on one line, safe for the terminal, with words of bounded length."""
     words = printable(cell).split()
-    cut = (w if cell_len(w) <= _LONGEST else set_cell_size(w, _LONGEST - 1) + "…" for w in words)
-    return " ".join(cut)
+    return " ".join(w if len(w) <= _LONGEST else f"{w[: _LONGEST - 1]}…" for w in words)
 
 
 class Tables:
@@ -241,21 +240,24 @@ class Tables:
         *,
         headline: bool,
         notes: Sequence[str] = (),
-        **more: Any,
+        title: str = "",
+        labels: int = 1,
     ) -> None:
-        """Print a table (`more` as `print_table`); one that is no headline only with `--all`."""
+        """Print a table; one that is no headline only with `--all`."""
         if not (headline or self._every):
             self._tables += 1
             return
-        if self._printed and more.get("title"):
+        if self._printed and title:
             typer.echo(err=self._err)
         self._printed += 1
-        self._columns += print_table(heads, rows, every=self._every, err=self._err, **more)
+        self._columns += print_table(
+            heads, rows, title=title, labels=labels, every=self._every, err=self._err
+        )
         self._notes |= dict.fromkeys(notes)
 
     def end(self, *more: str) -> None:
         """Print each note once, and what `--all` adds: tables, columns, and `more`."""
         hidden = {"table": self._tables, "column": self._columns}
-        told = [*(counted(number, what) for what, number in hidden.items() if number), *more]
-        adds = [f"--all shows more: {', '.join(told)}"] if told else []
+        parts = [*(counted(number, noun) for noun, number in hidden.items() if number), *more]
+        adds = [f"--all shows more: {', '.join(parts)}"] if parts else []
         print_lines([*self._notes, *adds], err=self._err)
