@@ -1,15 +1,18 @@
-"""Models in this process: Hugging Face weights, run by torch in batches on one device."""
+"""Models in this process: Hugging Face weights, run by the library's own generation."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import (
@@ -21,21 +24,21 @@ from judge.backends.base import (
     Mode,
     refuse_half_pairs,
 )
+from judge.backends.chat_template import bounded
 from judge.local import store
-from judge.local.torch_model import Job, TorchModel
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DEVICE = "JUDGE_TORCH_DEVICE"
 _LIBRARIES = ("torch", "transformers", "llguidance")
-_SLOTS = {"cpu": 32, "cuda": 256}
-_BATCH_TOKENS = {"cpu": 16_384, "cuda": 65_536}
-"""Prompts with their padding and room for replies; halved where memory runs out."""
-_KEPT_TOKENS = {"cpu": 16_384, "cuda": 65_536}
-"""Of prompts whose keys and values are kept for the next question about the same record."""
-_GATHERING_SECONDS = 0.01
+
+_SPACING: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+"""As in the rubrics' examples: a model that may choose can fill its reply with blanks."""
 
 
 class TransformersBackend:
-    """One Hugging Face model, loaded at the first call; batches run on one thread.
+    """One Hugging Face model, loaded at the first call; calls run one after another on one thread.
 
     `name` is a folder or a name in the local Hugging Face cache; nothing is downloaded.
     $JUDGE_TORCH_DEVICE is cpu or cuda:N; without it the first GPU, else the CPU.
@@ -46,7 +49,7 @@ class TransformersBackend:
 
     in_process = True
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None
+    slots: int | None = 1
     seeded: bool = True
     method: Method = "logprobs"
     states_beside_replies = True
@@ -57,9 +60,6 @@ class TransformersBackend:
             raise errors.missing_extra(f"{self._spec} needs {', '.join(lacking)}", "gpu")
         self._folder, self._title = store.hugging_face(name)
         self._device = _device(os.environ.get(DEVICE, "").strip())
-        self.slots = _SLOTS[self._device.type]
-        self._waiting: list[Job] = []
-        self._serving: asyncio.Task[None] | None = None
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="torch")
 
     def identity(self) -> Mapping[str, str]:
@@ -77,99 +77,146 @@ class TransformersBackend:
         }
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply. Cancelling drops it before the next batch or the next token."""
+        """One reply. Cancelling drops it before the next token."""
         if call.schema is not None and mode is not Mode.JSON_SCHEMA:
             raise errors.BadRequest(f"transformers models take JSON schemas only, not {mode.value}")
-        job = await self._done(Job(call))
-        return Completion(
-            text=self._model.tokenizer.decode(job.written, skip_special_tokens=True),
-            finish_reason="stop" if job.whole else "length",
-            input_tokens=len(job.tokens),
-            output_tokens=len(job.written),
-            cached_tokens=job.cached,
-            first_token=job.first,
-        )
+        completion, _ = await self._on_thread(call, None)
+        return completion
 
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
         """As `HiddenStates` says, of any layer. Raises BadRequest for one that is not there."""
-        job = await self._done(Job(Call(messages, max_tokens=1), layer))
-        return job.hidden, len(job.tokens)
+        completion, state = await self._on_thread(Call(messages, max_tokens=1), layer)
+        return state, completion.input_tokens
 
-    async def _done(self, job: Job) -> Job:
-        refuse_half_pairs(job.call)
-        self._waiting.append(job)
-        if self._serving is None or self._serving.done():
-            self._serving = asyncio.create_task(self._serve())
-        await asyncio.wrap_future(job.future)
-        return job
+    async def _on_thread(self, call: Call, layer: int | None) -> tuple[Completion, list[float]]:
+        refuse_half_pairs(call)
+        stop = threading.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._worker, self._answer, call, layer, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
 
     async def aclose(self) -> None:
-        """Wait for the batch that runs, if any, and free the model."""
-        if self._serving is not None:
-            self._serving.cancel()
+        """Wait for the call that runs, if any, and free the model."""
         await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
         self.__dict__.pop("_model", None)
 
-    async def _serve(self) -> None:
-        """Hand waiting jobs to the worker thread until none is left."""
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            await asyncio.sleep(_GATHERING_SECONDS)
-            jobs, self._waiting = self._waiting, []
-            await loop.run_in_executor(self._worker, self._answer, jobs)
-
     # ------------------------------------------------------------ on the worker thread
 
-    def _answer(self, jobs: Sequence[Job]) -> None:
-        ready = []
-        for job in jobs:
-            try:
-                self._model.prepare(job)
-                ready.append(job)
-            except errors.BackendError as error:
-                job.settle(error)
-            except Exception as error:  # noqa: BLE001 - goes to the call; the thread goes on
-                job.settle(errors.BadRequest(f"{self._spec} cannot be asked this: {error}"))
-        # The first question about a record evaluates what the others share with it.
-        new = [job for job in ready if job.call.origin.record not in self._model.kept]
-        firsts = list({job.call.origin.record: job for job in new}.values())
-        for together in (firsts, [job for job in ready if job not in firsts]):
-            for batch in _batches(together, _BATCH_TOKENS[self._device.type]):
-                self._evaluate(batch)
+    def _answer(
+        self, call: Call, layer: int | None, stop: threading.Event
+    ) -> tuple[Completion, list[float]]:
+        try:
+            tokens, grammar = self._prompt(call), self._grammar(call)
+        except errors.BackendError:
+            raise
+        except Exception as error:
+            raise errors.BadRequest(f"{self._spec} cannot be asked this: {error}") from error
+        try:
+            return self._generate(call, layer, tokens, grammar, stop)
+        except Exception as error:
+            told = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
+            # A lack of memory, which on a CPU is a RuntimeError like any other.
+            short = "out of memory" in str(error) or "allocate memory" in str(error)
+            lacking = isinstance(error, IndexError) and layer is not None
+            kind = errors.BadRequest if short or lacking else errors.ServerFault
+            raise kind(told) from error
 
-    def _evaluate(self, jobs: Sequence[Job]) -> None:
-        """Answer a batch; where memory runs out it is halved, down to one call."""
+    def _prompt(self, call: Call) -> list[int]:
+        """The prompt's tokens; raises ContextExceeded where they leave no room for a reply."""
+        words, context = self._model.tokenizer, self._model.context
+        with bounded(str(words.name_or_path)):
+            text = words.apply_chat_template(
+                [dict(message) for message in call.messages],
+                add_generation_prompt=True,
+                tokenize=False,
+                # The first token of a thinking model's thoughts says neither yes nor no.
+                enable_thinking=False,
+            )
+        tokens: list[int] = words(text, add_special_tokens=False)["input_ids"]
+        if len(tokens) >= context:
+            told = f"the prompt has {len(tokens)} tokens, the model's context {context}"
+            raise errors.ContextExceeded(told)
+        return tokens
+
+    def _grammar(self, call: Call) -> _Grammar | None:
+        """What keeps the reply to the call's schema; raises ValueError for one without grammar."""
+        from llguidance import LLMatcher
+
+        if call.schema is None:
+            return None
+        text = LLMatcher.grammar_from_json_schema(json.dumps(call.schema), defaults=_SPACING)
+        matcher = LLMatcher(self._model.guide, text)
+        if matcher.is_error():
+            raise ValueError(matcher.get_error())
+        return _Grammar(matcher, self._model.ends)
+
+    def _generate(
+        self,
+        call: Call,
+        layer: int | None,
+        tokens: list[int],
+        grammar: _Grammar | None,
+        stop: threading.Event,
+    ) -> tuple[Completion, list[float]]:
         import torch
 
-        failure: errors.BackendError | None = None
-        try:
-            self._model.answer(jobs)
-        except Exception as error:  # noqa: BLE001 - goes to the calls; the thread goes on
-            told = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
-            self._model.kept.clear()
-            # A CPU's is a RuntimeError like any other.
-            short = isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
-            failure = errors.BadRequest(told) if short else errors.ServerFault(told)
-        if isinstance(failure, errors.BadRequest) and len(jobs) > 1:
-            self._evaluate(jobs[: len(jobs) // 2])
-            self._evaluate(jobs[len(jobs) // 2 :])
-        else:
-            for job in jobs:
-                job.settle(failure)
+        loaded, device = self._model, self._device
+        prompt = torch.tensor([tokens], device=device)
+        heat = 1.0 if call.temperature is None else call.temperature
+        sampling = {"temperature": heat, "top_k": 0, "top_p": 1.0} if heat > 0 else {}
+        with (
+            torch.inference_mode(),
+            torch.random.fork_rng([device] if device.type == "cuda" else []),
+        ):
+            # Without a seed of its own, no two runs would agree.
+            torch.manual_seed(call.vote if call.seed is None else call.seed)
+            out = loaded.model.generate(
+                input_ids=prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=min(call.max_tokens, loaded.context - len(tokens)),
+                do_sample=heat > 0,
+                **sampling,
+                logits_processor=[] if grammar is None else [grammar],
+                stopping_criteria=[lambda ids, _: torch.full(ids.shape[:1], stop.is_set())],
+                return_dict_in_generate=True,
+                output_logits=bool(call.logprobs),
+                output_hidden_states=layer is not None,
+            )
+        reply = out.sequences[0, len(tokens) :].tolist()
+        text = [token for token in reply if token not in loaded.ends]
+        first = None
+        if call.logprobs:
+            found = out.logits[0][0].float().log_softmax(-1).topk(call.logprobs)
+            words = [loaded.tokenizer.decode([token]) for token in found.indices.tolist()]
+            first = tuple(zip(words, found.values.tolist(), strict=True))
+        completion = Completion(
+            text=loaded.tokenizer.decode(text, skip_special_tokens=True),
+            finish_reason="stop" if len(text) < len(reply) else "length",
+            input_tokens=len(tokens),
+            output_tokens=len(text),
+            cached_tokens=0,
+            first_token=first,
+        )
+        state = [] if layer is None else out.hidden_states[0][layer][0, -1].float().tolist()
+        return completion, state
 
     @cached_property
-    def _model(self) -> TorchModel:
+    def _model(self) -> _Loaded:
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from llguidance import hf
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         # No code that comes with the model is run; a .bin beside the safetensors is a pickle.
         dtype = "auto" if self._device.type == "cuda" else torch.float32
         try:
-            tokenizer = AutoTokenizer.from_pretrained(
+            tokenizer: Any = AutoTokenizer.from_pretrained(
                 self._folder, local_files_only=True, trust_remote_code=False
             )
             model: Any = AutoModelForCausalLM.from_pretrained(
@@ -186,20 +233,51 @@ class TransformersBackend:
         if not tokenizer.is_fast or tokenizer.chat_template is None:
             lacking = "chat template" if tokenizer.is_fast else "tokenizer.json"
             raise errors.Denied(f"{self._spec} has no {lacking}")
-        return TorchModel(model, tokenizer, _KEPT_TOKENS[self._device.type])
+        shape, named = model.config.get_text_config(), model.generation_config.eos_token_id
+        named = named if isinstance(named, list) else [named]
+        ends: list[int] = sorted({*named, tokenizer.eos_token_id} - {None})
+        # The checkpoint's own penalties and temperatures are not what the call asks for.
+        model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
+            eos_token_id=ends, pad_token_id=ends[0]
+        )
+        guide = hf.from_tokenizer(tokenizer, n_vocab=shape.vocab_size, eos_token=ends)
+        return _Loaded(model, tokenizer, ends, int(shape.max_position_embeddings), guide)
 
 
-def _batches(jobs: Sequence[Job], most: int) -> Iterator[list[Job]]:
-    """Batches of at most `most` tokens, first-token questions before replies."""
-    batch, longest = list[Job](), 0
-    for job in sorted(jobs, key=lambda job: job.call.max_tokens > 1):
-        longest = max(longest, len(job.tokens) + job.room)
-        if batch and (len(batch) + 1) * longest > most:
-            yield batch
-            batch, longest = [], len(job.tokens) + job.room
-        batch.append(job)
-    if batch:
-        yield batch
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A model with its tokenizer; `ends` are the tokens that end a reply."""
+
+    model: Any
+    tokenizer: Any
+    ends: list[int]
+    context: int
+    guide: Any
+
+
+@dataclass(slots=True)
+class _Grammar:
+    """A logits processor that rules out the tokens that the grammar does not allow next."""
+
+    matcher: Any
+    ends: list[int]
+    begun: bool = False
+
+    def __call__(self, ids: Tensor, scores: Tensor) -> Tensor:
+        import numpy as np
+        import torch
+
+        if self.begun:
+            self.matcher.consume_token(int(ids[0, -1]))
+        self.begun = True
+        allowed = torch.zeros_like(scores, dtype=torch.bool)
+        if self.matcher.is_stopped():
+            allowed[0, self.ends] = True
+        else:
+            packed = np.frombuffer(self.matcher.compute_bitmask(), dtype=np.uint8)
+            bits = np.unpackbits(packed, bitorder="little")[: scores.shape[-1]]
+            allowed[0, : len(bits)] = torch.from_numpy(bits).bool()
+        return scores.masked_fill(~allowed, float("-inf"))
 
 
 def _device(wanted: str) -> Any:
