@@ -157,7 +157,7 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
     parts = Parts.of(job, items, judges=1)
     train = [TrainingItem(read[n], str(items[n].gold), items[n].cluster) for n in parts.fitted]
     reader = AnswerReader(
-        combination=fitting.fit(RUBRIC, AnswerReader(), train, seed=seed).combination
+        combination=fitting.fit(RUBRIC, AnswerReader(), train, seed=seed).classifier
     )
 
     judge = Judge(RUBRIC, cast(Client, None), "logprobs", reader=reader)

@@ -38,7 +38,7 @@ from judge.stats.intervals import plain
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "calibration.md"
-SHIPPED = ROOT / "judge" / "profiles" / "qwen2.5-coder-1.5b.json"
+SHIPPED = ROOT / "judge" / "local" / "qwen2.5-coder-1.5b.json"
 
 
 async def measures(

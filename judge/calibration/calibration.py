@@ -180,7 +180,7 @@ async def _check(
     """The report of one check, and the rates of its cascade, if it is to have one."""
     job, items, rubric = study.job, study.items, judges[0].rubric
     seen = [await study.tried(judge) for judge in judges]
-    if job.agreement is None and all(one.fit.combination is None for one in seen):
+    if job.agreement is None and all(one.fit.classifier is None for one in seen):
         study = replace(study, parts=Parts([], [], list(range(len(items)))))
     parts, policy, whole = study.parts, None, None
     if job.agreement is not None:
@@ -233,7 +233,7 @@ async def _judge(
         return measure(judged, rubric.answers, seed=job.seed, draws=job.draws)
 
     stands = measured([seen.observed[place] for place in parts.kept])
-    calibrated = measured(kept) if seen.fit.combination is not None else None
+    calibrated = measured(kept) if seen.fit.classifier is not None else None
     also = {name: await _apart(study, seen, name) for name in study.further}
     looks = _controls(study, seen, also.get(job.contrast or ""))
     everything = seen.answers(range(len(study.items)))
@@ -304,7 +304,7 @@ def _curve(study: Study, seen: Trial) -> Curve | None:
     observed = [seen.observed[place] for place in study.parts.kept]
 
     def kappa(made: Classifier) -> float | None:
-        read = seen.read(observed, AnswerReader(combination=made))
+        read = seen.read(observed, AnswerReader(classifier=made))
         return measure(read, seen.judge.rubric.answers, seed=study.job.seed, draws=1).kappa.value
 
     return curve(seen.fit, seen.train, kappa, seed=study.job.seed)

@@ -56,9 +56,9 @@ def curve(
 
     Args:
         train: what was fitted to; a smaller size takes whole groups of it.
-        kappa: a combination's agreement on items that nothing was fitted to.
+        kappa: a classifier's agreement on items that nothing was fitted to.
     """
-    if fit.combination is None:
+    if fit.classifier is None:
         return None
     whole, size = sum(one.natural for one in train), LEAST_ITEMS
     points: list[Point] = []
@@ -70,7 +70,7 @@ def curve(
         size *= 2
     if size == LEAST_ITEMS:
         return None
-    if (best := kappa(fit.combination)) is not None:
+    if (best := kappa(fit.classifier)) is not None:
         points.append(Point(whole, best, 1))
     if not points:
         return None

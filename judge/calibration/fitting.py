@@ -1,4 +1,4 @@
-"""Combinations of a judge's readings that predict the labels: fitted, and chosen.
+"""Classifiers of what a judge reads that predict the labels: fitted, and chosen.
 
 Candidates are the rubric's own decision list, regularised multinomial logistic models of one or
 several first-token questions (of one with two words: Platt scaling), and, where hidden states were
@@ -46,12 +46,12 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The combination taken (None: the decision list as it stands), and all that was tried.
+    """The classifier taken (None: the decision list as it stands), and all that was tried.
 
     `reason` says why nothing was fitted, where nothing was; `way` is how to fit the same anew.
     """
 
-    combination: Classifier | None = None
+    classifier: Classifier | None = None
     how: str = "as it stands"
     tried: tuple[Tried, ...] = ()
     items: int = 0
@@ -61,9 +61,9 @@ class Fit:
     def again(self, train: Sequence[TrainingItem]) -> Classifier | None:
         """What was taken, fitted to other items: None where they have fewer answers or nothing was
         fitted."""
-        if self.combination is None or self.way is None:
+        if self.classifier is None or self.way is None:
             return None
-        answers = self.combination.answers
+        answers = self.classifier.answers
         if {one.answer for one in train if one.natural} != set(answers):
             return None
         return self.way.fitted(Training([one for one in train if one.answer in answers], answers))
@@ -72,9 +72,9 @@ class Fit:
 def fit(
     rubric: Rubric, reader: AnswerReader, train: Sequence[TrainingItem], *, seed: int = 0
 ) -> Fit:
-    """The best combination for these items.
+    """The best classifier for these items.
 
-    Without a combination where there are too few items (`LEAST_ITEMS`), too few of an answer
+    Without a classifier where there are too few items (`LEAST_ITEMS`), too few of an answer
     (`LEAST_OF_A_CLASS`) or of records, with the reason, and where the decision list, read by
     `reader`, does best.
     """
@@ -103,8 +103,8 @@ def fit(
     if not found:
         return Fit(items=items, reason="nothing was read that differs between items")
     way, taken = min(found, key=lambda pair: pair[1].log_loss)
-    combination = None if way is None else way.fitted(known)
-    return Fit(combination, taken.name, tuple(score for _, score in found), items, way=way)
+    classifier = None if way is None else way.fitted(known)
+    return Fit(classifier, taken.name, tuple(score for _, score in found), items, way=way)
 
 
 def _folds(train: Training, seed: int) -> list[Fold]:
@@ -167,7 +167,7 @@ class TokenWay:
     name = "logistic"
 
     def fitted(self, train: Training) -> Logistic:
-        """The combination, fitted to the items as they are."""
+        """The classifier, fitted to the items as they are."""
         natural = Training([one for one in train.reads if one.natural], train.answers)
         x = natural.tokens(self.questions)
         mean, spread = x.mean(axis=0), x.std(axis=0)

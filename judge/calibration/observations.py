@@ -115,7 +115,7 @@ async def _read(
         # First: llama.cpp evaluates a state's prompt anew, and the questions go on from there.
         seen = await observer.state(record, item.number, call)
     questions: Iterable[int] = range(len(observer.questions))
-    if judge.reader.combination is not None:
+    if judge.reader.classifier is not None:
         questions = judge.reader.questions(judge.rubric)
     for question in questions if tokens else ():
         # One by one: a validation asks some of them only, which the others must not spoil.

@@ -51,7 +51,7 @@ def profile_of(
     return JudgeProfile(
         binding=profile_key(seen.judge, *study.drawn),
         data=data_of(study),
-        combination=seen.fit.combination,
+        combination=seen.fit.classifier,
         sure_at=sure_at,
         guarantee=guarantee,
         rates=rates(seen.judge.rubric, held_out),

@@ -123,7 +123,7 @@ class JudgeReport:
 
     def as_json(self) -> dict[str, Any]:
         told = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
-        del told["profile"], told["fit"]["combination"], told["fit"]["way"]
+        del told["profile"], told["fit"]["classifier"], told["fit"]["way"]
         if self.controls is not None:
             told["controls"] |= {"looks": self.controls.looks, "told": self.controls.told()}
         return told | {"fingerprint": self.profile.fingerprint}

@@ -187,17 +187,15 @@ class Study:
             reason = "the structured method is taken as it stands"
             return Trial(judge, observed, Fit(reason=reason))
         found, train = self._fit(judge, observed, swapped, self.parts.fitted)
-        if found.combination is None:
+        if found.classifier is None:
             return Trial(judge, observed, found, train)
-        method = "probe" if isinstance(found.combination, Probe) else judge.method
-        reads = replace(judge, method=method, reader=AnswerReader(combination=found.combination))
+        method = "probe" if isinstance(found.classifier, Probe) else judge.method
+        reads = replace(judge, method=method, reader=AnswerReader(classifier=found.classifier))
         apart: dict[int, AnswerReader] = {}
         for fold in self.parts.folds:
             others = sorted({*self.parts.fitted} - {*fold})
             made, _ = self._fit(judge, observed, swapped, others)
-            reader = (
-                AnswerReader(combination=made.combination) if made.combination else judge.reader
-            )
+            reader = AnswerReader(classifier=made.classifier) if made.classifier else judge.reader
             apart |= dict.fromkeys(fold, reader)
         return Trial(reads, observed, found, train, apart=apart)
 

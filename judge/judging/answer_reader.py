@@ -88,24 +88,24 @@ def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
 class AnswerReader:
     """How an observation becomes an answer.
 
-    Without a `combination` the rubric's decision list decides, which is not sure within `margin`
+    Without a `classifier` the rubric's decision list decides, which is not sure within `margin`
     (0 to 0.5) of an even chance. With one its likeliest answer is taken, sure from `sure_at` on.
     """
 
     margin: float = 0.0
-    combination: Classifier | None = None
+    classifier: Classifier | None = None
     sure_at: float = 0.0
 
     def questions(self, rubric: Rubric) -> tuple[int, ...]:
         """The numbers of the rubric's questions that it goes by."""
-        if self.combination is not None:
-            return self.combination.questions
+        if self.classifier is not None:
+            return self.classifier.questions
         return tuple(range(len(rubric.deciding_questions)))
 
     @property
     def probe(self) -> Probe | None:
-        """The combination, where it takes a hidden state."""
-        return self.combination if isinstance(self.combination, Probe) else None
+        """The classifier, where it takes a hidden state."""
+        return self.classifier if isinstance(self.classifier, Probe) else None
 
     def complete(self, rubric: Rubric, seen: Observation) -> bool:
         """Whether all that it goes by was observed."""
@@ -124,11 +124,11 @@ class AnswerReader:
         return replace(decision, sure=sure, ends=tuple(end.probabilities for end in ends))
 
     def _decide(self, rubric: Rubric, seen: Observation) -> Decision:
-        if self.combination is None:
+        if self.classifier is None:
             chances = [seen.chances[place] for place in self.questions(rubric)]
             decide = self._compare if rubric.comparing else self._walk
             return decide(rubric, chances)
-        shares = self.combination.probabilities(seen)
+        shares = self.classifier.probabilities(seen)
         answer = max(shares, key=lambda name: shares[name])
         far = self.probe is not None and self.probe.is_far(seen)
         return Decision(answer, shares[answer] >= self.sure_at and not far, shares, far=far)

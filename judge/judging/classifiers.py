@@ -1,4 +1,4 @@
-"""What calibration fits to labels and a profile keeps: combinations of first-token questions, and
+"""What calibration fits to labels and a profile keeps: classifiers over first-token questions, and
 probes of a hidden state.
 
 judge/calibration/fitting.py fits them. Here they are applied in plain arithmetic, so that a run
@@ -91,12 +91,12 @@ def features(chances: Chances) -> list[float]:
     return [log - mean for log in logs]
 
 
-class _Combination(BaseModel):
+class _OfQuestions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     questions: tuple[int, ...]
 
 
-class Logistic(_Combination):
+class Logistic(_OfQuestions):
     """A multinomial logistic model over the features of several questions.
 
     `questions` are numbered as in the rubric; `answers` the classes; `weights` has a row for each
@@ -129,7 +129,7 @@ class Logistic(_Combination):
         return _shares(self.answers, scores)
 
 
-class Probe(_Combination):
+class Probe(_OfQuestions):
     """A multinomial logistic model over a hidden state, and over first-token features beside it.
 
     The state is that of the first question's prompt after `layer`, less `center` and divided by

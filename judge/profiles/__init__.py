@@ -27,7 +27,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, serialize_by_alias=True
+    )
 
 
 class Binding(_Part):
@@ -123,7 +125,7 @@ class Guarantee(_Part):
 class JudgeProfile(_Part):
     """What calibration learnt about one judge.
 
-    `combination` None leaves the rubric's own decision list in force. `measures` is the agreement
+    `classifier` None leaves the rubric's own decision list in force. `measures` is the agreement
     that was found, as `judge calibrate` reports it; `controls` says what is left of it without the
     field that decides (judge/calibration/controls.py). `elsewhere` has the measures of the judge as
     it is over `sets` whose authors wrote nothing that it was taught or fitted to. `leak` is a
@@ -135,7 +137,9 @@ class JudgeProfile(_Part):
 
     binding: Binding
     data: Data
-    combination: Annotated[Classifier, Field(discriminator="kind")] | None = None
+    classifier: Annotated[Classifier, Field(discriminator="kind")] | None = Field(
+        default=None, alias="combination"
+    )
     sure_at: Share = 0.0
     guarantee: Guarantee | None = None
     rates: Rates

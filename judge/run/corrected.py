@@ -57,7 +57,7 @@ def error_rates(
         found = known.get(judge.client.spec)
         if found is None:
             return None
-        if judge.reader != AnswerReader(combination=found.combination, sure_at=found.sure_at):
+        if judge.reader != AnswerReader(classifier=found.classifier, sure_at=found.sure_at):
             return None
     own = known[panel.judges[0].client.spec]
     rates = profiles.cascades.get(panel.rubric.name) if panel.cheap else own.rates

@@ -395,8 +395,8 @@ def with_profile(judge: Judge, found: JudgeProfile | None, margin: float) -> Jud
     Args:
         margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
     """
-    if found is None or found.combination is None:
+    if found is None or found.classifier is None:
         sure_at = found.sure_at if found else 0.0
         return replace(judge, reader=AnswerReader(margin=margin, sure_at=sure_at))
     sure_at = max(found.sure_at, 0.5 + margin if margin else 0.0)
-    return replace(judge, reader=AnswerReader(combination=found.combination, sure_at=sure_at))
+    return replace(judge, reader=AnswerReader(classifier=found.classifier, sure_at=sure_at))

@@ -105,7 +105,7 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     rates = profile.rates
     assert (rates.passed, rates.passes, rates.failed, rates.fails) == (3, 4, 1, 2)
     assert (rates.undecided_passes, rates.undecided_fails) == (0, 1)  # an error says nothing
-    assert (profile.combination, profile.guarantee, profile.sure_at) == (None, None, 0.0)
+    assert (profile.classifier, profile.guarantee, profile.sure_at) == (None, None, 0.0)
     assert profile.data.items == 9
 
     assert profile.measures["accuracy"] == plain(judge.stands.accuracy)
@@ -174,7 +174,7 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
     assert judge.curve is not None
     assert judge.curve.points[-1].kappa == judge.calibrated.kappa.value
     profile = only(found)
-    assert profile.combination == judge.fit.combination
+    assert profile.classifier == judge.fit.classifier
     assert (profile.data.fitted_on, profile.data.held_out) == (120, 80)
     assert profile.rates.passes + profile.rates.fails == 80
 
@@ -187,7 +187,7 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
 
 
 def _said(profile: JudgeProfile, chance: float) -> str | None:
-    reader = AnswerReader(combination=profile.combination, sure_at=profile.sure_at)
+    reader = AnswerReader(classifier=profile.classifier, sure_at=profile.sure_at)
     decided = reader.decide(PLAIN, Observation({0: (chance, 1 - chance)}))
     return decided.answer if decided.sure else None
 
@@ -195,7 +195,7 @@ def _said(profile: JudgeProfile, chance: float) -> str | None:
 def test_the_fit_never_sees_the_held_out_part(
     labels: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Labels and readings of the held-out records changed altogether: the same combination."""
+    """Labels and readings of the held-out records changed altogether: the same classifier."""
 
     def by_number(items: Sequence[Any], shares: Sequence[float], seed: int) -> list[list[int]]:
         return [[n for n in range(len(items)) if n % 2 == part] for part in range(2)]
@@ -211,8 +211,8 @@ def test_the_fit_never_sees_the_held_out_part(
         name: 1 - chance if n % 2 else chance for n, (name, chance) in enumerate(chances.items())
     }
     after = run(Job([labels(turned)], draws=10), reads(moved))
-    assert only(before).combination is not None
-    assert only(before).combination == only(after).combination
+    assert only(before).classifier is not None
+    assert only(before).classifier == only(after).classifier
     assert before.checks[0].judges[0].fit == after.checks[0].judges[0].fit
     assert only(before).rates != only(after).rates
 

@@ -61,15 +61,15 @@ def truth(seed: int, items: int, chance: Callable[[float], float]) -> list[Train
 
 def test_a_calibrated_judge_is_left_as_it_stands() -> None:
     found = fitted(truth(1, 400, lambda x: x))
-    assert (found.combination, found.how, found.reason) == (None, "as it stands", None)
+    assert (found.classifier, found.how, found.reason) == (None, "as it stands", None)
     assert found.items == 400
 
 
 def test_platt_scaling_where_the_log_odds_are_shifted_and_stretched() -> None:
     """A known line in the log-odds: the fit finds its slope and intercept again."""
     found = fitted(truth(2, 1500, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0)))
-    assert isinstance(found.combination, Logistic)
-    (yes, no), intercepts = found.combination.weights, found.combination.intercepts
+    assert isinstance(found.classifier, Logistic)
+    (yes, no), intercepts = found.classifier.weights, found.classifier.intercepts
     assert no[0] - yes[0] == pytest.approx(-2.0, rel=0.2)
     assert intercepts[0] - intercepts[1] == pytest.approx(-3.0, rel=0.2)
 
@@ -92,10 +92,10 @@ def test_several_questions_where_each_tells_half() -> None:
     train = reads(4, 80, make)
     found = fitted(train, MANY)
     assert found.how == "logistic"
-    assert isinstance(found.combination, Logistic)
-    assert {2, 3} <= set(found.combination.questions)
+    assert isinstance(found.classifier, Logistic)
+    assert {2, 3} <= set(found.classifier.questions)
     for one in reads(5, 60, make):
-        assert found.combination.probabilities(one.observation)[one.answer] > 0.6
+        assert found.classifier.probabilities(one.observation)[one.answer] > 0.6
 
 
 BOTH = truth(7, 300, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0))
@@ -127,7 +127,7 @@ def test_folds_keep_the_items_of_a_record_together() -> None:
 
 def test_too_few_items() -> None:
     found = fitted(BOTH[: LEAST_ITEMS - 1])
-    assert (found.combination, found.tried) == (None, ())
+    assert (found.classifier, found.tried) == (None, ())
     assert found.reason == f"{LEAST_ITEMS - 1} items to fit to; {LEAST_ITEMS} wanted"
     assert fitted([]).reason == f"0 items to fit to; {LEAST_ITEMS} wanted"
 
@@ -140,7 +140,7 @@ def test_records_that_cannot_be_told_apart(records: int) -> None:
         for n, one in enumerate(BOTH)
     ]
     found = fitted(train)
-    assert found.combination is None
+    assert found.classifier is None
     assert found.reason is not None
     assert "records" in found.reason
 

@@ -36,8 +36,8 @@ def reads(items: int, seed: int = 1) -> list[TrainingItem]:
 
 def fitted(train: Sequence[TrainingItem]) -> Probe:
     found = fit(PLAIN, AnswerReader(), train)
-    assert isinstance(found.combination, Probe), found
-    return found.combination
+    assert isinstance(found.classifier, Probe), found
+    return found.classifier
 
 
 def test_a_probe_worked_by_hand() -> None:
@@ -100,7 +100,7 @@ def test_few_of_the_same_kind_are_far_and_all_of_another() -> None:
     assert sum(probe.is_far(one.observation) for one in reads(1000, seed=3)) < 60
     others = [Observation({}, tuple(x + 4 for x in state(rng, 0))) for _ in range(50)]
     assert all(probe.is_far(one) for one in others)
-    decided = AnswerReader(combination=probe).decide(PLAIN, others[0])
+    decided = AnswerReader(classifier=probe).decide(PLAIN, others[0])
     assert decided.far and not decided.sure
 
 

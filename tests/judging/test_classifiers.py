@@ -56,7 +56,7 @@ PLATT: dict[str, Any] = {
         (PLATT, {"weights": [[math.inf], [0]]}, "should be a finite number"),
     ],
 )
-def test_what_is_no_combination(base: dict[str, Any], change: dict[str, Any], message: str) -> None:
+def test_what_is_no_classifier(base: dict[str, Any], change: dict[str, Any], message: str) -> None:
     kept = TypeAdapter[Any](Classifier)
     kept.validate_json(json.dumps(base))
     with pytest.raises(ValidationError, match=message):

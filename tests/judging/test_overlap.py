@@ -69,7 +69,7 @@ async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_cal
         questions=(1,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0.2, 0)
     )
     judge = Judge(
-        builtin()["implicitness"], client, "logprobs", reader=AnswerReader(combination=half)
+        builtin()["implicitness"], client, "logprobs", reader=AnswerReader(classifier=half)
     )
     values = ("People should vote from the age of sixteen--Agree", "Old houses stay--Agree")
     record = Record("s.jsonl", 1, {"story": STORY, "values": [*values]}).of_kind("story")

@@ -104,7 +104,7 @@ def reader(check: str) -> tuple[Rubric, AnswerReader]:
     half = Logistic(
         questions=(place,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0, 0)
     )
-    return rubric, AnswerReader(combination=half)
+    return rubric, AnswerReader(classifier=half)
 
 
 def said(passage: str, value: str, **words: float) -> list[dict[str, Any]]:
@@ -143,7 +143,7 @@ async def test_the_sentence_that_has_the_words_is_quoted_where_it_lies_in_the_pa
         questions=(0, 1), answers=("yes", "no"), weights=((1, 1), (0, 0)), intercepts=(0, 0)
     )
     replies = [*said(AGAINST, VALUES[1], neither=1.0), {"when": {}, "words": {"states": 0.9}}]
-    read = AnswerReader(combination=both)
+    read = AnswerReader(classifier=both)
     judge = Judge(builtin()["implicitness"], client(tmp_path, replies), "logprobs", reader=read)
     for story, quote in ((f"{long}\n\n{AGAINST}", spoken), (f"{SHOWN}\n\n{AGAINST}", SHOWN)):
         vote = await judge.vote(subject(story, VALUES[1:]))

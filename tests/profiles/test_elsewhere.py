@@ -103,7 +103,7 @@ async def test_the_shipped_judge_is_held_fixed_on_the_other_hands_set(
     (found,) = made.judges
     assert found.elsewhere["kappa"]["value"] == pytest.approx(0.9) and not found.guesses
     assert (found.elsewhere["set"], found.elsewhere["labels"]) == ("theirs", 60)
-    assert found.combination == TURNED
+    assert found.classifier == TURNED
     assert found.fingerprint == judge.fingerprint, "no verdict changes by what was measured"
     # Of a check that is not named nothing is measured.
     same = await script.elsewhere(profile(judge), ["consistency"], Path(), resources)

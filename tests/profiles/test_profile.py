@@ -211,7 +211,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
     for check in JUDGING:
         (found,), rubric = shipped().judges[check], builtin()[check]
         assert found.binding.rubric == rubric.digest, told
-        probed = isinstance(found.combination, Probe)
+        probed = isinstance(found.classifier, Probe)
         assert found.binding.method == ("probe" if probed else "logprobs")
         adapters = {"", "+adherence"} if check == "adherence" else {"", "+passages"}
         assert found.binding.model.removeprefix(DEFAULT.spec) in adapters
@@ -221,7 +221,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         for source in found.data.sources:
             assert not source.startswith("/") and ":/" not in source
         # It can be read by.
-        reader = AnswerReader(combination=found.combination)
+        reader = AnswerReader(classifier=found.classifier)
         words = [len(question.outcomes) for question in rubric.first_token or ()]
         read = {n: [1 / words[n]] * words[n] for n in reader.questions(rubric)}
         state = reader.probe.center if reader.probe else None

@@ -159,15 +159,15 @@ def reader(**more: Any) -> AnswerReader:
 @pytest.mark.parametrize(
     ("found", "given", "expected"),
     [
-        ({"combination": PLATT}, {}, AnswerReader(combination=PLATT)),
-        ({"combination": PLATT, "sure_at": 0.8}, {}, AnswerReader(combination=PLATT, sure_at=0.8)),
+        ({"combination": PLATT}, {}, AnswerReader(classifier=PLATT)),
+        ({"combination": PLATT, "sure_at": 0.8}, {}, AnswerReader(classifier=PLATT, sure_at=0.8)),
         ({"sure_at": 0.8}, {}, AnswerReader(sure_at=0.8)),
         # A margin is a distance from an even chance, and never makes a judge surer of itself.
-        ({"combination": PLATT}, {"margin": 0.2}, AnswerReader(combination=PLATT, sure_at=0.7)),
+        ({"combination": PLATT}, {"margin": 0.2}, AnswerReader(classifier=PLATT, sure_at=0.7)),
         (
             {"combination": PLATT, "sure_at": 0.8},
             {"margin": 0.2},
-            AnswerReader(combination=PLATT, sure_at=0.8),
+            AnswerReader(classifier=PLATT, sure_at=0.8),
         ),
         ({}, {"margin": 0.2}, AnswerReader(margin=0.2)),
     ],

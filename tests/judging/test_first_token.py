@@ -1,4 +1,4 @@
-"""From first tokens to answers: words of any kind, readers with a combination, turned questions."""
+"""From first tokens to answers: words of any kind, readers with a classifier, turned questions."""
 
 from __future__ import annotations
 
@@ -146,14 +146,14 @@ def norm(label: str) -> Record:
         ("yes", 0.7, "abstain", 9 / 13),
     ],
 )
-async def test_a_vote_by_a_combination_worked_by_hand(
+async def test_a_vote_by_a_classifier_worked_by_hand(
     client: Any, label: str, sure_at: float, verdict: str, probability: float
 ) -> None:
     # logit(B) = log 3, so yes : no : neutral = 3 : 1/3 : 1, since C is level.
     level = {"Yes": 0.3, "No": 0.3, "neutral": 0.3, "The": 0.1}
     made, asked = client({"B?": {"Yes": 0.6, "No": 0.2, "Well": 0.2}, "C?": level})
     judge = Judge(
-        RUBRIC, made, "logprobs", reader=AnswerReader(combination=WEIGHED, sure_at=sure_at)
+        RUBRIC, made, "logprobs", reader=AnswerReader(classifier=WEIGHED, sure_at=sure_at)
     )
     vote = await judge.vote(norm(label))
     assert vote.verdict == verdict
@@ -217,7 +217,7 @@ async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: 
         RUBRIC,
         made,
         "logprobs",
-        reader=AnswerReader(combination=WEIGHED.model_copy(update={"questions": (0, 3)})),
+        reader=AnswerReader(classifier=WEIGHED.model_copy(update={"questions": (0, 3)})),
     ).vote(norm("yes"))
     assert vote.verdict is Verdict.UNREADABLE and vote.evidence[0].probability is None
 
