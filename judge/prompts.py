@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from judge.backends.base import Message, Prompt
-from judge.names import plain_name
+from judge.names import entry_name, plain_name
 from judge.records import Record
 from judge.rubric import Rubric
-from judge.templates import template
+from judge.templates import template, variables_of
 
 CONTROL = re.compile(
     r"""(?ix)
@@ -46,6 +46,8 @@ def lack(rubric: Rubric, subject: Record) -> str | None:
     can."""
     if lacking := subject.lacks(rubric.required):
         return LACKS + ", ".join(lacking)
+    if rubric.each and not subject.entries(rubric.each):
+        return f"{LACKS}list {rubric.each}"
     return None if rubric.fields or subject.texts else f"{LACKS}text"
 
 
@@ -90,7 +92,8 @@ def messages(
         step: which question for the first token; None for the structured method.
         swapped: whether the two fields that are compared stand in each other's place; a step says
             so itself.
-        numbers: the values asked about (from 1); with a step, exactly one.
+        numbers: the entries asked about (from 1), of the rubric's `each`, or of a rewriter's
+            values; exactly one, but for a reply that lists them.
         passages: the numbered passages that a rewriter is to replace.
         findings: what was found wrong, for a rewriter.
         framing: how the record is separated from the question.
@@ -107,6 +110,9 @@ def messages(
     shown = [framing.shown(t, subject.texts[name], subject.mark) for t, name in fields.items()]
     variables = _variables(rubric, subject, numbers, passages, findings, framing)
     asked = template(question).render(variables)
+    entry = entry_name(rubric.each) if rubric.each and not rubric.lists_entries else None
+    if entry and entry not in variables_of(question):
+        asked = f"{variables[entry]}\n\n{asked}"
     examples = _examples(rubric, framing) if step is None else ""
     content = "\n\n".join(part for part in (*shown, examples, asked.strip()) if part)
     system: Message = {"role": "system", "content": framing.system or rubric.system or ""}
@@ -142,14 +148,16 @@ def _variables(
         lines = "\n".join(f"{n}. {entry}" for n, entry in enumerate(entries, 1))
         return shown(name, lines)
 
-    values = "\n".join(f"{n}. {subject.value(n)}" for n in numbers)
+    entries = subject.entries(rubric.each or "values")
+    numbered = "\n".join(f"{n}. {entries[n - 1]}" for n in numbers)
     known = {
         **{n: shown(n, subject.texts[n]) for n in rubric.needs if n in subject.texts},
-        "values": shown("values", values),
+        "values": shown("values", numbered),
         "label": plain_name(subject.label) if subject.label else "",
         "passages": listed("passages", passages),
         "findings": listed("findings", findings),
     }
-    if len(numbers) == 1:
-        known["value"] = shown("value", subject.value(numbers[0]))
+    if len(numbers) == 1 and rubric.each:
+        entry = entry_name(rubric.each)
+        known[entry] = shown(entry, entries[numbers[0] - 1])
     return known

@@ -35,7 +35,7 @@ def _short(check: Check) -> str:
     verdicts, undecided = check.verdicts(), check.verdict is Verdict.ABSTAIN
     if None not in verdicts and (undecided or check.verdict is Verdict.FAIL):
         count = sum(verdict is check.verdict for verdict in verdicts.values())
-        return f"{count} of {len(verdicts)} values {'undecided' if undecided else 'failed'}"
+        return f"{count} of {len(verdicts)} {'undecided' if undecided else 'failed'}"
     if check.reason:
         return check.reason
     cast = Counter(vote.verdict for vote in check.votes if vote.part == "panel")

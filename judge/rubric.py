@@ -184,7 +184,7 @@ class Rubric(Section):
     @classmethod
     def _known(cls, part: QuoteRule | Control | None, info: ValidationInfo) -> Any:
         fields, answers = info.data.get("fields"), info.data.get("answers")
-        if isinstance(part, Control) and info.data.get("each"):
+        if info.data.get("each"):
             fields = (*(fields or ()), entry_name(info.data["each"]))
         if part and fields and part.field not in fields:
             raise ValueError(f"{part.field!r} is not among the fields")

@@ -50,6 +50,12 @@ def template(source: str) -> Template:
     return _ENVIRONMENT.from_string(source)
 
 
+@lru_cache(maxsize=512)
+def variables_of(source: str) -> frozenset[str]:
+    """The variables that a template without a `fault` holds."""
+    return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(source)))
+
+
 def fault(
     source: str, known: Collection[str], trials: Iterable[Mapping[str, str]] = ({},)
 ) -> str | None:

@@ -35,13 +35,15 @@ VARYING = re.compile(
 )
 """Lines of the closing summary that tell times and tokens."""
 
-MAILS = {  # words of the record: answer, quote, reason
+MAILS: dict[str, tuple[str, str | None, str]] = {  # words of the record: answer, quote, reason
+    "It is painted blue": ("no", None, "No word about colours."),
     "thank you for waiting": ("yes", "thank you for waiting", "It thanks her."),
     "You were told last week": ("no", "You were told last week", "It scolds the reader."),
     "lunch at one": ("yes", "I can wait if you are late", "It is patient."),
     "Your form is wrong again": ("no", "Your form is wrong again", "It blames and orders."),
     "could you please look": ("yes", "could you please look at page two", "It asks kindly."),
     "The bridge was opened in 1894": ("yes", "The bridge was opened in 1894", "The guide says so."),
+    "Anna Berg built it": ("yes", "Anna Berg built it", "It says so."),
     "Will answer tomorrow": ("yes", "Will answer tomorrow", "It is short but not rude."),
 }
 CAPITALS = {"Peru": "Lima", "Australia": "Sydney"}
@@ -54,7 +56,7 @@ def reply(prompt: str, model: str) -> dict[str, Any]:
             if "How clear" in prompt:
                 return {
                     "reason": "It says so.",
-                    "answer": min(5, len(quote.split())),
+                    "answer": min(5, len((quote or "").split())),
                     "quote": None,
                 }
             if model == "qwen3-8b" and words == "Will answer tomorrow":

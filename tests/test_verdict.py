@@ -181,11 +181,11 @@ def test_the_reason_names_the_deciding_check_with_value_quote_and_why() -> None:
     failed = check_of(FAIL, PASS, FAIL)
     told = reason_of([PASSED, undecided, failed], ["insertion gave up: no"])
     assert told == (
-        'consistency: 1 of 1 values failed: Tea is good: Tomo says "I hate tea" (a lie); '
-        "incorporation: 1 of 1 values undecided; insertion gave up: no"
+        'consistency: 1 of 1 failed: Tea is good: Tomo says "I hate tea" (a lie); '
+        "incorporation: 1 of 1 undecided; insertion gave up: no"
     )
     assert reason_of([undecided]) == (
-        'incorporation: 1 of 1 values undecided: Tea is good: Tomo says "I hate tea" (a lie)'
+        'incorporation: 1 of 1 undecided: Tea is good: Tomo says "I hate tea" (a lie)'
     ), "an abstention keeps what was said against it"
     assert reason_of([PASSED]) is None
     skipped = Check(name="consistency", verdict=Verdict.SKIPPED)

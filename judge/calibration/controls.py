@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from judge.calibration.labels import drawn, record_for
 from judge.calibration.observations import LabelledAnswer
+from judge.names import entry_name
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -110,7 +111,8 @@ def blinded(items: Sequence[LabelledItem], rubric: Rubric, field: str) -> list[L
         record = record_for(item, rubric)
         if record.problem is not None:
             return item
-        return _with(item, record, field, f"{LEFT_OUT}--{LEFT_OUT}" if record.values else LEFT_OUT)
+        left_out = f"{LEFT_OUT}--{LEFT_OUT}" if record.values else LEFT_OUT
+        return _with(item, record, rubric, field, left_out)
 
     return [without(item) for item in items]
 
@@ -123,30 +125,34 @@ def swapped(
     records = {n: record_for(item, rubric) for n, item in enumerate(items)}
     records = {n: record for n, record in records.items() if record.problem is None}
     order = sorted(records, key=lambda n: drawn(f"{items[n].record.id}\n{items[n].number}", seed))
-    texts = {n: _text(items[n], records[n], field) for n in order}
+    texts = {n: _text(items[n], records[n], rubric, field) for n in order}
     found = {}
     for place, n in enumerate(order):
         for other in (*order[place + 1 :], *order[:place]):
             if items[other].cluster != items[n].cluster and texts[other] != texts[n]:
-                found[n] = _with(items[n], records[n], field, texts[other])
+                found[n] = _with(items[n], records[n], rubric, field, texts[other])
                 break
     return found
 
 
-def _text(item: LabelledItem, record: Record, field: str) -> str:
-    if item.number:
+def _text(item: LabelledItem, record: Record, rubric: Rubric, field: str) -> str:
+    if rubric.each is None or field != entry_name(rubric.each):
+        return record.texts.get(field, "")
+    if record.values:
         return replace(record.values[item.number - 1], character=None).display
-    return record.texts.get(field, "")
+    return record.entry(rubric.each, item.number) or ""
 
 
-def _with(item: LabelledItem, record: Record, field: str, text: str) -> LabelledItem:
-    """The item with this text in the field: in its value, where it is about one."""
+def _with(
+    item: LabelledItem, record: Record, rubric: Rubric, field: str, text: str
+) -> LabelledItem:
+    """The item with this text in the field, which may be the entry that it is about."""
     changes: dict[str, object] = {field: text}
-    if item.number:
-        values = [value.text for value in record.values]
-        name = record.values[item.number - 1].character
-        values[item.number - 1] = f"{name}:{text}" if name else text
-        changes = {"values": values}
+    if rubric.each and field == entry_name(rubric.each):
+        entries = list(record.entries(rubric.each))
+        name = record.values[item.number - 1].character if record.values else None
+        entries[item.number - 1] = f"{name}:{text}" if name else text
+        changes = {rubric.each: entries}
     return replace(item, record=item.record.with_fields(changes))
 
 

@@ -12,6 +12,7 @@ from judge.calibration.agreement import OWN_ANSWERS
 from judge.calibration.leaks import without_answers
 from judge.digest import digest
 from judge.errors import UsageError
+from judge.names import entry_name
 from judge.prompts import lack
 from judge.records import Kind, Problem, Record
 from judge.records.base import LabelError, clip
@@ -267,10 +268,10 @@ def _misfit(item: LabelledItem, record: Record, rubric: Rubric) -> str | None:
         return str(error)
     if reason := lack(rubric, record):
         return reason
-    if item.number > len(record.values):
-        return f"the record has no value {item.number}"
     if rubric.each and not item.number:
-        return "the label is about the record, the check about its values"
+        return f"the label is about the record, the check about its {rubric.each}"
+    if rubric.each and item.number > len(record.entries(rubric.each)):
+        return f"the record has no {entry_name(rubric.each)} {item.number}"
     if not rubric.each and item.number:
         return "the label is about a value, the check about the record"
     return None
@@ -289,5 +290,5 @@ def key_of(item: LabelledItem, rubric: Rubric) -> str:
     asked about."""
     if not (texts := texts_of(item, rubric)):
         return ""
-    value = record_for(item, rubric).about(item.number)
+    value = record_for(item, rubric).entry(rubric.each, item.number)
     return digest({"texts": texts, "value": value})[:16]

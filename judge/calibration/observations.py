@@ -156,9 +156,9 @@ async def _ask(
     cast: _Votes,
 ) -> LabelledAnswer:
     numbers: tuple[int, ...] = (item.number,)
-    if judge.rubric.each and not judge.per_value:
-        numbers = record.numbers
-    value = record.about(item.number)
+    if judge.rubric.each and not judge.one_by_one:
+        numbers = judge.subjects(record)
+    value = record.entry(judge.rubric.each, item.number)
     for index in range(count):
         if (index, numbers) not in cast:
             vote = await judge.vote(record, vote=index, numbers=numbers, sampling=sampling)

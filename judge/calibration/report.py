@@ -14,6 +14,7 @@ from judge.calibration.fitting import Fit
 from judge.calibration.leaks import Leak
 from judge.calibration.measures import AgainstPeople, Measures
 from judge.calibration.observations import LabelledAnswer
+from judge.names import entry_name
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Record
 from judge.rubric import Rubric
@@ -78,8 +79,10 @@ def _shown(rubric: Rubric, judged: LabelledAnswer) -> Mapping[str, Any]:
     record, number = judged.record, judged.item.number
     if record is None:
         return judged.item.record.visible
-    value = {"value": record.value(number)} if number else {}
-    return {name: record.texts[name] for name in rubric.fields} | value
+    entry = {}
+    if rubric.each and number:
+        entry = {entry_name(rubric.each): record.entry(rubric.each, number)}
+    return {name: record.texts[name] for name in rubric.fields} | entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,10 @@ class Observer:
         if not question.overlap:
             return await self._first_token(subject, number, call, place)
         text = "\n".join(shown_texts(self.rubric, subject).values())
-        share, quote = overlap(subject.values[number - 1].statement, text)
+        entry = subject.entry(self.rubric.each, number) or ""
+        if self.rubric.each == "values" and subject.values:
+            entry = subject.values[number - 1].statement
+        share, quote = overlap(entry, text)
         return Observation.of_question(place, (share, 1 - share), Usage(), quote=quote)
 
     async def _most_likely_passage(

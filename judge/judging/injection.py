@@ -61,8 +61,8 @@ def injections(rubric: Rubric, subject: Record) -> tuple[Injection, ...]:
     names of these, and in the characters' names, which a re-ask may hold."""
     names = dict.fromkeys((*rubric.shown(subject.texts).values(), *rubric.needs))
     shown = {n: subject.texts.shown(n).strings for n in names if n in subject.texts}
-    if rubric.each or "values" in rubric.needs:
-        shown["values"] = "\n".join(value.text for value in subject.values)
+    if each := rubric.each or ("values" if "values" in rubric.needs else None):
+        shown[each] = "\n".join(subject.entries(each))
     if strange := [name for name in shown if plain_name(name) != name]:
         shown["the name of a field"] = "\n".join(strange)
     if subject.characters:

@@ -18,6 +18,7 @@ from judge.judging.answer_reader import ORDERS_DISAGREE, AnswerReader, mean_of
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import Observer
+from judge.names import entry_name
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
 from judge.records import Record
 from judge.replies import YES_NO, JudgingReply
@@ -55,8 +56,10 @@ class Judge:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether a structured vote consists of one reply a value."""
-        return self.per_value and not self.probabilistic and self.rubric.each is not None
+        """Whether a structured vote consists of one reply an entry."""
+        if self.probabilistic or self.rubric.each is None:
+            return False
+        return self.per_value or not self.rubric.lists_entries
 
     @property
     def probabilistic(self) -> bool:
@@ -73,8 +76,10 @@ class Judge:
         return any(questions[n].passages for n in self.reader.questions(self.rubric))
 
     def subjects(self, subject: Record) -> tuple[int, ...]:
-        """What a vote speaks about: the value numbers, or (0,) for the record."""
-        return subject.numbers if self.rubric.each else (0,)
+        """What a vote speaks about: the numbers of the entries, or (0,) for the record."""
+        if self.rubric.each is None:
+            return (0,)
+        return tuple(range(1, len(subject.entries(self.rubric.each)) + 1))
 
     async def vote(
         self,
@@ -209,7 +214,9 @@ class Judge:
         reason: str,
         usage: Usage,
     ) -> Vote:
-        answers = [Answer(value=subject.about(n), verdict=verdict) for n in numbers]
+        answers = [
+            Answer(value=subject.entry(self.rubric.each, n), verdict=verdict) for n in numbers
+        ]
         return self._vote(call, answers, usage, reason)
 
     # ------------------------------------------------------------ structured
@@ -230,7 +237,7 @@ class Judge:
         located = [_located(answers, context.texts.values()) for answers in replied]
         lost = any(map(_fewer_quotes, located, replied))
         answers = [answer for of_value in located for answer in of_value]
-        score = float(str(answers[0].answer)) if rubric.scale else None
+        score = float(str(answers[0].answer)) if rubric.scale and not rubric.each else None
         usage = Usage() if rubric.paid_elsewhere else result.usage
         return self._vote(call, answers, usage, QUOTE_NOT_FOUND if lost else None, score)
 
@@ -238,9 +245,13 @@ class Judge:
         """What a reply about these values, or the record (0), is held against."""
         rubric, rule = self.rubric, self.rubric.quote
         answers = rubric.answers[::-1] if swapped else rubric.answers
+        entries = {n: subject.entry(rubric.each, n) or "" for n in numbers if n}
+        texts = shown_texts(rubric, subject)
+        if rubric.each and not rubric.lists_entries:
+            (texts[entry_name(rubric.each)],) = entries.values()
         return ReplyContext(
-            texts=shown_texts(rubric, subject),
-            values={n: subject.value(n) for n in numbers if n},
+            texts=texts,
+            values=entries,
             characters=subject.characters,
             evidence=(rule.field, rule.answers) if rule else None,
             predicted=len(subject.predicted),
@@ -278,11 +289,11 @@ class Judge:
             unreadable, usage = Verdict.UNREADABLE, seen.usage
             return self._lost(call, subject, (number,), unreadable, NOTHING_READ, usage)
         decision = reader.decide(rubric, seen)
-        answer = decision.judged(rubric, subject.label, subject.about(number))
+        answer = decision.judged(rubric, subject.label, subject.entry(rubric.each, number))
         reason = decision.reason(answer)
         if seen.quote is not None and decision.answer != YES_NO[1]:
             answer = answer.model_copy(update={"quote": seen.quote})
-        score = None if decision.ends else mean_of(rubric, decision.probabilities)
+        score = None if decision.ends or rubric.each else mean_of(rubric, decision.probabilities)
         return self._vote(call, [answer], seen.usage, reason, score)
 
 

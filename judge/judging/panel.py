@@ -118,7 +118,7 @@ class Panel:
             vote = await self.cheap.vote(subject, round=round, numbers=numbers)
             votes.append(vote.model_copy(update={"part": "cheap"}))
             sure = {answer.value for answer in vote.evidence if answer.sure}
-            numbers = tuple(n for n in numbers if subject.about(n) not in sure)
+            numbers = tuple(n for n in numbers if subject.entry(self.rubric.each, n) not in sure)
         votes += await self._votes(subject, round, numbers)
         check = check.model_copy(
             update={
@@ -152,7 +152,7 @@ class Panel:
             for vote in new:
                 counted_as = vote.counted_as(graded=bool(self.counted))
                 for n in concerned:
-                    opinions[n].append(counted_as[subject.about(n)])
+                    opinions[n].append(counted_as[subject.entry(self.rubric.each, n)])
             votes += new
 
     def why_not_asked(self, subject: Record) -> dict[str, Any] | None:

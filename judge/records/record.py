@@ -21,7 +21,7 @@ from judge.records.base import (
     put,
 )
 from judge.records.kinds import Kind, holds_labels, text_fields, the_kind_of, typed_fields
-from judge.records.text import Shown, shown
+from judge.records.text import Shown, entries, shown
 
 if TYPE_CHECKING:
     from judge.backends.base import Prompt
@@ -38,14 +38,23 @@ class Texts(Mapping[str, str]):
     def __init__(self, contents: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         self._contents, self._fields = contents, fields
         self._shown: dict[str, Shown] = {}
+        self._entries: dict[str, tuple[str, ...]] = {}
 
     def shown(self, name: str) -> Shown:
         """A field as it is shown; KeyError where there is none."""
         if name not in self._shown:
-            contents = self._contents
-            content = contents[name] if name in contents else at(self._fields, name)
-            self._shown[name] = shown(content)
+            self._shown[name] = shown(self._content(name))
         return self._shown[name]
+
+    def entries(self, name: str) -> tuple[str, ...]:
+        """The texts of a list field's entries; () where there is no list."""
+        if name not in self._entries:
+            with suppress(KeyError):
+                self._entries[name] = entries(self._content(name))
+        return self._entries.get(name, ())
+
+    def _content(self, name: str) -> Any:
+        return self._contents[name] if name in self._contents else at(self._fields, name)
 
     def refuse_ambiguous(self, names: Iterable[str]) -> None:
         """Raise LabelError where a name, or a path, leads to two fields."""
@@ -265,9 +274,15 @@ class Record:
         """The full text of the value with this number (from 1)."""
         return self.values[number - 1].text
 
-    def about(self, number: int) -> str | None:
-        """What a number asks about: a value's text, or None for the record (0)."""
-        return self.values[number - 1].text if number else None
+    def entries(self, name: str) -> tuple[str, ...]:
+        """The texts of a list field's entries; they are numbered from 1."""
+        if name == "values" and self.values:
+            return tuple(value.text for value in self.values)
+        return self.texts.entries(name)
+
+    def entry(self, name: str | None, number: int) -> str | None:
+        """The text of the list field's entry with this number; None for the record (0)."""
+        return self.entries(name)[number - 1] if name and number else None
 
     def numbered(self, values: Collection[str]) -> tuple[int, ...]:
         """The numbers of the values with these texts."""

@@ -91,6 +91,21 @@ def shown(content: object) -> Shown:
     return Shown("\n".join(writer.lines), "\n".join(writer.strings), omitted)
 
 
+def entries(content: object) -> tuple[str, ...]:
+    """The texts of a list's entries, without those that have none; of a text, which may be a list
+    in JSON as tables have it in a cell, each line; () for anything else."""
+    content = _chat_in(content) or content
+    if isinstance(content, str):
+        lines: Any = content.splitlines()
+        if content.lstrip().startswith("["):
+            with suppress(ValueError, RecursionError):
+                lines = json.loads(content)
+        content = lines
+    if not isinstance(content, list):
+        return ()
+    return tuple(text for entry in content if (text := shown(entry).text))
+
+
 def form(content: object) -> str:
     """What a value is, in a word for people; "" for a text, a number or a truth value."""
     content = _chat_in(content) or content

@@ -215,7 +215,7 @@ class PlannedWork(Work):
         verdict = Verdict.PASS if answer in passing else Verdict.FAIL
         quote = " ".join(subject.texts.get("story", "").split()[:8]) or None
         evidence = tuple(
-            Answer(value=subject.about(n), verdict=verdict, answer=answer, quote=quote)
+            Answer(value=subject.entry(rubric.each, n), verdict=verdict, answer=answer, quote=quote)
             for n in panel.judges[0].subjects(subject)
         )
         outcome = {"verdict": verdict, "counted": panel.counted, "evidence": evidence}

@@ -135,3 +135,54 @@ def test_what_cannot_be_asked_is_said(
 ) -> None:
     code, _, said = typed.text("validate", mails, *words, "-m", "scripted:judge.yaml")
     assert code == 2 and told in said
+
+
+CLAIMS = """
+name: faithful
+question: Do the contexts say this claim?
+fields: [contexts]
+each: claims
+quote: {field: contexts, answers: ["yes"]}
+"""
+
+
+def test_each_asks_about_every_entry_by_itself(typed: Typed) -> None:
+    """The claims of an answer, also as a table has a list in its cell; none of them, no verdict."""
+    contexts = ["It was opened in 1894.", "Anna Berg built it."]
+    both = ["Anna Berg built it.", "It is blue."]
+    claims = [both, both[:1], json.dumps(both), "\n".join(both), [], {"claim": "one"}]
+    rows = [{"id": str(n), "contexts": contexts, "claims": one} for n, one in enumerate(claims)]
+    typed.write("in.jsonl", rows)
+    Path("claims.yaml").write_text(CLAIMS)
+    blue = {"quote": None, "reason": "No colour.", "answer": "no"}
+    built = {"quote": "Anna Berg built it", "reason": "It says so.", "answer": "yes"}
+    asked = {"when": {"contains": "It is blue.\n[end"}, "reply": blue}
+    Path("judge.yaml").write_text(json.dumps({"replies": [asked, {"reply": built}]}))
+    found = judged(typed, "in.jsonl", "--rubric", "claims.yaml")
+    assert [one["verdict"] for one in found] == ["fail", "pass", "fail", "fail", *2 * ["abstain"]]
+    assert found[0]["reason"] == "faithful: 1 of 2 failed: It is blue.: No colour."
+    (vote,) = found[0]["checks"][0]["votes"]
+    assert found[0]["usage"]["replies"] == 2
+    assert [(one["value"], one["verdict"], one.get("quote")) for one in vote["evidence"]] == [
+        ("Anna Berg built it.", "pass", "Anna Berg built it"),
+        ("It is blue.", "fail", None),
+    ]
+    reasons = [one["checks"][0]["reason"] for one in found[4:]]
+    assert reasons == ["the record has no text in claims", "the record has no list claims"]
+
+
+def test_each_turn_of_a_chat_is_read_by_first_tokens(typed: Typed) -> None:
+    said = (("user", "Hello!"), ("assistant", "Go away."))
+    chat = [{"role": role, "content": text} for role, text in said]
+    typed.write("in.jsonl", [{"id": "1", "messages": chat}])
+    Path("kind.yaml").write_text(
+        "name: kind\nquestion: 'Is it kind to say {{ message }}?'\neach: messages\n"
+    )
+    script = [{"when": {"contains": "assistant: Go away.\n"}, "p_yes": 0.1}, {"p_yes": 0.8}]
+    Path("judge.yaml").write_text(json.dumps({"method": "logprobs", "replies": script}))
+    (found,) = judged(typed, "in.jsonl", "--rubric", "kind.yaml")
+    evidence = found["checks"][0]["votes"][0]["evidence"]
+    assert [(one["value"], one["verdict"], one["probability"]) for one in evidence] == [
+        ("user: Hello!", "pass", 0.8),
+        ("assistant: Go away.", "fail", 0.1),
+    ]

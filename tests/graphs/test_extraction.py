@@ -59,7 +59,7 @@ async def test_credits_recall_and_what_each_rests_on(take: Take) -> None:
     }
     assert taken.judgement.verdict is Verdict.FAIL
     assert taken.judgement.reason == (
-        f"value_extraction: 2 of 3 values failed: {RECORD['values'][1]}: 2 is partially"
+        f"value_extraction: 2 of 3 failed: {RECORD['values'][1]}: 2 is partially"
     )
     (check,) = taken.judgement.checks
     assert [

@@ -261,7 +261,7 @@ async def test_values_voted_missing_are_dropped_from_the_record(take: Take) -> N
     assert taken.judgement.dropped == (VALUES[1],)
     assert taken.line == {**RECORD, "values": VALUES[:1]}
     assert taken.judgement.verdict is Verdict.FAIL
-    assert taken.judgement.reason == f"incorporation: 1 of 2 values failed: {RECORD['values'][1]}"
+    assert taken.judgement.reason == f"incorporation: 1 of 2 failed: {RECORD['values'][1]}"
 
 
 @pytest.mark.parametrize(
