@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "recipes.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 VARYING = re.compile(
-    r"^((judge: )?\d+ (records?|items?) .*in [\d.]+ s.*|\d+ passed in .*| +\d+ \+ \d+ tokens.*)\n",
+    r"^(judge: judging: .*|(judge: )?\d+ (records?|items?) .*in [\d.]+ s.*"
+    r"|\d+ passed in .*| +\d+ \+ \d+ tokens.*)\n",
     re.M,
 )
 """Lines of the closing summary that tell times and tokens."""

@@ -123,6 +123,7 @@ def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
         listed(folder)
 
 
+@pytest.mark.slow
 def test_the_released_folder() -> None:
     """345 topics as in the paper; 193 nationalities, of which the paper says that they are 195."""
     read = listed(public("eecc"), "stories", "qa")

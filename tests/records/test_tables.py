@@ -172,6 +172,7 @@ def test_a_workbook_of_which_the_rows_cannot_be_told_is_refused(
         read(write("b.xlsx", "id,mail\n"))
 
 
+@pytest.mark.slow
 def test_a_workbook_that_unpacks_without_end_is_refused(write: Written) -> None:
     path = write("a.xlsx", workbook(a=[["id"], [1]]))
     with (

@@ -105,6 +105,7 @@ def fingerprint(**more: Any) -> str:
     return Resources.of(resolve(given)).bound("norm").fingerprint
 
 
+@pytest.mark.slow
 def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -139,6 +139,7 @@ for words in json.loads(sys.argv[1]):
 """Commands one after another, in an installation without any extra."""
 
 
+@pytest.mark.slow
 def test_the_base_install_runs_and_names_the_extra_that_is_missing(
     typed: Typed, tmp_path: Path
 ) -> None:
