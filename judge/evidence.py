@@ -204,28 +204,34 @@ def _split(text: str) -> _Words:
     plain, places = _folded(text)
     plain = _LINE_MARKS.sub(lambda marks: " " * len(marks.group()), plain)
     found = _Words([], [], array("Q"), array("Q"))
-    end, speech, behind_tag = 0, "", False
+    end, speech, behind_tag, simple = 0, "", False, False
     for match in _WORD.finditer(plain):
-        word, gap = "".join(match.group().split()), plain[end : match.start()].replace(_EDGE, "")
-        if "'" in gap or '"' in gap:
-            speech = gap[-1] if gap[-1] in "\"'" else ""
-        joint = "-" if gap == "-" and found.words else " "
-        if gap[:1] == "-" and "\n" in gap and gap.rstrip() == "-" and found.words:
-            joint = "-\n" if (found.words[-1][-1] + word[0]).isalpha() else "-"
-        elif found.words and _touch(found.words[-1], word, gap, speech):
-            joint = ""
-        tag = word[0] == "<" and len(word) > 2
-        if tag and not _LETTERS.match(plain, match.end()):
-            joint = " "  # Tags around whole words are no part of them.
-        elif behind_tag and found.joints[-1] != "":
-            joint = " "
-        behind_tag = tag
-        speech = "" if word == speech else speech
+        start, stop = match.span()
+        word, gap, joint, behind_simple = match.group(), plain[end:start], " ", simple
+        simple = word.isalnum()
+        # Most words stand with one blank behind another one, and need none of this.
+        if not (simple and behind_simple and gap == " "):
+            word, gap = "".join(word.split()), gap.replace(_EDGE, "")
+            if "'" in gap or '"' in gap:
+                speech = gap[-1] if gap[-1] in "\"'" else ""
+            if gap == "-" and found.words:
+                joint = "-"
+            if gap[:1] == "-" and "\n" in gap and gap.rstrip() == "-" and found.words:
+                joint = "-\n" if (found.words[-1][-1] + word[0]).isalpha() else "-"
+            elif found.words and _touch(found.words[-1], word, gap, speech):
+                joint = ""
+            tag = word[0] == "<" and len(word) > 2
+            if tag and not _LETTERS.match(plain, stop):
+                joint = " "  # Tags around whole words are no part of them.
+            elif behind_tag and found.joints[-1] != "":
+                joint = " "
+            behind_tag = tag
+            speech = "" if word == speech else speech
         found.words.append(word)
         found.joints.append(joint)
-        found.starts.append(places[match.start()])
-        found.ends.append(places[match.end() - 1] + 1)
-        end = match.end()
+        found.starts.append(places[start])
+        found.ends.append(places[stop - 1] + 1)
+        end = stop
     return found
 
 
