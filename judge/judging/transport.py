@@ -1,7 +1,7 @@
 """The way to one model: calls limited, timed, retried, counted and priced, within the budget.
 
-The retry loop is plain: the next step differs by error, and tenacity's costs 80 us a call that needs
-no retry, a tenth of an HTTP call.
+The retry loop is plain: the next step differs by error, and tenacity's takes 80 us a call that
+needs no retry, a tenth of an HTTP call.
 """
 
 from __future__ import annotations
