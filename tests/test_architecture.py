@@ -32,6 +32,7 @@ LAYERS = (
     "judging",
     "prompts",
     "rubric backends",
+    "rubric_keys",
     "configuration",
     "questions",
     "replies reasons cache settings records stats",

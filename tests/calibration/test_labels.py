@@ -194,7 +194,7 @@ STORY = {
     [
         ("incorporation", STORY, 3, "the record has no value 3"),
         ("incorporation", STORY, 0, "the label is about the record, the check about its values"),
-        ("relevance", {"rule_of_thumb": "Greet.", "story": "x"}, 1, "the record has no value 1"),
+        ("relevance", {"rule_of_thumb": "Greet.", "story": "x"}, 1, "the label is about a value"),
         ("irony", {"post": "a"}, 0, "the record has no reply"),
         ("incorporation", {"values": ["one--Agree"]}, 1, "field 'story' is missing"),
     ],

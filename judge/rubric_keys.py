@@ -1,0 +1,245 @@
+"""The keys of a rubric's file, checked one against the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+
+from judge.answers import spelling
+from judge.names import entry_name
+from judge.questions import (
+    MAX_ANSWERS,
+    Control,
+    Example,
+    FirstToken,
+    Label,
+    PassRule,
+    QuoteRule,
+    Section,
+    Text,
+    as_tuple,
+    decision_fault,
+    first_token_question,
+    scale_of,
+    with_meanings,
+)
+from judge.records.kinds import Kind
+from judge.replies import YES_NO, form_names, form_of
+from judge.templates import fault
+from judge.yamlfile import Problem, Problems
+
+NAME = r"[a-z][a-z0-9_]*"
+_LABELS = tuple({"label": label} for label in get_args(Label))
+
+
+class RubricKeys(Section):
+    """What a rubric's file says.
+
+    name, title, source: what it is called, in a line, and where it is from.
+    kinds: the kinds of record with a workflow that it is asked of; other records always.
+    fields: shown before the question (none: all but id and labels); `a.b` is the field b of a.
+    needs: fields that must be there as well, which the question may hold as `{{ field }}`.
+    each: a list field; the question is asked once for each entry, which it may hold as `{{ entry's
+        name }}` (`value` of `values`); an entry that it does not hold is shown before it.
+    compare: two fields, which of them is better? Asked in both orders; the answers are their names.
+    reply: the form of a typed reply, where it is not quote, reason and answer.
+    answers: labels, or numbers that rise, which are scores; yes and no by default.
+    pass: the answers that pass, a bound on scores (`>= 4`), or `= label`. `pass_by_label`: another
+        answer passes for records with a certain label; with one in `not_for_labels` they are
+        skipped.
+    instructions: how a typed reply answers, after the question.
+    quote: the answers that need a quote, and the field that it is from.
+    control: the field that decides.
+    first_token: the question in other words, for methods that read a first token (none: made from
+        the question; an empty list: there is no such method).
+    inserts, lettered, bare: of a measured model's task: fields that its question may hold as they
+        are; options are answered by letter; no system message stands before it.
+    together: the questions that one reply answers, by name, with their answers; this one is called
+        `file.question`.
+    """
+
+    name: Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME})?$")]
+    source: Text = "the user's own"
+    kinds: tuple[Kind | Literal["pair", "exchange", "comparison"], ...] = ("story", "norm")
+    compare: tuple[Text, Text] | None = None
+    fields: Annotated[tuple[Text, ...], Field(validate_default=True)] = ()
+    each: Text | None = None
+    reply: str | None = None
+    needs: tuple[str, ...] = ()
+    not_for_labels: tuple[Label, ...] = ()
+    answers: Annotated[tuple[Text, ...], Field(max_length=MAX_ANSWERS, validate_default=True)] = ()
+    pass_by_label: Mapping[Label, str] = {}
+    passes: Annotated[tuple[str, ...], BeforeValidator(as_tuple), Field(alias="pass")] = ()
+    quote: QuoteRule | None = None
+    control: Control | None = None
+    inserts: tuple[str, ...] = ()
+    lettered: bool = False
+    bare: bool = False
+    instructions: Text | None = None
+    question: Annotated[str, Field(validate_default=True)] = ""
+    title: Annotated[str, Field(validate_default=True)] = ""
+    max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
+    first_token: Annotated[tuple[FirstToken, ...] | None, Field(validate_default=True)] = None
+    examples: tuple[Example, ...] = ()
+    together: Mapping[str, tuple[str, tuple[str, ...]]] = {}
+
+    # Each key is checked against those before it, so that all mistakes are reported at once. A key
+    # that is wrong itself is missing from `info.data`.
+
+    @field_validator("compare")
+    @classmethod
+    def _two_fields(cls, compare: tuple[str, str] | None) -> tuple[str, str] | None:
+        if compare and compare[0] == compare[1]:
+            raise ValueError("two different fields are needed")
+        return compare
+
+    @field_validator("fields")
+    @classmethod
+    def _with_compared(cls, fields: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*fields, *(info.data.get("compare") or ()))))
+
+    @field_validator("reply")
+    @classmethod
+    def _known_form(cls, reply: str | None, info: ValidationInfo) -> str | None:
+        if reply is None:
+            return None
+        if (form := form_of(reply)) is None:
+            raise ValueError(f"{reply!r} is not one of {', '.join(form_names())}")
+        if form.choices and bool(form.per_value) and info.data.get("each", "") is None:
+            raise ValueError(f"{reply} has a part for each entry: name the list field in each")
+        if form.shown and form.shown not in info.data.get("fields", (form.shown,)):
+            raise ValueError(f"{reply} is held against {form.shown}, which is not among the fields")
+        return reply
+
+    @field_validator("answers")
+    @classmethod
+    def _answers_differ(cls, answers: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if not {"compare", "reply"} <= info.data.keys():
+            return ()
+        compare, form = info.data["compare"], form_of(info.data["reply"])
+        usual = compare or (form.choices if form else YES_NO)
+        if compare and answers not in ((), compare):
+            raise ValueError("a comparison is answered by the name of a field; leave them out")
+        if form and answers not in ((), form.choices):
+            raise ValueError(f"the reply {form.__name__} has answers of its own; leave them out")
+        if not answers or compare:
+            return usual
+        if len({*answers}) < max(2, len(answers)):
+            raise ValueError("two different ones at least are needed, each once")
+        spelt: dict[str, str] = {}
+        for answer in answers:
+            if (other := spelt.setdefault(spelling(answer), answer)) != answer:
+                raise ValueError(f"{other!r} and {answer!r} are one answer in two spellings")
+        if problem := fault(" ".join(answers), ()):
+            raise ValueError(problem)
+        if scale_of(answers) is None and all(scale_of((one, "1e300")) for one in answers):
+            raise ValueError("scores stand in rising order")
+        return answers
+
+    @field_validator("passes")
+    @classmethod
+    def _can_pass(cls, passes: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        form, answers = form_of(info.data.get("reply")), info.data.get("answers", ())
+        if form and not form.choices and passes:
+            raise ValueError("the reply is new text, which does not pass or fail")
+        if not passes or not answers:
+            return passes
+        rule = _rule(info.data, passes)
+        if problem := rule.fault():
+            raise ValueError(problem)
+        # A verdict that no answer can bring would fail every record without a word.
+        for unknown in sorted(_passing_ever(rule, info.data) - {*answers}):
+            raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers)}")
+        return passes
+
+    @field_validator("quote", "control")
+    @classmethod
+    def _known(cls, part: QuoteRule | Control | None, info: ValidationInfo) -> Any:
+        fields, answers = info.data.get("fields"), info.data.get("answers")
+        if info.data.get("each"):
+            fields = (*(fields or ()), entry_name(info.data["each"]))
+        if part and fields and part.field not in fields:
+            raise ValueError(f"{part.field!r} is not among the fields")
+        for unknown in sorted(part.answers - {*answers}) if part and answers else ():
+            raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers or ())}")
+        return part
+
+    @field_validator("inserts", "lettered", "bare")
+    @classmethod
+    def _of_tasks(cls, content: Any, info: ValidationInfo) -> Any:
+        if content and info.data.get("passes"):
+            raise ValueError("only a measured model's task, without pass, has it")
+        return content
+
+    @field_validator("question")
+    @classmethod
+    def _renders(cls, question: str, info: ValidationInfo) -> str:
+        keys, question = info.data, question.strip()
+        form, names = form_of(keys.get("reply")), {"label", *keys.get("needs", ())}
+        if form and not form.choices:
+            names |= {"values", "passages", "findings"}
+        elif keys.get("each"):
+            names |= {"values" if form and form.per_value else entry_name(keys["each"])}
+        if not keys.get("passes") and form is None:
+            names = {"options", *keys.get("fields", ()), *keys.get("inserts", ())}
+        asked = f"{question}\n{keys.get('instructions') or ''}" if question else ""
+        if problem := fault(asked, names, _LABELS):
+            raise ValueError(problem)
+        return question
+
+    @field_validator("title")
+    @classmethod
+    def _titled(cls, title: str, info: ValidationInfo) -> str:
+        return title or info.data.get("question", "")
+
+    @field_validator("first_token")
+    @classmethod
+    def _decides(
+        cls, questions: tuple[FirstToken, ...] | None, info: ValidationInfo
+    ) -> tuple[FirstToken, ...] | None:
+        keys = info.data
+        if not {"answers", "passes", "question", "compare", "fields", "reply"} <= keys.keys():
+            return questions
+        answers, compare, passes = keys["answers"], keys["compare"], keys["passes"]
+        if questions is None and passes and not keys["reply"]:
+            questions = (
+                first_token_question(keys["question"], answers, comparing=compare is not None),
+            )
+        questions = questions or ()
+        if questions and not passes:
+            raise ValueError("only a rubric with pass is answered by a first token")
+        names = {"label", *keys.get("needs", ())} - {"values"}
+        names |= {entry_name(keys["each"])} if keys.get("each") else set()
+        faults = (fault(one.question, names, _LABELS) for one in questions)
+        problems: list[Problem] = [
+            ((str(place), "question"), problem) for place, problem in enumerate(faults) if problem
+        ]
+        if problems:
+            raise Problems(problems)
+        if not keys.get("each") and any(question.overlap for question in questions):
+            raise ValueError("overlap counts the words of an entry, and there is no each")
+        if len(keys["fields"]) != 1 and any(question.passages for question in questions):
+            raise ValueError("passages are cut out of one text: name one field in fields")
+        swapped = {name for question in questions for name in question.swap or ()}
+        for unknown in sorted(swapped - {*keys["fields"]}):
+            raise ValueError(f"swap: {unknown!r} is not among the fields")
+        questions = with_meanings(questions, answers, compare)
+        if questions and (problem := decision_fault(questions, answers, compare)):
+            raise ValueError(problem)
+        settled = {answer for question in questions for answer in question.means.values()}
+        reachable = _passing_ever(_rule(keys, passes), keys) if questions else set()
+        for unknown in sorted(reachable - settled):
+            raise ValueError(f"no question answers {unknown!r}")
+        return questions
+
+
+def _rule(keys: Mapping[str, Any], passes: tuple[str, ...]) -> PassRule:
+    """The rule of keys that were checked."""
+    return PassRule(passes, keys.get("pass_by_label", {}), keys["answers"])
+
+
+def _passing_ever(rule: PassRule, keys: Mapping[str, Any]) -> set[str]:
+    norms = "norm" in keys.get("kinds", ())
+    return rule.passing_ever(norms=norms, skipped=keys.get("not_for_labels", ()))
