@@ -21,6 +21,7 @@ from judge.judging.limits import BudgetReached
 from judge.judging.transport import Counters
 from judge.records import Record
 from judge.records.lines import Line
+from judge.run.job import Job
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +57,7 @@ async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
     stream._feed, stream._running = Remote(feed), asyncio.Future()
     stream._chunk, stream._full = [], asyncio.Event()
     stream._full.set()
-    task = RayValidation.of(settings(**more), iter(()))
+    task = RayValidation.of(settings(**more), Job())
     task.stream, stream._count = stream, task._count
     records = [
         task.read(Record("", n, {**NORM, "story": f"Ann greets {n}."})) for n in range(count)
@@ -86,7 +87,7 @@ async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str
 
 
 async def test_the_calls_of_workers_are_the_runs() -> None:
-    task = RayValidation.of(settings(max_calls=11), iter(()))
+    task = RayValidation.of(settings(max_calls=11), Job())
     task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
     task._count({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
     task._count({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
