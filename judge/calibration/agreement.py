@@ -1,8 +1,7 @@
 """How far people agree with one another, and their majority with gold, check by check.
 
-The figures are those of NormAd's tables 3 and 4 (Fleiss's kappa, pairwise agreement, alpha,
-accuracy of the majority), for all annotators and for each group, and of CulturalBench's step 3
-(questions with one majority, with several, with none).
+The figures are Fleiss's kappa, pairwise agreement, alpha and the accuracy of the majority, for all
+annotators and for each group, and how many items have one majority, several, none.
 """
 
 from __future__ import annotations
@@ -31,14 +30,13 @@ from judge.stats.classification import kappas, numbers_of, weighted_kappas
 from judge.stats.intervals import Estimate, plain
 
 OPT_OUTS = ("i don't know", "unanswerable", "i don't have knowledge")
-"""Answers that are no majority however many gave them: CulturalBench (3.2, 3.3) drops a question
-of which annotators say so."""
+"""Answers that are no majority however many gave them."""
 
 OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard", *OPT_OUTS})
 """Answers that decide nothing: counted as answers of their own."""
 
 DIVERGE = "diverge"
-"""What CALI (3.6) calls a question without a majority."""
+"""A question without a majority."""
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")

@@ -55,7 +55,7 @@ def policy_of(
 
     Of each cluster (a record, a group, a text under several ids) one item counts, drawn at random,
     because the guarantee takes items as independent; so it speaks of clusters, each as heavy as
-    another. The first item would not do: where the first value of a story is the easiest, a
+    another. The first item would not do: where the first entry of a text is the easiest, a
     guarantee of 90 % was given out at a true agreement of 83 %.
 
     Args:

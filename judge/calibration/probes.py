@@ -35,9 +35,9 @@ _FAR = 0.99
 """Share of the labelled items that count as near."""
 
 _AXES = 8
-"""Principal components that a state should lie along to count as near. Measured on NormAd's stories
-and on our own, whose labels a probe fitted to NormAd cannot tell (kappa 0.06): 42 % of our own lie
-farther outside 8 components than 99 % of NormAd's, 4 % are that much farther by their length."""
+"""Principal components that a state should lie along to count as near. Measured on a public
+set's texts and on our own, whose labels a probe fitted to that set cannot tell (kappa 0.06): 42 % of
+our own lie farther outside 8 components than 99 % of that set's, 4 % by their length."""
 
 _BESIDE = 0.25
 """The spread of first-token features, in units of the root of the state's width: the penalty, which

@@ -1,6 +1,6 @@
 """Text in a record that has the form of a message to its judge, found without asking any model.
 
-Such text has no place in a story, a norm or a post: a chat's control tokens, headers of system and
+Such text has no place in a record: a chat's control tokens, headers of system and
 tool messages, replies in a judge's own format, lines that close the fence around a record, the
 rubric's own question, hidden text, base64. Orders and claims in plain words are not found, nor is
 text by people who know these patterns and avoid them. A speaker in a dialogue may be called System

@@ -19,7 +19,7 @@ _WORD = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s
 """Of scripts without spaces, every letter with the marks and signs beside it."""
 
 
-@lru_cache(maxsize=16)  # Every value, question and vote about a story cuts the same text.
+@lru_cache(maxsize=16)  # Every entry, question and vote about a text cuts the same text.
 def passages(text: str) -> tuple[str, ...]:
     """The text's paragraphs, as they stand in it; short ones joined, long ones cut; none if it is
     blank."""

@@ -48,17 +48,17 @@ def rater_agreement(
     them in class k.
 
     - `pairwise`, in [0, 1]: the mean over items of sum_k n_k (n_k - 1) / (r (r - 1)), the share of
-      agreeing pairs of raters: the observed agreement P of Fleiss (1971), equation 2, and NormAd's
-      PPA (table 3). None without an item.
+      agreeing pairs of raters: the observed agreement P of Fleiss (1971), equation 2. None without an
+      item.
     - `fleiss`: (P - E) / (1 - E), with E the sum of squares of the classes' shares, each the mean
       over items of n_k / r. With the same r for every item this is Fleiss (1971), "Measuring
       nominal scale agreement among many raters", Psychological Bulletin 76(5), equations 2-7; for
       different ones Gwet's extension (2014, *Handbook of Inter-Rater Reliability*, 4th edition).
-      NormAd (4.3, table 3) reports it. None also where all ratings are of one class.
+      None also where all ratings are of one class.
     - `alpha_nominal`: 1 - observed / expected disagreement, for nominal classes, from the matrix of
       coincidences, in which each ordered pair of an item's ratings counts 1 / (r - 1):
-      Krippendorff (2011), "Computing Krippendorff's alpha-reliability", sections B and C; NormAd
-      (4.4, table 4). At most 1, 0 at chance. None also where all ratings are of one class.
+      Krippendorff (2011), "Computing Krippendorff's alpha-reliability", sections B and C.
+      At most 1, 0 at chance. None also where all ratings are of one class.
     """
     import numpy as np
 
@@ -286,14 +286,13 @@ class Threshold:
 
 
 MORE_THAN_HALF = Threshold(Fraction(1, 2), strict=True)
-"""The plain majority of CALI (3.6). A single rater is a majority of one: k of n asks for more."""
+"""The plain majority. A single rater is a majority of one: k of n asks for more."""
 
 
 def majority(answers: Sequence[str], threshold: Threshold = MORE_THAN_HALF) -> str | None:
-    """The one answer that enough raters gave; None (CALI's Diverge) where there is none or several.
+    """The one answer that enough raters gave; None where there is none or several.
 
-    CALI (3.6) takes the majority and keeps the items that 75 % agree on; CulturalBench (3.3)
-    requires 4 of 5. The order of the answers never decides.
+    The order of the answers never decides.
     """
     winners = majorities([{answer} for answer in answers], threshold)
     return winners[0] if len(winners) == 1 else None
@@ -302,9 +301,6 @@ def majority(answers: Sequence[str], threshold: Threshold = MORE_THAN_HALF) -> s
 def majorities(
     selections: Sequence[Collection[str]], threshold: Threshold = MORE_THAN_HALF
 ) -> list[str]:
-    """The answers that enough raters selected, sorted, where a rater may select several.
-
-    CulturalBench (3.2, 3.3): one winner makes a single-mode question, several a multi-mode one.
-    """
+    """The answers that enough raters selected, sorted, where a rater may select several."""
     votes = Counter(answer for selection in selections for answer in set(selection))
     return sorted(a for a, count in votes.items() if threshold.holds(count, len(selections)))

@@ -53,8 +53,8 @@ def threshold_with_guarantee(
     that one test errs with chance 1 - level, so the number of thresholds costs nothing.
 
     This holds only if `grid` and its order are fixed without these items: see `grid_from`. It also
-    takes the items as drawn independently from what will be judged; several values of one story
-    are not, so keep one of each story. Adding labels after a failure and testing again is a second
+    takes the items as drawn independently from what will be judged; several entries of one text
+    are not, so keep one of each text. Adding labels after a failure and testing again is a second
     try: it needs half of 1 - level for each.
 
     `missing` reads the bound of the first threshold at the agreement observed so far.
