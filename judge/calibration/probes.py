@@ -36,8 +36,8 @@ _FAR = 0.99
 
 _AXES = 8
 """Principal components that a state should lie along to count as near. Measured on a public
-set's texts and on our own, whose labels a probe fitted to that set cannot tell (kappa 0.06): 42 % of
-our own lie farther outside 8 components than 99 % of that set's, 4 % by their length."""
+set's texts and on our own, whose labels a probe fitted to that set cannot tell (kappa 0.06): 42 %
+of our own lie farther outside 8 components than 99 % of that set's, 4 % by their length."""
 
 _BESIDE = 0.25
 """The spread of first-token features, in units of the root of the state's width: the penalty, which

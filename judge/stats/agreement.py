@@ -48,8 +48,8 @@ def rater_agreement(
     them in class k.
 
     - `pairwise`, in [0, 1]: the mean over items of sum_k n_k (n_k - 1) / (r (r - 1)), the share of
-      agreeing pairs of raters: the observed agreement P of Fleiss (1971), equation 2. None without an
-      item.
+      agreeing pairs of raters: the observed agreement P of Fleiss (1971), equation 2. None
+      without an item.
     - `fleiss`: (P - E) / (1 - E), with E the sum of squares of the classes' shares, each the mean
       over items of n_k / r. With the same r for every item this is Fleiss (1971), "Measuring
       nominal scale agreement among many raters", Psychological Bulletin 76(5), equations 2-7; for
