@@ -29,7 +29,7 @@ from judge.backends.scripted import ScriptedBackend
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
 from judge.evidence import ReplyContext, locate
-from judge.judging.client import Client
+from judge.judging.client import Client, Unread
 from judge.judging.first_token import word_chances
 from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget
@@ -228,10 +228,12 @@ def reply(data: bytes) -> None:
     model = form.sized(2)
     said: Any = _Said(data[1:].decode("utf-8", "replace"))
     client = Client("fuzz:said", said, cache=None, budget=Budget(), limit=1, reasks=1)
-    asked = asyncio.run(client.ask(Call([{"role": "user", "content": "Q"}]), model, ABOUT))
-    assert (asked.reply is None) == (asked.trouble is not None)
-    if isinstance(asked.reply, JudgingReply):
-        assert asked.reply.answers(int(bool(model.per_value)), ABOUT)
+    try:
+        reply, _ = asyncio.run(client.ask(Call([{"role": "user", "content": "Q"}]), model, ABOUT))
+    except Unread:
+        return
+    if isinstance(reply, JudgingReply):
+        assert reply.answers(int(bool(model.per_value)), ABOUT)
 
 
 def answer(data: bytes) -> None:

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from judge.errors import BackendError
+from judge.judging.client import Unread
 from judge.judging.panel import Panel
 from judge.judging.rewriter import Rewriter
 from judge.prompts import lack
@@ -173,12 +174,14 @@ class Work:
             self.give_up(rubric, missing)
             return None
         given: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
-        asked = await rewriter.ask(self.subject, reply, round=self.round, **given)
-        self.paid += asked.usage
-        if not isinstance(asked.reply, reply):
-            self.give_up(rubric, f"{asked.trouble}: {asked.detail}")
+        try:
+            answer, usage = await rewriter.ask(self.subject, reply, round=self.round, **given)
+        except Unread as error:
+            self.paid += error.usage
+            self.give_up(rubric, str(error))
             return None
-        return asked.reply
+        self.paid += usage
+        return answer
 
     def edit(self, check: str, rubric: str) -> Callable[..., Edit]:
         """Makes this round's edits, for a check and by the rubric's rewriter."""

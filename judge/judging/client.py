@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -43,7 +43,8 @@ from judge.replies import Reply, held_against, schema_of
 from judge.settings import Price
 from judge.verdict import Usage
 
-Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut"]
+R = TypeVar("R", bound=Reply)
+Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut", "no distribution"]
 
 _TOKEN_CANARY = Call(
     messages=[*CANARY.messages[:1], {"role": "user", "content": "Is water wet? Yes or No?"}],
@@ -52,16 +53,6 @@ _TOKEN_CANARY = Call(
     logprobs=20,
     role="canary",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The outcome of an ask: a valid reply, or why there is none (`trouble`, `detail`)."""
-
-    reply: Reply | None
-    usage: Usage
-    trouble: Trouble | None = None
-    detail: str | None = None
 
 
 class Client:
@@ -122,13 +113,14 @@ class Client:
 
     # ------------------------------------------------------------ asking
 
-    async def ask(self, call: Call, reply_model: type[Reply], context: ReplyContext) -> Asked:
-        """One structured reply, asked for again while it is invalid, at most `reasks` times.
+    async def ask(self, call: Call, reply_model: type[R], context: ReplyContext) -> tuple[R, Usage]:
+        """A valid reply, asked for again while it is invalid, at most `reasks` times.
 
         The first call with a schema is the test of the mode, and goes alone: what the server
         refuses, or accepts and does not heed, gives way to the next mode with this same call.
 
         Raises:
+            Unread: no reply was valid, or the prompt was refused or cut, or the reply was cut off.
             BackendError: the model gave no reply at all.
         """
         call = replace(
@@ -149,52 +141,49 @@ class Client:
             tested = first is not None
             if first is None:
                 first = await self._complete(call, mode, attempts)
-            asked = self._checked(call, first, reply_model, context)
-            if asked is None:
-                asked = await self._reasked(call, mode, first, reply_model, context, attempts)
-            if asked.reply is None:
+            noted = tested or self._negotiation.has_text
+            try:
+                reply = await self._valid(call, mode, first, reply_model, context, attempts)
+            except Unread as error:
                 # When the run ends: until then, and after a kill, these are not asked again.
                 self._unusable.update(attempts.entries)
-            elif tested:
+                if error.trouble == "invalid" and not noted:
+                    self._negotiation.note_text(attempts.text)
+                raise
+            if tested:
                 self._negotiation.settle(call, mode)
-            if not (tested or self._negotiation.has_text) and asked.trouble in (None, "invalid"):
+            if not noted:
                 self._negotiation.note_text(attempts.text)
-        return asked
+            return reply
 
-    def _checked(
-        self,
-        call: Call,
-        completion: Completion,
-        reply_model: type[Reply],
-        context: ReplyContext,
-    ) -> Asked | None:
-        """What a completion brings; None where it is to be asked for again."""
-        usage = self.estimate(completion.input_tokens, completion.output_tokens)
+    def _withheld(self, call: Call, completion: Completion) -> tuple[Trouble, str] | None:
+        """Why a completion is not to be asked for again; None where it may be valid."""
         if completion.finish_reason == "refusal":
-            return Asked(None, usage, "refused", completion.text[:200] or "no words were given")
+            return "refused", completion.text[:200] or "no words were given"
         if completion.finish_reason == "length":
             limit = self._negotiation.limit(call)
             detail = f"the reply was cut off at {limit} tokens"
             if not completion.text:
                 detail = f"the reply ended in its thoughts ({limit} tokens at most)"
-            return Asked(None, usage, "truncated", f"{detail}; --max-tokens N allows more")
-        if loss := cut(call, completion):
-            return Asked(None, usage, "the prompt was cut", loss)
-        # As strict as instructor is.
-        with held_against(context), suppress(ValidationError):
-            return Asked(reply_model.model_validate_json(completion.text, strict=True), usage)
-        return None
+            return "truncated", f"{detail}; --max-tokens N allows more"
+        loss = cut(call, completion)
+        return ("the prompt was cut", loss) if loss else None
 
-    async def _reasked(
+    async def _valid(
         self,
         call: Call,
         mode: Mode,
         first: Completion,
-        reply_model: type[Reply],
+        reply_model: type[R],
         context: ReplyContext,
         attempts: _Attempts,
-    ) -> Asked:
-        """The outcome of asking again, after an invalid reply."""
+    ) -> tuple[R, Usage]:
+        """The reply of a completion, or of those that are asked for after it; raises Unread."""
+        if withheld := self._withheld(call, first):
+            raise Unread(*withheld, self._usage(first))
+        # As strict as instructor is.
+        with held_against(context), suppress(ValidationError):
+            return reply_model.model_validate_json(first.text, strict=True), self._usage(first)
         # Imported here: most runs need none of it, and instructor takes a second to load.
         from judge.judging.reask import Invalid, Withheld, reask
 
@@ -207,20 +196,22 @@ class Client:
 
         # A model that has never given a text is not told what is wrong with it.
         reasks = 0 if self._negotiation.silent else self._reasks
-        reply, problem = None, None
+        problem: tuple[Trouble, str] | None = None
         try:
             with held_against(context):
                 reply = await reask(first, attempt, call.messages, reply_model, reasks)
         except Withheld:
-            withheld = self._checked(call, completions[-1], reply_model, context)
-            assert withheld is not None
-            return replace(withheld, usage=sum(map(self._usage, completions), Usage()))
+            problem = self._withheld(call, completions[-1])
+            assert problem is not None, "a completion that is withheld says why"
         except Invalid as error:
-            problem = str(error) if completions[-1].text.strip() else "the reply holds no text"
+            text = completions[-1].text.strip()
+            problem = "invalid", str(error) if text else "the reply holds no text"
         finally:
             self.counters.reasks += len(completions) - 1
         usage = sum(map(self._usage, completions), Usage())
-        return Asked(reply, usage, "invalid" if problem is not None else None, problem)
+        if problem is not None:
+            raise Unread(*problem, usage)
+        return reply, usage
 
     async def first_token(
         self, call: Call, usable: Callable[[Mapping[str, float]], bool] = bool
@@ -239,7 +230,8 @@ class Client:
                 tokens = added_up(completion.first_token or ())
             except ValueError as problem:
                 await self._drop(attempts)
-                raise Unread(f"no distribution: {problem}", self._usage(completion)) from None
+                usage = self._usage(completion)
+                raise Unread("no distribution", str(problem), usage) from None
             # An engine of ours says the same again; a server may have stumbled.
             if not tokens or not (self._served is None or usable(tokens)):
                 await self._drop(attempts)
@@ -288,13 +280,14 @@ class Client:
         return completion, self._usage(completion)
 
     async def _refuse_unread(self, call: Call, completion: Completion, attempts: _Attempts) -> None:
-        refused = completion.finish_reason == "refusal"
-        problem = f"refused: {completion.text[:200]}" if refused else None
-        if problem is None and (loss := cut(call, completion)):
-            problem = f"the prompt was cut: {loss}"
+        problem: tuple[Trouble, str] | None = None
+        if completion.finish_reason == "refusal":
+            problem = "refused", completion.text[:200]
+        elif loss := cut(call, completion):
+            problem = "the prompt was cut", loss
         if problem is not None:
             await self._drop(attempts)
-            raise Unread(problem, self._usage(completion))
+            raise Unread(*problem, self._usage(completion))
 
     async def aclose(self) -> None:
         await self.backend.aclose()
@@ -451,14 +444,14 @@ class Client:
 
 
 class Unread(BackendError):
-    """A prompt that the server refused or did not read as a whole, or what it lists as first tokens
-    is no distribution: there is no reading of it."""
+    """A call of which nothing can be read: the prompt was refused or cut, no reply was valid, or
+    what is listed as first tokens is no distribution. `usage` is what it took."""
 
     kind = "unreadable"
 
-    def __init__(self, message: str, usage: Usage) -> None:
-        super().__init__(message)
-        self.usage = usage
+    def __init__(self, trouble: Trouble, detail: str, usage: Usage) -> None:
+        super().__init__(f"{trouble}: {detail}")
+        self.trouble, self.detail, self.usage = trouble, detail, usage
 
 
 class _Attempts:

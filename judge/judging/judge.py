@@ -157,13 +157,12 @@ class Judge:
                 return vote
             return self._agreed(call, vote, await self._structured(subject, call, numbers, True))
         except Unread as error:
-            reason, usage = str(error), error.usage
-            return self._lost(call, subject, numbers, Verdict.UNREADABLE, reason, usage)
+            return self._lost(call, subject, numbers, str(error), error.usage)
         except BackendError as error:
             if error.ends_run or isinstance(error, NotHere):
                 raise
-            reason = f"{error.kind}: {error}"
-            return self._lost(call, subject, numbers, Verdict.ERROR, reason, Usage())
+            reason, failed = f"{error.kind}: {error}", Verdict.ERROR
+            return self._lost(call, subject, numbers, reason, Usage(), failed)
 
     def call(
         self,
@@ -210,9 +209,9 @@ class Judge:
         call: Call,
         subject: Record,
         numbers: Sequence[int],
-        verdict: Verdict,
         reason: str,
         usage: Usage,
+        verdict: Verdict = Verdict.UNREADABLE,
     ) -> Vote:
         answers = [
             Answer(value=subject.entry(self.rubric.each, n), verdict=verdict) for n in numbers
@@ -228,17 +227,20 @@ class Judge:
         context = self._context(subject, numbers, swapped)
         prompt = self._prompt(subject, numbers, swapped)
         reply_type = rubric.reply_type.sized(len(context.values))
-        result = await self.client.ask(replace(call, messages=prompt), reply_type, context)
-        if not isinstance(result.reply, JudgingReply):
-            reason = f"{result.trouble}: {result.detail}"
-            return self._lost(call, subject, numbers, Verdict.UNREADABLE, reason, result.usage)
-        reply = result.reply.part(rubric.name)
-        replied = [reply.answers(number, context) for number in numbers]
+        try:
+            reply, usage = await self.client.ask(
+                replace(call, messages=prompt), reply_type, context
+            )
+        except Unread as error:
+            return self._lost(call, subject, numbers, str(error), error.usage)
+        assert isinstance(reply, JudgingReply), "a judge's rubric has such a reply"
+        part = reply.part(rubric.name)
+        replied = [part.answers(number, context) for number in numbers]
         located = [_located(answers, context.texts.values()) for answers in replied]
         lost = any(map(_fewer_quotes, located, replied))
         answers = [answer for of_value in located for answer in of_value]
         score = float(str(answers[0].answer)) if rubric.scale and not rubric.each else None
-        usage = Usage() if rubric.paid_elsewhere else result.usage
+        usage = Usage() if rubric.paid_elsewhere else usage
         return self._vote(call, answers, usage, QUOTE_NOT_FOUND if lost else None, score)
 
     def _context(self, subject: Record, numbers: Sequence[int], swapped: bool) -> ReplyContext:
@@ -286,8 +288,7 @@ class Judge:
             seen = await self.observer.state(subject, number, call, probe.layer, width)
         seen |= await self.observer.observe(subject, number, call, reader.questions(rubric))
         if not reader.complete(rubric, seen):
-            unreadable, usage = Verdict.UNREADABLE, seen.usage
-            return self._lost(call, subject, (number,), unreadable, NOTHING_READ, usage)
+            return self._lost(call, subject, (number,), NOTHING_READ, seen.usage)
         decision = reader.decide(rubric, seen)
         answer = decision.judged(rubric, subject.label, subject.entry(rubric.each, number))
         reason = decision.reason(answer)

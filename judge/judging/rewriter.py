@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from judge.backends.base import Call, Origin
 from judge.evidence import ReplyContext
-from judge.judging.client import Asked, Client
+from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.prompts import messages
 from judge.records import Record
 from judge.replies import Reply
 from judge.rubric import Rubric
+from judge.verdict import Usage
+
+R = TypeVar("R", bound=Reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,17 @@ class Rewriter:
     async def ask(
         self,
         subject: Record,
-        reply: type[Reply],
+        reply: type[R],
         *,
         round: int,
         numbers: Sequence[int] = (),
         passages: Sequence[str] = (),
         findings: Sequence[str] = (),
-    ) -> Asked:
+    ) -> tuple[R, Usage]:
         """One reply of this type, in round `round` (from 1).
 
         Raises:
+            Unread: no reply was valid.
             BackendError: the model gave no reply.
         """
         material: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, create_model
 
@@ -33,10 +33,10 @@ def _prompt(task: Rubric, texts: Mapping[str, str], options: Sequence[str] = ())
     return task_messages(task, texts, options)
 
 
-def _outcome(
-    trouble: str | None,
-) -> Literal[AnswerOutcome.REFUSED, AnswerOutcome.UNREADABLE]:
-    return AnswerOutcome.REFUSED if trouble == "refused" else AnswerOutcome.UNREADABLE
+def _no_answer(error: Unread) -> NoAnswer:
+    refused = error.trouble == "refused"
+    outcome = AnswerOutcome.REFUSED if refused else AnswerOutcome.UNREADABLE
+    return NoAnswer(outcome, error.detail)
 
 
 class Chosen(Reply):
@@ -173,8 +173,7 @@ class MeasuredModel:
             )
         except Unread as error:
             self.usage += error.usage
-            trouble, _, detail = str(error).partition(": ")
-            raise NoAnswer(_outcome(trouble), detail) from error
+            raise _no_answer(error) from error
         self.usage += usage
         chances = word_chances(tokens, words)
         if chances is None:
@@ -184,11 +183,13 @@ class MeasuredModel:
         return chances, open_share(tokens, words)
 
     async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R]) -> R:
-        asked = await self.client.ask(self.call(task, prompt), reply, ReplyContext({}))
-        self.usage += asked.usage or Usage()
-        if not isinstance(asked.reply, reply):
-            raise NoAnswer(_outcome(asked.trouble), asked.detail)
-        return asked.reply
+        try:
+            answer, usage = await self.client.ask(self.call(task, prompt), reply, ReplyContext({}))
+        except Unread as error:
+            self.usage += error.usage
+            raise _no_answer(error) from error
+        self.usage += usage
+        return answer
 
     def call(self, task: Rubric, prompt: Prompt, draw: int = 0, **more: Any) -> Call:
         return Call(

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -36,7 +36,7 @@ class NoAnswer(Exception):
 
     def __init__(
         self,
-        outcome: Literal[AnswerOutcome.REFUSED, AnswerOutcome.UNREADABLE],
+        outcome: AnswerOutcome,
         detail: str | None = None,
     ) -> None:
         super().__init__(detail or outcome)

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outcomes import Outcome, outcome_of
 
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
 from judge.evidence import ReplyContext
-from judge.judging.client import Asked, Client, Unread
+from judge.judging.client import Client, Unread
 from judge.judging.limits import Budget, BudgetReached
 from judge.judging.transport import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
 from judge.replies import YesNo
@@ -88,8 +89,8 @@ def client(script: Script, **settings: Any) -> tuple[Client, Fake]:
     return Client("fake:m", backend, **(defaults | settings)), backend
 
 
-async def ask(asker: Client, call: Call = CALL) -> Asked:
-    return await asker.ask(call, YesNo, ABOUT)
+async def ask(asker: Client, call: Call = CALL) -> Outcome:
+    return await outcome_of(asker.ask(call, YesNo, ABOUT))
 
 
 @pytest.fixture
@@ -355,7 +356,7 @@ async def test_the_first_is_cancelled_and_the_others_go_on() -> None:
     async with asyncio.timeout(60):
         results = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(results[0], asyncio.CancelledError)
-    assert all(isinstance(r, Asked) and r.trouble is None for r in results[1:])
+    assert all(isinstance(r, Outcome) and r.trouble is None for r in results[1:])
     assert len(backend.calls) == 2
 
 
@@ -384,7 +385,7 @@ async def test_never_more_calls_than_the_budget(most: int) -> None:
     assert len(backend.calls) == most == budget.calls
     stopped = [r for r in results if isinstance(r, BudgetReached)]
     assert len(stopped) >= 12 - most
-    assert all(isinstance(r, BudgetReached | Asked) for r in results)
+    assert all(isinstance(r, BudgetReached | Outcome) for r in results)
 
 
 async def test_a_server_that_reports_no_tokens_is_stopped_all_the_same(cache: ReplyCache) -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from outcomes import outcome_of
 
 from judge.backends.base import Call, Completion
 from judge.backends.reading import cut, fewest_tokens
@@ -63,16 +64,15 @@ def test_tokens_that_a_servers_cache_holds_are_read() -> None:
 
 async def test_the_vote_is_unreadable_and_nothing_is_kept() -> None:
     asker, backend = client(one_by_one(read(2048), read(6400)))
-    asked = await asker.ask(CALL, YesNo, ReplyContext({}))
+    asked = await outcome_of(asker.ask(CALL, YesNo, ReplyContext({})))
     assert (asked.reply, asked.trouble) == (
         None,
         "the prompt was cut",
     ) and asked.usage.input_tokens == 2048
     assert asked.detail and asked.detail.startswith("the server read 2,048 tokens")
     await asker.aclose()
-    assert (await asker.ask(CALL, YesNo, ReplyContext({}))).reply is not None and len(
-        backend.calls
-    ) == 2
+    await asker.ask(CALL, YesNo, ReplyContext({}))
+    assert len(backend.calls) == 2
 
 
 async def test_nor_is_a_first_token_or_a_free_text_of_half_a_prompt() -> None:
