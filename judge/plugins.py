@@ -48,10 +48,11 @@ def packages(group: str, wanted: Iterable[str]) -> dict[str, str]:
 
 
 def _point(group: str, name: str) -> EntryPoint | None:
-    points = {
-        (_package(point), point.value): point
-        for point in _installed().select(group=group, name=name)
-    }
+    several = tuple(_installed().select(group=group, name=name))
+    if len(several) < 2:
+        # The package's name takes reading its metadata, some milliseconds.
+        return next(iter(several), None)
+    points = {(_package(point), point.value): point for point in several}
     if len(points) > 1:
         owners = ", ".join(sorted(package for package, _ in points))
         raise UsageError(
