@@ -14,7 +14,7 @@ import typer
 
 from judge import __version__
 from judge.cli.commands import Commands
-from judge.cli.printing import drop_stdout, guard_streams, say, tell
+from judge.cli.printing import drop_stdout, guard_streams, print_message, print_output
 from judge.errors import Exit, JudgeError, unwritable
 from judge.redact import guard_process, redacted
 from judge.tracing import guard_tracing
@@ -96,29 +96,29 @@ def _ended(step: Callable[[], object]) -> int | str | None:
             return int(Exit.READER_GONE)
         # Typer's own exit stands between the interrupt and the end.
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
-            tell("interrupted; the same command can be run again")
+            print_message("interrupted; the same command can be run again")
             return int(Exit.INTERRUPTED)
         return end.code
     except BrokenPipeError:
         drop_stdout()
         return int(Exit.READER_GONE)
     except JudgeError as error:
-        tell(error)
+        print_message(error)
         return int(error.exit_code)
     except Exception as error:  # noqa: BLE001
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
             drop_stdout()
-            tell(unwritable("standard output cannot be written", error))
+            print_message(unwritable("standard output cannot be written", error))
             return int(Exit.UNAVAILABLE)
         if (scarce := _scarce(error)) is not None:
-            tell(f"the system gives this process no more {scarce}; --resume continues")
+            print_message(f"the system gives this process no more {scarce}; --resume continues")
             return int(Exit.UNAVAILABLE)
         if os.environ.get("JUDGE_DEBUG", "") not in ("", "0"):
-            say(redacted("".join(traceback.format_exception(error))), err=True)
-        told = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
-        tell(
-            f"unexpected error, a fault in judge {__version__}: {told}. Please report it with the "
-            "command and what JUDGE_DEBUG=1 shows"
+            print_output(redacted("".join(traceback.format_exception(error))), err=True)
+        message = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+        print_message(
+            f"unexpected error, a fault in judge {__version__}: {message}. Please report it with "
+            "the command and what JUDGE_DEBUG=1 shows"
         )
         return int(Exit.INTERNAL)
     return int(Exit.OK)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import Tables, counted, no_label, say, tell
+from judge.cli.printing import Tables, counted, no_label, print_message, print_output
 from judge.errors import Exit
 
 if TYPE_CHECKING:
@@ -91,24 +91,24 @@ def command(
     )
     for item in report.problems:
         message = item.problem.message if item.problem else "holds no label"
-        tell(f"{item.source}, line {item.line}: {message}")
+        print_message(f"{item.source}, line {item.line}: {message}")
     if report.no_label:
-        tell(f"{no_label(report.no_label)}, left out")
+        print_message(f"{no_label(report.no_label)}, left out")
     if (more := report.unreadable - len(report.problems)) > 0:
-        tell(f"and {more} more such lines")
+        print_message(f"and {more} more such lines")
     if as_json:
-        say(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
+        print_output(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
         _show(report, every=every)
     if report.repeated:
         left = f"{counted(report.repeated, 'repeated answer')} of an annotator left out"
-        tell(f"{left}; the first one to a question holds")
+        print_message(f"{left}; the first one to a question holds")
     if report.conflicting:
-        tell(
+        print_message(
             f"{counted(report.conflicting, 'differing gold answer')} left out; the first one holds"
         )
     if report.unreadable:
-        tell(f"{counted(report.unreadable, 'line')} could not be read")
+        print_message(f"{counted(report.unreadable, 'line')} could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 

@@ -51,13 +51,13 @@ def stats(context: typer.Context, settings: Settings, as_json: Json = False) -> 
     Example: judge cache stats --json
     """
     with _opened(settings, context) as cache:
-        told = cache.stats()
+        counts = cache.stats()
     if as_json:
-        typer.echo(json.dumps(asdict(told)))
+        typer.echo(json.dumps(asdict(counts)))
         return
-    oldest = "-" if told.oldest_seconds is None else f"{told.oldest_seconds / 86400:.1f} days"
-    typer.echo(f"folder   {told.folder}\nentries  {told.entries}")
-    typer.echo(f"size     {told.size_bytes / 1e6:.1f} MB\noldest   {oldest}")
+    oldest = "-" if counts.oldest_seconds is None else f"{counts.oldest_seconds / 86400:.1f} days"
+    typer.echo(f"folder   {counts.folder}\nentries  {counts.entries}")
+    typer.echo(f"size     {counts.size_bytes / 1e6:.1f} MB\noldest   {oldest}")
 
 
 @app.command()
@@ -72,9 +72,9 @@ def clear(
     Example: judge cache clear --cache-dir old-replies
     """
     with _opened(settings, context) as cache:
-        told = cache.stats()
+        counts = cache.stats()
         if not yes:
-            question = f"Remove {_entries(told.entries)} from {told.folder}? [y/N] "
+            question = f"Remove {_entries(counts.entries)} from {counts.folder}? [y/N] "
             typer.echo(question, nl=False, err=True)
             answer = sys.stdin.readline() if sys.stdin is not None else ""
             typer.echo(nl=not answer.endswith("\n"), err=True)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import MAX_PROBLEMS, counted, no_label, say, shortened, tell
+from judge.cli.printing import (
+    MAX_PROBLEMS,
+    counted,
+    no_label,
+    print_message,
+    print_output,
+    shortened,
+)
 from judge.errors import Exit
 
 if TYPE_CHECKING:
@@ -155,8 +162,8 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        with steps("items", quiet=quiet) as told:
-            found = api.calibrate(
+        with steps("items", quiet=quiet) as show:
+            report = api.calibrate(
                 labels,
                 by=by or (),
                 agree=agree,
@@ -168,43 +175,43 @@ def command(
                 controls=controls,
                 out=out,
                 overwrite=overwrite,
-                progress=lambda check, model, n, of: told(f"{check}, {model}", n, of, ""),
+                progress=lambda check, model, n, of: show(f"{check}, {model}", n, of, ""),
                 settings=settings,
             )
     except KeyboardInterrupt:
         kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
-        tell(f"interrupted; {kept}", apart=True)
+        print_message(f"interrupted; {kept}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     if as_json:
-        say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
+        print_output(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
-        print_calibration(found, every=every)
-    for line in _troubles(found):
-        tell(line)
-    if out is not None and not found.refused:
-        tell(f"report, plots and profile are in {out}")
-    if found.failed:
+        print_calibration(report, every=every)
+    for line in _troubles(report):
+        print_message(line)
+    if out is not None and not report.refused:
+        print_message(f"report, plots and profile are in {out}")
+    if report.failed:
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
 def fields_told(shown: Sequence[str], withheld: Sequence[str]) -> str:
     """Which fields a judge is shown where none is named, and which are not."""
-    told = f"fields shown: {', '.join(shown)}"
+    text = f"fields shown: {', '.join(shown)}"
     hidden = ", ".join(f"{name} (people's answers)" for name in withheld)
-    return f"{told}; not shown: {hidden}" if withheld else told
+    return f"{text}; not shown: {hidden}" if withheld else text
 
 
-def _troubles(found: Calibration) -> Iterator[str]:
+def _troubles(report: Calibration) -> Iterator[str]:
     """Lines that were not used, items that a judge did not answer, why there is no profile."""
-    for item in found.problems[:MAX_PROBLEMS]:
+    for item in report.problems[:MAX_PROBLEMS]:
         yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
-    if len(found.problems) > MAX_PROBLEMS:
-        yield f"and {len(found.problems) - MAX_PROBLEMS} more such lines"
-    if found.no_label:
-        yield f"{no_label(found.no_label)}, left out"
-    if found.taught:
-        yield f"{counted(found.taught, 'item')} left out: a model was taught by them"
-    for check in found.checks:
+    if len(report.problems) > MAX_PROBLEMS:
+        yield f"and {len(report.problems) - MAX_PROBLEMS} more such lines"
+    if report.no_label:
+        yield f"{no_label(report.no_label)}, left out"
+    if report.taught:
+        yield f"{counted(report.taught, 'item')} left out: a model was taught by them"
+    for check in report.checks:
         if check.shown:
             yield f"{check.check}: {fields_told(check.shown, check.withheld)}"
         if check.leak is not None:
@@ -216,5 +223,5 @@ def _troubles(found: Calibration) -> Iterator[str]:
             elif came["error"]:
                 failed = f"{came['error']} of {check.items} items got no reply"
                 yield f"{check.check}, {judge.model}: {failed}, the first: {why}"
-    if found.refused:
-        yield f"no profile: {found.refused}"
+    if report.refused:
+        yield f"no profile: {report.refused}"

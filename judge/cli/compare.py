@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import say, tell
+from judge.cli.printing import print_message, print_output
 from judge.errors import UsageError
 
 EPILOG = """\b
@@ -66,22 +66,23 @@ def command(
     from judge.api import refuse_existing
 
     refuse_existing("--figure", figure, overwrite)
-    found = compare(runs, paper=paper)
+    comparison = compare(runs, paper=paper)
     if figure is not None:
         from judge.report.plots import draw_runs
 
-        draw_runs(found.tables[0], found.runs, figure)
+        draw_runs(comparison.tables[0], comparison.runs, figure)
     if as_json:
-        say(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
+        print_output(json.dumps(comparison.as_json(), ensure_ascii=False, indent=2))
     else:
         from judge.cli.tables import print_results
 
-        told = [f"{name}: {source}" for name, source in found.runs.items()]
-        each = ", ".join(f"{found.items[name]} in {name}" for name in found.runs)
-        say("\n".join([found.made_by, *told, f"{found.items['all']} items in all runs; {each}\n"]))
-        print_results(found.tables[:1], every=every)
+        sources = [f"{name}: {source}" for name, source in comparison.runs.items()]
+        each = ", ".join(f"{comparison.items[name]} in {name}" for name in comparison.runs)
+        items = f"{comparison.items['all']} items in all runs; {each}\n"
+        print_output("\n".join([comparison.made_by, *sources, items]))
+        print_results(comparison.tables[:1], every=every)
         if paper:
-            say("")
-            print_results(found.tables[1:], every=True)
-    for note in found.notes:
-        tell(note)
+            print_output("")
+            print_results(comparison.tables[1:], every=True)
+    for note in comparison.notes:
+        print_message(note)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judge.cli.printing import tell
+from judge.cli.printing import print_message
 from judge.errors import Exit, missing_extra
 
 if TYPE_CHECKING:
@@ -166,15 +166,15 @@ def _resolved(flags: dict[str, Any]) -> Settings:
     from judge.configuration import resolve, strays
 
     for stray in strays():
-        tell(f"{stray} is no variable of judge, and is ignored")
+        print_message(f"{stray} is no variable of judge, and is ignored")
     settings = resolve(flags)
     for path, names in settings.from_files.items():
-        tell(f"from {path}: {', '.join(names)}")
+        print_message(f"from {path}: {', '.join(names)}")
     if settings.rubric:
         from judge.api import replacements
 
         for replaced in replacements(settings.rubric):
-            tell(replaced)
+            print_message(replaced)
     return settings
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import print_lines, print_table, say, tell
+from judge.cli.printing import print_lines, print_message, print_output, print_table
 
 if TYPE_CHECKING:
     from judge.api import Plan
@@ -43,7 +43,7 @@ def command(
     show_plan(api.plan_job(job, settings), "check", "records")
 
 
-def show_plan(made: Plan, by: str, what: str) -> None:
+def show_plan(estimate: Plan, by: str, what: str) -> None:
     """Print an estimate on standard output, and on standard error what cannot be asked about.
 
     Args:
@@ -53,24 +53,24 @@ def show_plan(made: Plan, by: str, what: str) -> None:
     from judge.cli.summary import troubles
     from judge.configuration import user_file
 
-    if made.shown:
-        tell(made.shown)
-    for line in troubles(made.bad):
-        tell(line)
-    for (name, reason), count in made.unasked.items():
-        tell(f"{name}: {count} of {made.records} not asked, {reason}")
-    bad = f", {made.bad.records} that cannot be asked about" if made.bad.records else ""
-    if not made.records:
-        say(f"0 {what}{bad}")
+    if estimate.shown:
+        print_message(estimate.shown)
+    for line in troubles(estimate.bad):
+        print_message(line)
+    for (name, reason), count in estimate.unasked.items():
+        print_message(f"{name}: {count} of {estimate.records} not asked, {reason}")
+    bad = f", {estimate.bad.records} that cannot be asked about" if estimate.bad.records else ""
+    if not estimate.records:
+        print_output(f"0 {what}{bad}")
         return
-    rows = [(name, str(c["least"]), str(c["most"])) for name, c in made.by_check.items()]
+    rows = [(name, str(c["least"]), str(c["most"])) for name, c in estimate.by_check.items()]
     print_table((by, "least calls", "most calls"), rows)
-    say(f"{made.records} {what}{bad}")
-    ends = {"least": made.least, "likely": made.likely, "most": made.most}
-    say("\n".join(f"{name + ':':7} {_told(usage)}" for name, usage in ends.items()))
-    for spec in made.unpriced:
-        say(f'No price is known for {spec}: put [prices."{spec}"] into {user_file()}.')
-    print_lines(made.assumptions(what))
+    print_output(f"{estimate.records} {what}{bad}")
+    ends = {"least": estimate.least, "likely": estimate.likely, "most": estimate.most}
+    print_output("\n".join(f"{name + ':':7} {_told(usage)}" for name, usage in ends.items()))
+    for spec in estimate.unpriced:
+        print_output(f'No price is known for {spec}: put [prices."{spec}"] into {user_file()}.')
+    print_lines(estimate.assumptions(what))
 
 
 def _told(usage: Usage) -> str:

@@ -69,18 +69,18 @@ def drop_stdout() -> None:
     os.close(nowhere)
 
 
-def tell(message: object, *, apart: bool = False) -> None:
+def print_message(message: object, *, new_line: bool = False) -> None:
     """Print a message of `judge` on standard error, without secrets.
 
-    `apart`: on a new line, because a terminal shows Ctrl-C as `^C` and stays on that line.
+    `new_line`: on a new line, because a terminal shows Ctrl-C as `^C` and stays on that line.
     """
     # While rich shows a bar it replaces the stream by one that says it is no terminal.
-    if apart and getattr(sys.stderr, "rich_proxied_file", sys.stderr).isatty():
+    if new_line and getattr(sys.stderr, "rich_proxied_file", sys.stderr).isatty():
         typer.echo(err=True)
     typer.echo(printable(redacted(f"judge: {message}")), err=True)
 
 
-def say(text: str, *, err: bool = False) -> None:
+def print_output(text: str, *, err: bool = False) -> None:
     """Print text or JSON on standard output, or on standard error."""
     typer.echo(printable(text), err=err)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from judge import api
-from judge.cli.printing import counted, tell
+from judge.cli.printing import counted, print_message
 
 if TYPE_CHECKING:
     from judge.api import Job, Progress
@@ -23,7 +23,7 @@ _SAME_SECONDS = 300.0
 """Between two progress lines where standard error is no terminal; between two equal ones."""
 
 
-class Told(Protocol):
+class Steps(Protocol):
     """Takes a label, how many are done, out of how many if that is known, and a detail.
 
     `begun` is how much of the rest is done in part; the remaining time is estimated with it.
@@ -35,7 +35,7 @@ class Told(Protocol):
 
 
 @contextmanager
-def steps(unit: str, *, quiet: bool = False, lines: bool = False) -> Iterator[Told]:
+def steps(unit: str, *, quiet: bool = False, lines: bool = False) -> Iterator[Steps]:
     """Show how far each label is; nothing when quiet.
 
     Args:
@@ -47,12 +47,12 @@ def steps(unit: str, *, quiet: bool = False, lines: bool = False) -> Iterator[To
     elif lines or not sys.stderr.isatty():
         yield _Lines(unit)
     else:
-        with _bars() as told:
-            yield told
+        with _bars() as show:
+            yield show
 
 
 @contextmanager
-def _bars() -> Iterator[Told]:
+def _bars() -> Iterator[Steps]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Column
@@ -71,7 +71,7 @@ def _bars() -> Iterator[Told]:
     with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
         tasks: dict[str, Any] = {}
 
-        def told(
+        def show(
             label: str, done: float, of: float | None, detail: str, begun: float = 0.0, /
         ) -> None:
             if label not in tasks:
@@ -79,7 +79,7 @@ def _bars() -> Iterator[Told]:
             count, task = _of(done, of), tasks[label]
             progress.update(task, completed=done + begun, total=of, count=count, detail=detail)
 
-        yield told
+        yield show
 
 
 class _Lines:
@@ -95,13 +95,13 @@ class _Lines:
     ) -> None:
         now = time.monotonic()
         line = f"{label}: {_of(done, of)} {self._unit}"
-        known = f"{line} {detail}"
+        content = f"{line} {detail}"
         began, first = self._began.setdefault(label, (now, done))
         last, before = self._last.setdefault(label, (now, ""))
-        if now - last >= (_SAME_SECONDS if known == before else _LOG_SECONDS):
-            self._last[label] = now, known
+        if now - last >= (_SAME_SECONDS if content == before else _LOG_SECONDS):
+            self._last[label] = now, content
             pace = (done - first) / (now - began)
-            tell(f"{line}, {pace:.2f}/s{detail and f' | {detail}'}")
+            print_message(f"{line}, {pace:.2f}/s{detail and f' | {detail}'}")
 
 
 def _of(done: float, of: float | None) -> str:
@@ -116,9 +116,9 @@ class _Watching(api.Watcher):
     """
 
     def __init__(
-        self, told: Told, total: int | None, calls: Future[int] | None, quiet: bool
+        self, show: Steps, total: int | None, calls: Future[int] | None, quiet: bool
     ) -> None:
-        self._told, self._total, self._calls, self._quiet = told, total, calls, quiet
+        self._told, self._total, self._calls, self._quiet = show, total, calls, quiet
 
     def wrote(self, progress: Progress) -> None:
         summary, begun, calls = progress.summary, 0.0, self._calls
@@ -134,7 +134,7 @@ class _Watching(api.Watcher):
         self._told("judging", summary.records, self._total, detail, begun)
 
     def say(self, message: str) -> None:
-        tell(message, apart=True)
+        print_message(message, new_line=True)
 
     def note(self, message: str) -> None:
         if not self._quiet:
@@ -156,11 +156,11 @@ def watcher(
     bar = not quiet and sys.stderr.isatty() and not beside_data
     total = None if items or quiet else _total(job)
     unit = "items" if items else "records"
-    with steps(unit, quiet=quiet, lines=beside_data) as told, ThreadPoolExecutor(1) as aside:
+    with steps(unit, quiet=quiet, lines=beside_data) as show, ThreadPoolExecutor(1) as aside:
         calls = None
         if settings and total and bar and Path(job.inputs[0]).is_file():
             calls = aside.submit(_calls_of_first, job, settings)
-        yield _Watching(told, total, calls, quiet)
+        yield _Watching(show, total, calls, quiet)
 
 
 def _calls_of_first(job: Job, settings: Settings) -> int:
@@ -172,7 +172,7 @@ def _calls_of_first(job: Job, settings: Settings) -> int:
 def _total(job: Job) -> int | None:
     """How many records there are, where that is known without reading them as records."""
     paths = [Path(source) for source in job.inputs]
-    known = [count for count in (job.sample, job.limit) if count is not None]
-    if not known and all(p.suffix in (".jsonl", ".ndjson") and p.is_file() for p in paths):
+    content = [count for count in (job.sample, job.limit) if count is not None]
+    if not content and all(p.suffix in (".jsonl", ".ndjson") and p.is_file() for p in paths):
         return sum(sum(1 for _ in path.open("rb")) for path in paths)
-    return min(known, default=None)
+    return min(content, default=None)

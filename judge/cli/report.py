@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, nothing, tell
+from judge.cli.printing import counted, nothing, print_message
 from judge.errors import Exit
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ def command(
     end_of_lines(lines, sources, f"wrote {out}: {message}", quiet=quiet)
 
 
-def end_of_lines(lines: Lines, sources: Sequence[str], told: str, *, quiet: bool) -> None:
+def end_of_lines(lines: Lines, sources: Sequence[str], message: str, *, quiet: bool) -> None:
     """Say what was written and which lines were left out; exit with 3 if there are any."""
     if not quiet:
-        tell(told)
+        print_message(message)
         if not lines.judged:
-            tell(nothing(sources))
+            print_message(nothing(sources))
     if lines.foreign:
         foreign = f"{counted(lines.foreign, 'line')} could not be read as output of judge validate"
-        tell(f"{foreign}, the first: {lines.first_foreign}")
+        print_message(f"{foreign}, the first: {lines.first_foreign}")
         raise typer.Exit(int(Exit.INCOMPLETE))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from judge.cli.printing import counted, nothing, print_lines, print_table, shortened, tell
+from judge.cli.printing import counted, nothing, print_lines, print_message, print_table, shortened
 from judge.errors import Exit
 from judge.reasons import LONGEST
 from judge.verdict import Verdict
@@ -39,7 +39,7 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
     if profiled:
         settings, lines = api.with_profile(settings)
         for line in () if quiet else lines:
-            tell(shortened(line, LONGEST))
+            print_message(shortened(line, LONGEST))
     if settings.model:
         return
     model = api.default_model()
@@ -47,16 +47,16 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
         from judge.cli.progress import steps
 
         name = model.spec.partition(":")[2]
-        tell(f"no --model named; fetching the default judge {name} once")
-        with steps("MB") as told:
-            model.fetch(lambda done, of, what: told(name, done / 1e6, of / 1e6, what))
+        print_message(f"no --model named; fetching the default judge {name} once")
+        with steps("MB") as show:
+            model.fetch(lambda done, of, what: show(name, done / 1e6, of / 1e6, what))
     if quiet:
         return
     own = settings.ask is not None or settings.rubric
     trust = " where it is shown to be better than a guess, on texts by others too"
     if own:
         trust = "; it has not learnt this question: judge calibrate LABELS teaches it"
-    tell(f"no --model named; {model.spec}, {model.about}, judges{trust}")
+    print_message(f"no --model named; {model.spec}, {model.about}, judges{trust}")
 
 
 def print_summary(
@@ -74,24 +74,24 @@ def print_summary(
     """
     summary, repair = report.summary, settings.repair
     _print_counts(summary, repair=repair, every=every)
-    told = [*_rates(summary, repair), *_answered(summary)]
+    lines = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
     for gate in report.gates:
         if gate.holds is not None:
             holds = "holds" if gate.holds else "does not hold"
-            told.append(f"{gate.name} {gate.least}: {holds}{empty}")
-    told += [*_failures(summary), *troubles(summary), *_abstained(summary)]
-    told += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
-    told += _effort(report)
+            lines.append(f"{gate.name} {gate.least}: {holds}{empty}")
+    lines += [*_failures(summary), *troubles(summary), *_abstained(summary)]
+    lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
+    lines += _effort(report)
     if out is not None and summary.records:
         page = shlex.quote(str(out.with_suffix(".html")))
-        told += [f"output: {out}", f"next: judge report {shlex.quote(str(out))} -o {page}"]
+        lines += [f"output: {out}", f"next: judge report {shlex.quote(str(out))} -o {page}"]
     if not (settings.model or settings.profile):
-        told.append(
+        lines.append(
             "to make it judge as you do: label about 100 records, then judge calibrate LABELS "
             "(docs/teaching.md)"
         )
-    print_lines(told, err=True)
+    print_lines(lines, err=True)
 
 
 def _print_counts(summary: Summary, *, repair: bool, every: bool) -> None:
@@ -123,12 +123,12 @@ def print_short(report: Report, what: str) -> None:
 def end(report: Report, job: Job, settings: Settings, *, quiet: bool) -> NoReturn:
     """Print what ended a run early and what to type next; exit with its code."""
     if report.fatal is not None:
-        tell(report.fatal)
+        print_message(report.fatal)
     if report.finished and not report.summary.records and not quiet:
-        tell(nothing(job.inputs, job.limit))
+        print_message(nothing(job.inputs, job.limit))
     advice = None if report.broken_pipe else _advice(report, job, settings)
     if advice and not (report.finished and quiet):
-        tell(advice)
+        print_message(advice)
     raise typer.Exit(report.exit_code)
 
 
@@ -164,11 +164,11 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
         return
     passed, all_records = summary.came[Verdict.PASS], counted(summary.records, "record")
     passes = "passes" if summary.records == 1 else "pass"
-    told = f"{passed} of {all_records} {passes}"
+    text = f"{passed} of {all_records} {passes}"
     if not (repair or summary.edits or summary.dropped):
-        yield f"{told} ({rate:.1%})"
+        yield f"{text} ({rate:.1%})"
         return
-    yield f"{told} as {'it' if summary.records == 1 else 'they'} came in ({rate:.1%})"
+    yield f"{text} as {'it' if summary.records == 1 else 'they'} came in ({rate:.1%})"
     yield (
         f"{summary.verdicts[Verdict.PASS]} after repair ({repaired:.1%}; "
         f"{counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
@@ -182,9 +182,9 @@ def _answered(summary: Summary) -> Iterator[str]:
         between = "" if mean.low is None else f", 95 % interval {mean.low:.2f} to {mean.high:.2f}"
         yield f"{name}: mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
     for name, counts in summary.answers.items():
-        told = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
-        made = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
-        yield f"{name}: {told} ({counts.total()} of {made} answered)"
+        text = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
+        of = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
+        yield f"{name}: {text} ({counts.total()} of {of} answered)"
 
 
 def _abstained(summary: Summary) -> Iterator[str]:
@@ -203,30 +203,30 @@ def _failures(summary: Summary) -> Iterator[str]:
 
 def troubles(summary: Summary) -> list[str]:
     """How many records have no verdict for each reason, with the first of its messages."""
-    told = []
+    lines = []
     for kind, count in summary.errors.most_common():
         example = shortened(summary.examples.get(kind, ""), _MOST_SHOWN)
         first = "first, " if count > 1 and example.startswith("line ") else ""
-        told.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
-    return told
+        lines.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
+    return lines
 
 
 def _corrected(rate: CorrectedRate, profile: str | None) -> str:
     """One check's pass rate as the judge has it, and with its errors taken out, by the rates of the
     user's profile or of the one that comes with the package."""
     raw, estimate = rate.corrected.raw, rate.corrected.estimate
-    told = f"{rate.check}: the judge passes {raw} of {raw.n}"
+    text = f"{rate.check}: the judge passes {raw} of {raw.n}"
     if undecided := rate.undecided.total():
-        told += f" ({undecided} undecided)"
+        text += f" ({undecided} undecided)"
     if estimate.value is None:
-        told += f"; not corrected: {rate.corrected.reason}"
+        text += f"; not corrected: {rate.corrected.reason}"
     else:
-        told += f"; corrected for its errors {estimate}, by {estimate.n} labels"
-        told += f" (rates from {profile})" if profile else ""
-        told += "; assumes independent records" if rate.ungrouped else ""
+        text += f"; corrected for its errors {estimate}, by {estimate.n} labels"
+        text += f" (rates from {profile})" if profile else ""
+        text += "; assumes independent records" if rate.ungrouped else ""
     if (unseen := rate.errors.unseen) is not None:
-        told += f"; not shown to look at {unseen}"
-    return told
+        text += f"; not shown to look at {unseen}"
+    return text
 
 
 def _effort(report: Report, what: str = "record") -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from judge.cli.printing import Tables, counted, print_lines, say, shortened
+from judge.cli.printing import Tables, counted, print_lines, print_output, shortened
 from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -19,16 +19,18 @@ _MOST_SHOWN = 5
 """Disagreements of a judge that are printed."""
 
 
-def hand_over(made: Sequence[Table], *, as_json: bool, every: bool, beside: bool = False) -> None:
+def print_tables(
+    tables: Sequence[Table], *, as_json: bool, every: bool, beside: bool = False
+) -> None:
     """Print tables: the headline, every one, or all as JSON.
 
     They go to standard output, or where answers go there (`beside`) to standard error.
     """
     if as_json:
-        told = [table.as_json() for table in made]
-        say(json.dumps(told, ensure_ascii=False, indent=1), err=beside)
+        text = [table.as_json() for table in tables]
+        print_output(json.dumps(text, ensure_ascii=False, indent=1), err=beside)
     else:
-        print_results(made, every=every, err=beside)
+        print_results(tables, every=every, err=beside)
 
 
 def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) -> None:
@@ -77,10 +79,10 @@ def _told(cells: Mapping[str, Cell], column: str, *, brief: bool) -> str:
     return f"{cell}{over}"
 
 
-def print_calibration(found: Calibration, *, every: bool) -> None:
+def print_calibration(report: Calibration, *, every: bool) -> None:
     """Every check: disagreements, measures, confusion (with `every`), slices, people, policy."""
     tables = Tables(every=every)
-    for check in found.checks:
+    for check in report.checks:
         if check.leak is not None:
             print_lines(["", check.check, *_labels(check), str(check.leak)])
             continue
@@ -119,22 +121,22 @@ def _labels(check: CheckReport) -> Iterator[str]:
         )
     for judge in check.judges:
         asked = f", {counted(len(judge.questions), 'question')}" if judge.questions else ""
-        told = f"  {judge.model}: {judge.method}{asked}, {judge.fit.how}"
-        yield f"{told} ({judge.fit.reason})" if judge.fit.reason else told
+        text = f"  {judge.model}: {judge.method}{asked}, {judge.fit.how}"
+        yield f"{text} ({judge.fit.reason})" if judge.fit.reason else text
         for reason, count in judge.skipped.items():
             yield f"  {judge.model}: {count} items could not be put to it: {reason}"
 
 
 def _disagreements(check: CheckReport) -> Iterator[str]:
     for judge in check.judges:
-        found = [one for one in judge.disagreements if one.held_out]
-        if not found:
+        disagreements = [one for one in judge.disagreements if one.held_out]
+        if not disagreements:
             continue
         who = f"{_final(judge)}," if judge.calibrated else judge.model
         apart = " kept apart" if check.held_out < check.items else ""
-        told = f"{who} disagrees with {len(found)} of the {judge.final.items} labels{apart}"
-        yield f"{told}; the surest {min(_MOST_SHOWN, len(found))}:"
-        for one in found[:_MOST_SHOWN]:
+        text = f"{who} disagrees with {len(disagreements)} of the {judge.final.items} labels{apart}"
+        yield f"{text}; the surest {min(_MOST_SHOWN, len(disagreements))}:"
+        for one in disagreements[:_MOST_SHOWN]:
             yield from _disagreement(one)
 
 
@@ -180,18 +182,18 @@ def _looked(check: CheckReport) -> Iterator[str]:
     for judge in check.judges:
         if (controls := judge.controls) is not None:
             field = controls.field
-            told = f"{_final(judge)}: kappa {controls.kappa}; without {field} "
-            yield f"{told}{controls.blind}; difference {controls.above}"
+            text = f"{_final(judge)}: kappa {controls.kappa}; without {field} "
+            yield f"{text}{controls.blind}; difference {controls.above}"
             right = controls.as_swapped
-            told = f"  with another {field} {controls.stays} of the answers stay"
-            yield told if right is None else f"{told}, {right} are as they must be"
+            text = f"  with another {field} {controls.stays} of the answers stay"
+            yield text if right is None else f"{text}, {right} are as they must be"
             if controls.contrast is not None and controls.together is not None:
-                told = f"  with {field} turned round: kappa {controls.contrast}"
-                yield f"{told}; both sets together {controls.together}"
+                text = f"  with {field} turned round: kappa {controls.contrast}"
+                yield f"{text}; both sets together {controls.together}"
             yield f"  {controls.told()}"
         for source, one in judge.also.items():
-            told = f"kappa {one.kappa}, {one.kappa.n} of {one.items} answered"
-            yield f"{_final(judge)}: {source}: {told}"
+            text = f"kappa {one.kappa}, {one.kappa.n} of {one.items} answered"
+            yield f"{_final(judge)}: {source}: {text}"
         if judge.curve is not None:
             yield f"{_final(judge)}: {judge.curve.told()}"
 

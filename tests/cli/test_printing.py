@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from judge.cli.printing import Tables, print_lines, print_table, say, shortened, tell
+from judge.cli.printing import (
+    Tables,
+    print_lines,
+    print_message,
+    print_output,
+    print_table,
+    shortened,
+)
 from judge.cli.progress import steps
 
 WORD = st.text("abcdefgh漢", min_size=1, max_size=14)
@@ -82,7 +89,7 @@ def test_the_bar_stands_at_60_columns_and_the_time_before_the_first_record(
         for begun in (0.0, 1.0, 2.0):
             told("relevance, scripted:some-model.yaml", 0, 2_000, "detail " * 20, begun)
             time.sleep(0.02)
-        tell("stopping", apart=True)  # below the bar, where a terminal shows ^C
+        print_message("stopping", new_line=True)  # below the bar, where a terminal shows ^C
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()).rstrip()
     last = shown.splitlines()[-1]
     assert re.search(r"\r\n.*\rjudge: stopping\n", shown)
@@ -91,7 +98,7 @@ def test_the_bar_stands_at_60_columns_and_the_time_before_the_first_record(
 
 def test_text_of_records_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("check", "n"), [("\x1b[2Jred \u202eabc [bold]", "1")])
-    for printed in (tell, say, lambda text: print_lines([text])):
+    for printed in (print_message, print_output, lambda text: print_lines([text])):
         # Not one of the escapes that typer takes out where there is no terminal.
         printed("\x1b]0;title\u202e")
     out, err = capsys.readouterr()

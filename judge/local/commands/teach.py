@@ -10,7 +10,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.calibrate import Group, Labels, Sample, fields_told
-from judge.cli.printing import counted, no_label, shortened, tell
+from judge.cli.printing import counted, no_label, print_message, shortened
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -83,22 +83,24 @@ def command(
     except KeyboardInterrupt:
         left = unfinished(out)
         kept = f"{left} is the adapter as it was" if left.exists() else "nothing is kept"
-        tell(f"interrupted; {kept}", apart=True)
+        print_message(f"interrupted; {kept}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     for item in found.problems[:_TOLD]:
-        tell(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")
+        print_message(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")
     if len(found.problems) > _TOLD:
-        tell(f"and {len(found.problems) - _TOLD} more such lines")
+        print_message(f"and {len(found.problems) - _TOLD} more such lines")
     if found.no_label:
-        tell(f"{no_label(found.no_label)}, left out")
+        print_message(f"{no_label(found.no_label)}, left out")
     if found.shown:
-        tell(fields_told(found.shown, found.withheld))
+        print_message(fields_told(found.shown, found.withheld))
     if not quiet:
         taught = f"taught {found.check} by {counted(found.items, 'item')}"
-        tell(f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}")
+        print_message(
+            f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}"
+        )
         sources = " ".join(shortened(source, 60) for source in labels)
         own = shlex.join(asked_by(settings, found.check))
         grouped = f" --group {group}" if group else ""
-        tell(f"next: judge calibrate {sources} {own}{grouped} -m {found.model} -o taught")
+        print_message(f"next: judge calibrate {sources} {own}{grouped} -m {found.model} -o taught")
     if found.problems:
         raise typer.Exit(int(Exit.INCOMPLETE))

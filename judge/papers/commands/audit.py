@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from judge.cli import options as opt
-from judge.cli.printing import tell
+from judge.cli.printing import print_message
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -58,7 +58,7 @@ def command(
     from judge.api import Job
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_short
-    from judge.cli.tables import hand_over
+    from judge.cli.tables import print_tables
     from judge.papers.hostile import audit, wanted
     from judge.papers.hostile_suite import cases
     from judge.papers.hostile_tables import tables
@@ -79,9 +79,9 @@ def command(
     with watcher(job, quiet=quiet) as watching:
         report, results = audit(job, settings, watching, rubrics, picked)
     if report.finished and results:
-        hand_over(tables(results, seed=settings.seed), as_json=as_json, every=every)
+        print_tables(tables(results, seed=settings.seed), as_json=as_json, every=every)
     if not quiet:
         print_short(report, "case")
     if not report.finished:
-        tell("not finished, so there are no tables yet")
+        print_message("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)

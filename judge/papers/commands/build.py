@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, print_lines, print_table, tell
+from judge.cli.printing import counted, print_lines, print_message, print_table
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def command(
                 first.append(f"  line {made.line}: {problem.message}")
     if not quiet:
         more = f"; {discards} left out: {beside}" if discards else ""
-        tell(f"wrote {out}: {counted(lines, 'line')}{more}")
+        print_message(f"wrote {out}: {counted(lines, 'line')}{more}")
         print_lines([*first, *(["  ..."] if discards > len(first) else [])], err=True)
     if bad:
         raise typer.Exit(int(Exit.INCOMPLETE))

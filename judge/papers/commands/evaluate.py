@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import print_lines, print_table, tell
+from judge.cli.printing import print_lines, print_message, print_table
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def command(
     from judge.api import Job
     from judge.cli.progress import watcher
     from judge.cli.summary import end, print_short
-    from judge.cli.tables import hand_over
+    from judge.cli.tables import print_tables
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.evaluating import evaluate, plan_evaluation
     from judge.papers.tables import tables_of
@@ -137,15 +137,17 @@ def command(
             job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
         )
     if report.finished and results:
-        hand_over(tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None)
+        print_tables(
+            tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None
+        )
     if not quiet:
         print_short(report, "item")
     if report.finished:
         served = {one.condition for one in results}
         for unserved in (one for one in condition or () if one not in served):
-            tell(f"--condition {unserved}: no line of {', '.join(sources)} serves it")
+            print_message(f"--condition {unserved}: no line of {', '.join(sources)} serves it")
     elif not report.broken_pipe:
-        tell("not finished, so there are no tables yet")
+        print_message("not finished, so there are no tables yet")
     end(report, job, settings, quiet=quiet)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, no_label, tell
+from judge.cli.printing import counted, no_label, print_message
 from judge.errors import Exit
 from judge.papers.commands.evaluate import BenchmarkName, Condition
 
@@ -59,7 +59,7 @@ def command(
     from judge.api import refuse_existing
 
     refuse_existing("-o", out, overwrite)
-    from judge.cli.tables import hand_over
+    from judge.cli.tables import print_tables
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.results import scored, write_scored
     from judge.papers.tables import tables_of
@@ -69,24 +69,24 @@ def command(
     found = scored(benchmark, answers, gold or (), choices, settings.columns)
     if out is not None:
         write_scored(out, benchmark, found.results)
-    hand_over(tables_of(benchmark, found.results), as_json=as_json, every=every)
+    print_tables(tables_of(benchmark, found.results), as_json=as_json, every=every)
     for ids, what, why in (
         (found.missing, "gold item", "without an answer, counted as unreadable"),
         (found.extra, "answer", "to no gold item, left out"),
     ):
         if ids:
             more = " ..." if len(ids) > _NAMED else ""
-            tell(f"{counted(len(ids), what)} {why}: {', '.join(ids[:_NAMED])}{more}")
+            print_message(f"{counted(len(ids), what)} {why}: {', '.join(ids[:_NAMED])}{more}")
     if found.no_label:
-        tell(f"{no_label(found.no_label)}, counted as unreadable")
+        print_message(f"{no_label(found.no_label)}, counted as unreadable")
     for one in found.unread[:_NAMED]:
-        tell(f"{one.id}: {one.reason}")
+        print_message(f"{one.id}: {one.reason}")
     if found.unread:
-        tell(f"{counted(len(found.unread), 'answer')} could not be read")
+        print_message(f"{counted(len(found.unread), 'answer')} could not be read")
     if found.unasked:
         lines = counted(found.unasked, "line")
-        tell(f"{lines} of {answers} about input that was not asked about")
+        print_message(f"{lines} of {answers} about input that was not asked about")
     if not found.readable:
-        tell("no answer could be read: nothing was scored")
+        print_message("no answer could be read: nothing was scored")
     if found.unread or not found.readable:
         raise typer.Exit(int(Exit.INCOMPLETE))
