@@ -18,6 +18,7 @@ from collections.abc import (
 )
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,14 +40,9 @@ from judge.arguments import (
 )
 from judge.records import RESERVED
 from judge.records.lines import Line
-from judge.report.files import Written, export, report
 from judge.rubric import Rubric
-from judge.run import memory
-from judge.run.corrected import CorrectedRate
 from judge.run.job import Job
 from judge.run.models import refuse_stray
-from judge.run.plan import Plan
-from judge.run.plan import plan as plan_job
 from judge.run.rubrics import collect, load_workflow, replacements, workflow_names
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Watcher
@@ -57,6 +53,9 @@ if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement
     from judge.calibration.report import Calibration
     from judge.profiles import Profile
+    from judge.report.files import Written, export, report
+    from judge.run.corrected import CorrectedRate
+    from judge.run.plan import Plan
 
 __all__ = [
     "CorrectedRate",
@@ -89,6 +88,22 @@ __all__ = [
     "with_profile",
     "workflow_names",
 ]
+
+_ELSEWHERE = {
+    "CorrectedRate": "judge.run.corrected",
+    "Plan": "judge.run.plan",
+    "Written": "judge.report.files",
+    "export": "judge.report.files",
+    "report": "judge.report.files",
+}
+"""Names that are loaded when they are first used: a run needs none of them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module 'judge.api' has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE[name]), name)
+
 
 Result = TypeVar("Result")
 Records = Iterable[Mapping[str, Any] | str] | Pathlike | Sequence[Path]
@@ -153,6 +168,8 @@ def validate(
     """
     part = {"format": format, "limit": limit, "sample": sample, "by": by}
     job, chosen = in_memory(records, rubric, settings, part)
+    from judge.run import memory
+
     lines = memory.lines(job, chosen, watcher or Watcher())
     return _judgements(lines)
 
@@ -166,6 +183,8 @@ def avalidate(
 ) -> AsyncIterator[Judgement]:
     """`validate` as an asynchronous iterator: the loop goes on while the judges are asked."""
     job, chosen = in_memory(records, rubric, settings, {})
+    from judge.run import memory
+
     lines = memory.async_lines(job, chosen, watcher or Watcher())
     return _async_judgements(lines)
 
@@ -250,6 +269,13 @@ def plan(
     part = {"format": format, "limit": limit, "sample": sample, "by": by}
     job, chosen = in_memory(records, rubric, settings, part)
     return _beside_any_loop(lambda: plan_job(job, chosen))
+
+
+def plan_job(job: Job, settings: Settings) -> Plan:
+    """`plan` for a job; raises as that."""
+    from judge.run.plan import plan
+
+    return plan(job, settings)
 
 
 def calibrate(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 from judge.errors import BackendError
 from judge.judging.client import Unread
 from judge.judging.panel import Panel
-from judge.judging.rewriter import Rewriter
 from judge.prompts import lack
 from judge.reasons import reason_of
 from judge.records import Record
@@ -23,6 +22,7 @@ from judge.replies import Reply
 from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, worst
 
 if TYPE_CHECKING:
+    from judge.judging.rewriter import Rewriter
     from judge.records import Kind
     from judge.stepping import Stepper
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from judge.backends.base import LAST_LAYER, Call, Prompt
 from judge.judging.classifiers import Observation
-from judge.judging.overlap import overlap
-from judge.judging.passages import passages
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
 from judge.questions import FirstToken
 from judge.records import Record
@@ -161,6 +159,8 @@ class Observer:
 
     def _passages(self, subject: Record) -> list[tuple[Record, str]]:
         """The record with each passage in the place of the text that the rubric shows."""
+        from judge.judging.passages import passages
+
         ((name, text),) = shown_texts(self.rubric, subject).items()
         return [(subject.with_text(name, passage), passage) for passage in passages(text)]
 
@@ -202,6 +202,8 @@ class Observer:
         if not question.overlap:
             return await self._first_token(subject, number, call, place)
         text = "\n".join(shown_texts(self.rubric, subject).values())
+        from judge.judging.overlap import overlap
+
         entry = subject.entry(self.rubric.each, number) or ""
         if self.rubric.each == "values" and subject.values:
             entry = subject.values[number - 1].statement

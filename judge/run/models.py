@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
 from judge.backends import MODEL_HINT, default_model, factory, providers
 from judge.backends.base import Backend, Method, Mode, parse_model
-from judge.backends.openai import OpenAIBackend, Request, named_server
 from judge.cache import ReplyCache, cache_dir
 from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.settings import Server, Settings
+
+if TYPE_CHECKING:
+    from judge.backends.openai import Request
 
 try:
     import resource
@@ -178,10 +180,9 @@ def backend_of(spec: str, settings: Settings) -> Backend:
     provider, name = parse_model(spec)
     server = settings.servers.get(provider)
     if server is None:
-        kind = factory(spec, settings.servers)
-        if issubclass(kind, OpenAIBackend):
-            return kind(name, request=_request(settings))
-        return kind(name)
+        kind: Callable[..., Backend] = factory(spec, settings.servers)
+        return kind(name, request=_request(settings)) if _speaks_openai(kind) else kind(name)
+    from judge.backends.openai import OpenAIBackend, named_server
 
     table, variable = f"[servers.{provider}]", server.key_env or "no variable"
     if provider in providers():
@@ -200,8 +201,15 @@ def backend_of(spec: str, settings: Settings) -> Backend:
     return OpenAIBackend(name, server=address, request=_request(settings, server))
 
 
+def _speaks_openai(kind: Any) -> bool:
+    """Whether a backend takes an OpenAI `Request`, without loading what the others do not need."""
+    return any(base.__module__ == "judge.backends.openai" for base in kind.__mro__)
+
+
 def _request(settings: Settings, server: Server | None = None) -> Request:
     """What the settings want in every request, for `OpenAIBackend`."""
+    from judge.backends.openai import Request
+
     common: dict[str, Any] = {
         "effort": settings.reasoning_effort,
         "exact": settings.max_tokens is not None,
@@ -257,7 +265,7 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
             f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
         )
     if settings.reasoning_effort and not any(
-        isinstance(client.backend, OpenAIBackend) for client in clients
+        _speaks_openai(type(client.backend)) for client in clients
     ):
         raise UsageError(
             "--reasoning-effort is for models behind OpenAI's protocol (openai:..., or a server "

@@ -15,7 +15,6 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
-from judge.judging.rewriter import Rewriter
 from judge.profiles import Binding, JudgeProfile, Profiles, named, shipped
 from judge.rubric import Rubric
 from judge.run.models import ClientBuilder, Models
@@ -25,6 +24,7 @@ from judge.settings import Settings, StepModel
 from judge.workflow import By, Context, Workflow
 
 if TYPE_CHECKING:
+    from judge.judging.rewriter import Rewriter
     from judge.run.corrected import Errors
 
 NO_PROFILE = "none"
@@ -228,6 +228,8 @@ class Resources:
         return self._panel(self.rubrics.by_name[name], specs, by, votes, decides, own.temperature)
 
     def _rewriter(self, name: str) -> Rewriter:
+        from judge.judging.rewriter import Rewriter
+
         settings, own = self.settings, self.settings.steps.get(name, StepModel())
         warm = settings.rewrite_temperature if own.temperature is None else own.temperature
         client = self.models.client(own.model or self.models.rewriter)

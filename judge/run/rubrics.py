@@ -41,7 +41,13 @@ class RubricSet:
                 without the one that it is about.
         """
         corrected = corrected_normad() if settings.neutral == "corrected" else ()
-        known, added = collect((*settings.rubric, *rubrics), corrected)
+        sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
+        question_only = settings.ask is not None and settings.workflow in (None, "record")
+        known: dict[str, Rubric] = {}
+        added: tuple[str, ...] = ()
+        # Reading the built-in rubrics takes a tenth of a second, and a question needs none of them.
+        if not question_only or sources or corrected or settings.check or settings.steps:
+            known, added = collect(sources, corrected)
         if settings.ask is not None:
             on, answers, passes = settings.on, settings.answers, settings.pass_
             question = rubric_from_flags(settings.ask, on, answers, passes)

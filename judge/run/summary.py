@@ -13,11 +13,11 @@ from judge.judging.answer_reader import FAR
 from judge.prompts import LACKS
 from judge.records.base import at
 from judge.records.lines import Line
-from judge.stats.intervals import Estimate, mean_of_sums, plain
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
+    from judge.stats.intervals import Estimate
 
 FAILURES_SHOWN = 5
 """Failed records shown at the end of a run."""
@@ -128,7 +128,14 @@ class Summary:
         """The mean score of a check, out of the records that it was made on."""
         made = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
         n, total, squares = self.scores[name]
+        from judge.stats.intervals import mean_of_sums
+
         return mean_of_sums(int(n), total, squares, of=made, scale=self.scales[name])
+
+    def _mean_scores(self) -> dict[str, Any]:
+        from judge.stats.intervals import plain
+
+        return {name: plain(self.mean_score(name)) for name in self.scores}
 
     @property
     def incomplete(self) -> int:
@@ -173,11 +180,7 @@ class Summary:
             "dropped_values": self.dropped,
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
             **({"by": {self.by: slices}} if self.by is not None else {}),
-            **(
-                {"scores": {n: plain(self.mean_score(n)) for n in self.scores}}
-                if self.scores
-                else {}
-            ),
+            **({"scores": self._mean_scores()} if self.scores else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
