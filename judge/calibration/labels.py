@@ -286,9 +286,11 @@ def texts_of(item: LabelledItem, rubric: Rubric) -> dict[str, str]:
 
 
 def key_of(item: LabelledItem, rubric: Rubric) -> str:
-    """A key that identifies a labelled item by what its judges see; "" for one that they cannot be
-    asked about."""
-    if not (texts := texts_of(item, rubric)):
+    """A key that identifies a labelled item by all that its judges see of it; "" for one that they
+    cannot be asked about."""
+    record = record_for(item, rubric)
+    if record.problem is not None:
         return ""
-    value = record_for(item, rubric).entry(rubric.each, item.number)
-    return digest({"texts": texts, "value": value})[:16]
+    names = (*rubric.shown(record.texts).values(), *rubric.needs)
+    texts = {name: record.texts[name] for name in names if name in record.texts}
+    return digest({"texts": texts, "value": record.entry(rubric.each, item.number)})[:16]
