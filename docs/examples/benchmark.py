@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields
-from judge.papers.rows import SourceRow, asked, each_row
+from judge.papers.rows import asked, each_row
 from judge.records import Record
 from judge.rubric import Rubric
 
@@ -21,8 +21,8 @@ CAPITAL = Rubric(
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
-    def of_row(row: SourceRow) -> Iterator[Record]:
-        return (asked(row.item, name, row.fields, row=row.id) for name in choices.conditions)
+    def of_row(row: Record) -> Iterator[Record]:
+        return (asked(row, name, row.visible) for name in choices.conditions)
 
     return each_row(sources, of_row, columns=choices.columns)
 

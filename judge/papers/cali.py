@@ -20,7 +20,7 @@ from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
 from judge.papers.normad import country_name
-from judge.papers.rows import SourceRow, asked, each_row
+from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, class_scores, results_table
 from judge.records import Record, read, renamed
 from judge.records.base import own_fields
@@ -55,7 +55,7 @@ _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", 
 class SentencePair:
     """One line; `ratings` are labels by group."""
 
-    row: SourceRow
+    row: Record
     premise: str
     hypothesis: str
     ratings: Mapping[str, Sequence[str]]
@@ -101,9 +101,9 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
     return (found[0], found[1]) if len(found) == 2 else GROUPS
 
 
-def pair_of(row: SourceRow, groups: Groups) -> SentencePair:
+def pair_of(row: Record, groups: Groups) -> SentencePair:
     """The pair of a row. Raises LabelError for a row that holds none."""
-    folded = {key.strip().casefold(): content for key, content in row.fields.items()}
+    folded = {key.strip().casefold(): content for key, content in row.visible.items()}
     ratings = {}
     for group in groups:
         column = group + RATINGS
@@ -137,7 +137,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
             continue
         others = earlier[pair.premise]
         premise = (others or [pair])[0].row.id
-        own = own_fields(pair.row.fields)
+        own = own_fields(pair.row.visible)
         for condition in choices.conditions:
             task, _, country = condition.partition("+")
             found = {pair.row.id: _entailment(pair)}
@@ -150,7 +150,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
             about = {"pair": pair.row.id, "country": country or None, "premise": pair.premise}
             for key, fields in found.items():
                 whole = {**own, **about, **fields, "gold": fields["golds"][country or "all"]}
-                yield asked(pair.row.item, condition, whole, row=premise, key=key)
+                yield asked(pair.row, condition, whole, row=premise, key=key)
         others.append(pair)
 
 

@@ -26,7 +26,7 @@ from judge.papers.cqbench_stories import (
     tidy_topic,
     values_and_stories,
 )
-from judge.papers.rows import SourceRow, asked, each_row
+from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, results_table
 from judge.records import Record
 from judge.records.base import clip
@@ -68,23 +68,23 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
     known, stories = values_and_stories(sources, needed=bool(needed), with_questions=True)
 
-    def of_row(row: SourceRow) -> Iterator[Record]:
-        return _of_built(row, choices) if built_task(row.fields) else _of_row(row, known, choices)
+    def of_row(row: Record) -> Iterator[Record]:
+        return _of_built(row, choices) if built_task(row.visible) else _of_row(row, known, choices)
 
     return each_row(stories, of_row, columns=choices.columns)
 
 
-def _of_built(row: SourceRow, choices: Choices) -> Iterator[Record]:
+def _of_built(row: Record, choices: Choices) -> Iterator[Record]:
     """The items of a row that holds its own options. Raises LabelError as `questions_of`."""
     task, questions = questions_of(row)
     for number, fields in enumerate(questions, 1):
         key = f"{row.id}/{number}" if task == "attitude" else row.id
         for condition in choices.conditions:
             if task_of(condition) == task:
-                yield asked(row.item, condition, {"item": key, **fields}, row=row.id, key=key)
+                yield asked(row, condition, {"item": key, **fields}, key=key)
 
 
-def _of_row(row: SourceRow, known: ValueList | None, choices: Choices) -> Iterator[Record]:
+def _of_row(row: Record, known: ValueList | None, choices: Choices) -> Iterator[Record]:
     """The items of one story. Raises LabelError for a line that no question can be made of."""
     story = story_of(row)
     category = _category(story, known)
@@ -95,7 +95,7 @@ def _of_row(row: SourceRow, known: ValueList | None, choices: Choices) -> Iterat
         for condition in choices.conditions:
             if task_of(condition) == task:
                 about = {"item": key, **shared, **fields}
-                yield asked(row.item, condition, about, row=row.id, key=key)
+                yield asked(row, condition, about, key=key)
 
     wanted = set(map(task_of, choices.conditions))
     if known is not None and wanted != {"extraction"}:
@@ -105,7 +105,7 @@ def _of_row(row: SourceRow, known: ValueList | None, choices: Choices) -> Iterat
             try:
                 pair = known.pair(value)
             except LabelError as error:
-                yield replace(row.item, problem=error.problem)
+                yield replace(row, problem=error.problem)
                 continue
             gold.append(pair)
             if key_of(value) not in against:
@@ -122,7 +122,7 @@ def _of_row(row: SourceRow, known: ValueList | None, choices: Choices) -> Iterat
             try:
                 options = selection(known, story, gold, f"{choices.seed}/{row.id}")
             except LabelError as error:
-                yield replace(row.item, problem=error.problem)
+                yield replace(row, problem=error.problem)
             else:
                 yield from put("selection", row.id, options)
     if not story.multiple:

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from judge.errors import UsageError
 from judge.evidence import fold
-from judge.papers.rows import REJECTED, SourceRow, fields_of
-from judge.records import RESERVED, Value, read
+from judge.papers.rows import REJECTED, fields_of
+from judge.records import RESERVED, Record, Value, read
 from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
@@ -138,7 +138,7 @@ class Story:
     judged: Judgement | None
 
 
-def story_of(row: SourceRow) -> Story:
+def story_of(row: Record) -> Story:
     """The story of an output line of `judge validate`, or in CQ-Bench's released form.
 
     The first is read by its `judge`; of the second `contradiction` and `original_values` are read,
@@ -148,12 +148,12 @@ def story_of(row: SourceRow) -> Story:
         LabelError: it holds no story with values, or its validation failed: for its length, without
             any of its values, or before its end.
     """
-    if built_task(row.fields):
+    if built_task(row.visible):
         raise LabelError("a question of a built set, no story: name the stories", "story")
-    record = row.item.of_kind("story").usable()
+    record = row.of_kind("story").usable()
     values, multiple = record.values, record.multiple
-    if (judged := judgement_of(row.fields)) is None:
-        told, of = _spelt(row.fields, "contradiction"), _spelt(row.fields, "original_values")
+    if (judged := judgement_of(row.visible)) is None:
+        told, of = _spelt(row.visible, "contradiction"), _spelt(row.visible, "original_values")
         own = set(map(key_of, values))
         absent = [one for one in _values(*of, named=multiple) if key_of(one) not in own]
     else:
@@ -218,19 +218,19 @@ def built_task(fields: Mapping[str, Any]) -> str | None:
     return "selection" if {"story", "options", "values"} <= names else None
 
 
-def questions_of(row: SourceRow) -> tuple[str, list[dict[str, Any]]]:
+def questions_of(row: Record) -> tuple[str, list[dict[str, Any]]]:
     """The task of a row of a built set, and the fields of its questions, options as they stand.
 
     Raises:
         LabelError: a question lacks a field, or its gold answer is none of its options.
     """
-    story = text_of(row.fields, _spelt(row.fields, "story")[0])
-    if built_task(row.fields) == "selection":
-        options = _texts(row.fields, "options")
-        gold = [_option(options, entry, "values") for entry in _texts(row.fields, "values")]
+    story = text_of(row.visible, _spelt(row.visible, "story")[0])
+    if built_task(row.visible) == "selection":
+        options = _texts(row.visible, "options")
+        gold = [_option(options, entry, "values") for entry in _texts(row.visible, "values")]
         shared = {"setting": "single", "category": None, "story": story}
         return "selection", [{**shared, "options": options, "gold": gold}]
-    key, questions = _spelt(row.fields, "questions")
+    key, questions = _spelt(row.visible, "questions")
     fields = []
     for entry in listed(questions, key):
         question = object_of(entry, key)

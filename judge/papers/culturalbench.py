@@ -18,7 +18,7 @@ from typing import Any
 
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
-from judge.papers.rows import SourceRow, asked, each_row
+from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, results_table, scores
 from judge.records import Record
 from judge.records.base import clip
@@ -138,18 +138,18 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     whether it is true as `gold`.
     """
 
-    def of_row(row: SourceRow) -> Iterator[Record]:
-        question = question_of(row.fields)
+    def of_row(row: Record) -> Iterator[Record]:
+        question = question_of(row.visible)
         seed = None if choices.setting == UNSHUFFLED else f"{choices.seed}/{row.id}"
         forms = {EASY: question.easy(seed), HARD: question.hard()}
         slices = {"mode": "multi" if question.multi else "single"}
-        country = row.fields.get("country")
+        country = row.visible.get("country")
         if isinstance(country, str) and country.strip():
             slices["country"] = country.strip()
         if region := region_of(slices.get("country", "")):
             slices["region"] = region
         for condition in choices.conditions:
-            yield asked(row.item, condition, {**forms[condition], **slices}, row=row.id)
+            yield asked(row, condition, {**forms[condition], **slices})
 
     return each_row(sources, of_row, "question_idx", choices.columns)
 

@@ -23,7 +23,7 @@ from judge.papers.cqbench_stories import (
     values_and_stories,
 )
 from judge.papers.culturalbench import question_of
-from judge.papers.rows import REJECTED, SourceRow, each_row
+from judge.papers.rows import REJECTED, each_row
 from judge.records import RESERVED, Problem, Record, Value
 from judge.records.base import own_fields
 from judge.records.fields import LabelError
@@ -40,12 +40,12 @@ Made = Iterator[dict[str, Any] | Record]
 problem's type is `REJECTED` where a rule of the set leaves them out."""
 
 
-def _left_out(row: SourceRow, value: Value, reason: str) -> Record:
+def _left_out(row: Record, value: Value, reason: str) -> Record:
     """One value of a row's story."""
-    return replace(row.item, problem=Problem(f"{value.display}: {reason}", "values", REJECTED))
+    return replace(row, problem=Problem(f"{value.display}: {reason}", "values", REJECTED))
 
 
-OfStory = Callable[[SourceRow, Story, ValueList, int], Made]
+OfStory = Callable[[Record, Story, ValueList, int], Made]
 
 
 def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
@@ -53,7 +53,7 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
     assert known is not None, "a value file is needed"
     values = known
 
-    def of_row(row: SourceRow) -> Made:
+    def of_row(row: Record) -> Made:
         story = story_of(row)
         for check in story.judged.checks if story.judged is not None else ():
             if check.name not in BY_VALUE and check.verdict not in _SOUND:
@@ -65,7 +65,7 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
     return each_row(stories, of_row)
 
 
-def _attitude_detection(row: SourceRow, story: Story, known: ValueList, seed: int) -> Made:
+def _attitude_detection(row: Record, story: Story, known: ValueList, seed: int) -> Made:
     """A story with a question for each value that nobody in it contradicts (2.2, A.3)."""
     against = set(map(key_of, story.contradicted))
     questions: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def _attitude_detection(row: SourceRow, story: Story, known: ValueList, seed: in
         try:
             statement, attitude = known.pair(value)
         except LabelError as error:
-            yield replace(row.item, problem=error.problem)
+            yield replace(row, problem=error.problem)
             continue
         options = list(known.statements[folded(statement)].options)
         asked = {"value": statement, "options": options, "gold label": attitude}
@@ -86,7 +86,7 @@ def _attitude_detection(row: SourceRow, story: Story, known: ValueList, seed: in
     yield {"id": row.id, "story": story.text, "questions": questions}
 
 
-def _value_selection(row: SourceRow, story: Story, known: ValueList, seed: int) -> Made:
+def _value_selection(row: Record, story: Story, known: ValueList, seed: int) -> Made:
     """A story with 15 values to choose from, drawn by the seed and the row's name (2.2)."""
     if story.multiple:
         message = "in the multiple setting there is attitude detection alone"
@@ -96,10 +96,10 @@ def _value_selection(row: SourceRow, story: Story, known: ValueList, seed: int) 
     yield {"id": row.id, "story": story.text, "options": drawn["options"], "values": drawn["gold"]}
 
 
-def _hard(row: SourceRow) -> Made:
+def _hard(row: Record) -> Made:
     """Each answer of an Easy question as a question of its own, true or false (3.3)."""
-    hard = question_of(row.fields).hard()
-    country = row.fields.get("country")
+    hard = question_of(row.visible).hard()
+    country = row.visible.get("country")
     for number, (option, true) in enumerate(zip(hard["options"], hard["gold"], strict=True), 1):
         yield {
             "id": f"{row.id}/{number}",
@@ -116,9 +116,9 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
     groups = groups_of(sources)
     column = f"{groups[0]}_ratings"
 
-    def of_row(row: SourceRow) -> Made:
-        judged = judgement_of(row.fields)
-        rated = any(key.strip().casefold() == column for key in row.fields)
+    def of_row(row: Record) -> Made:
+        judged = judgement_of(row.visible)
+        rated = any(key.strip().casefold() == column for key in row.visible)
         if judged is None and not rated:
             raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
         if judged is not None and judged.verdict is not Verdict.PASS:
@@ -126,7 +126,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
             raise LabelError(f"{judged.verdict}{why}", RESERVED, REJECTED)
         if rated and not pair_of(row, groups).kept:
             raise LabelError("in neither group do 75 % of the raters agree", column, REJECTED)
-        yield own_fields(row.fields)
+        yield own_fields(row.visible)
 
     return each_row(sources, of_row)
 

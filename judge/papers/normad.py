@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
-from judge.papers.rows import SourceRow, asked, each_row
+from judge.papers.rows import asked, each_row
 from judge.papers.tables import class_scores, results_table
 from judge.records import Record
 from judge.records.fields import LabelError
@@ -95,11 +95,11 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     not asked in it; the tables count such rows.
     """
 
-    def of_row(row: SourceRow) -> Iterator[Record]:
-        line = Line.of(row.fields)
+    def of_row(row: Record) -> Iterator[Record]:
+        line = Line.of(row.visible)
         if line is not None and line.verdict != Verdict.PASS:
             return
-        norm = row.item.of_kind("norm").usable().typed
+        norm = row.of_kind("norm").usable().typed
         if "label" not in norm:
             raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
         fields = {
@@ -110,7 +110,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         for condition in choices.conditions:
             shown = CONDITIONS[condition]
             if all(name in norm for name in shown):
-                yield asked(row.item, condition, fields, row=row.id)
+                yield asked(row, condition, fields)
 
     return each_row(sources, of_row, columns=choices.columns)
 

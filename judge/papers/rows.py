@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -22,18 +22,9 @@ REJECTED = "rejected"
 """The type of problem of a sound row that a rule leaves out."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRow:
-    """A line of a source: its name, which no other row has, and its fields."""
-
-    id: str
-    item: Record
-    fields: dict[str, Any]
-
-
 def each_row(
     sources: Sequence[str],
-    convert: Callable[[SourceRow], Iterable[T]],
+    convert: Callable[[Record], Iterable[T]],
     id_field: str = "id",
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[T | Record]:
@@ -65,7 +56,7 @@ def each_row(
             if name in seen:
                 message = f"id {clip(name)} was already on {seen[name]}"
                 raise LabelError(message, id_field, "duplicate-id")
-            found = list(convert(SourceRow(name, item, item.fields)))
+            found = list(convert(replace(item, name=name)))
         except LabelError as error:
             yield replace(item, problem=error.problem)
             continue
@@ -80,16 +71,23 @@ def fields_of(item: Record) -> dict[str, Any]:
 
 
 def asked(
-    item: Record, condition: str, fields: Mapping[str, Any], *, row: str, key: str | None = None
+    item: Record,
+    condition: str,
+    fields: Mapping[str, Any],
+    *,
+    row: str | None = None,
+    key: str | None = None,
 ) -> Record:
     """An item that is asked in a condition.
 
     Args:
         item: the line it is made from.
         fields: what is asked about, and `gold`.
-        row: the row's name; items of one row are drawn together for intervals.
+        row: the row's name, if it is another than the line's; items of one row are drawn together
+            for intervals.
         key: the question's name within the condition, if a row makes several.
     """
+    row = row or item.id
     head = {"id": f"{key or row}/{condition}", "condition": condition, "row": row}
     rest = {name: content for name, content in fields.items() if name not in head}
     return Record(item.source, item.line, {**head, **rest})

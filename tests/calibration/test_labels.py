@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.calibration.labels import Job, gather, record_for, split
+from judge.calibration.labels import Job, gather, key_of, record_for, split
 from judge.errors import UsageError
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -20,6 +21,7 @@ from judge.rubric import Rubric, builtin
 from .asking import MANY, PLAIN, norm
 
 Written = Callable[..., str]
+TEACHING = Path(__file__).parents[2] / "docs" / "examples" / "teaching" / "passage.yaml"
 RUBRICS = {**builtin(), PLAIN.name: PLAIN, MANY.name: MANY}
 
 
@@ -217,3 +219,17 @@ def test_the_reference_stands_in_for_a_label_that_the_record_lacks() -> None:
     for nobody in (None, "entailment|neutral"):
         item = LabelledItem(Record("", 0, texts, name="a"), "entailment", gold=nobody)
         assert record_for(item, rubric).problem is None
+
+
+def test_a_taught_item_is_known_by_all_that_its_judge_sees_and_by_nothing_else() -> None:
+    rubric = Rubric.from_file(TEACHING)
+    seen = {"story": "Ann waited.", "value": "Waiting is good--Agree"}
+    item = LabelledItem(Record("", 1, seen), rubric.name, gold="neither")
+
+    def key(**changes: str) -> str:
+        return key_of(replace(item, record=item.record.with_fields(changes)), rubric)
+
+    assert key(group="a") == key_of(item, rubric) != ""
+    assert len({key_of(item, rubric), key(story="Bo left."), key(value="Bo--Agree")}) == 3
+    # Without the value there is nothing to ask.
+    assert key_of(replace(item, record=Record("", 1, {"story": "Ann waited."})), rubric) == ""

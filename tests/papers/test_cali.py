@@ -11,7 +11,6 @@ import pytest
 from judge.errors import UsageError
 from judge.papers.benchmark import MeasuredAnswer, choices_of
 from judge.papers.cali import SentencePair, benchmark, entailment_of
-from judge.papers.rows import SourceRow
 from judge.papers.tables import tables_of
 from judge.records import Record
 from judge.records.fields import LabelError
@@ -59,7 +58,7 @@ def pair(us: str, india: str) -> SentencePair:
         "us": [entailment_of(r, "us") for r in us],
         "in": [entailment_of(r, "in") for r in india],
     }
-    return SentencePair(SourceRow("a", Record("a", 1, {}), {}), "P", "H", ratings)
+    return SentencePair(Record("a", 1, {}, name="a"), "P", "H", ratings)
 
 
 def test_ratings_are_mapped_as_section_3_6_says() -> None:
