@@ -29,7 +29,7 @@ def without_controls(text: str) -> str:
     """The text with a blank inside whatever an engine could take for a control token."""
     if "<" not in text and "[" not in text:
         return text
-    return CONTROL.sub(lambda found: f"{found.group()} ", text)
+    return CONTROL.sub(lambda match: f"{match.group()} ", text)
 
 
 def fence(name: str, text: str, mark: str) -> str:
@@ -99,25 +99,25 @@ def messages(
         framing: how the record is separated from the question.
     """
     asking = (tuple(numbers), tuple(passages), tuple(findings))
-    known = (rubric.digest, step, swapped, asking, framing)
-    if (made := subject.prompts.get(known)) is not None:
-        return made
+    key = (rubric.digest, step, swapped, asking, framing)
+    if (prompt := subject.prompts.get(key)) is not None:
+        return prompt
     question, swap = rubric.prompt, rubric.compare if swapped else None
     if step is not None:
         assert rubric.first_token is not None
         question, swap = rubric.first_token[step].question, rubric.first_token[step].swap
     fields = rubric.shown(subject.texts, swap=swap)
-    shown = [framing.shown(t, subject.texts[name], subject.mark) for t, name in fields.items()]
+    blocks = [framing.shown(t, subject.texts[name], subject.mark) for t, name in fields.items()]
     variables = _variables(rubric, subject, numbers, passages, findings, framing)
-    asked = template(question).render(variables)
+    text = template(question).render(variables)
     entry = entry_name(rubric.each) if rubric.each and not rubric.lists_entries else None
     if entry and entry not in variables_of(question):
-        asked = f"{variables[entry]}\n\n{asked}"
+        text = f"{variables[entry]}\n\n{text}"
     examples = _examples(rubric, framing) if step is None else ""
-    content = "\n\n".join(part for part in (*shown, examples, asked.strip()) if part)
+    content = "\n\n".join(part for part in (*blocks, examples, text.strip()) if part)
     system: Message = {"role": "system", "content": framing.system or rubric.system or ""}
     prompt = Prompt([system, {"role": "user", "content": content}])
-    subject.prompts[known] = prompt
+    subject.prompts[key] = prompt
     return prompt
 
 
@@ -150,7 +150,7 @@ def _variables(
 
     entries = subject.entries(rubric.each or "values")
     numbered = "\n".join(f"{n}. {entries[n - 1]}" for n in numbers)
-    known = {
+    variables = {
         **{n: shown(n, subject.texts[n]) for n in rubric.needs if n in subject.texts},
         "values": shown("values", numbered),
         "label": plain_name(subject.label) if subject.label else "",
@@ -159,5 +159,5 @@ def _variables(
     }
     if len(numbers) == 1 and rubric.each:
         entry = entry_name(rubric.each)
-        known[entry] = shown(entry, entries[numbers[0] - 1])
-    return known
+        variables[entry] = shown(entry, entries[numbers[0] - 1])
+    return variables

@@ -97,9 +97,9 @@ class PassRule:
             return f"{self.passes[0]!r} is a bound on scores, and the answers are labels"
         if scale and not bound and not self.equals_label:
             return "scores pass by a bound, such as '>= 4'"
-        held = {bound.holds(score) for score in scale or ()} if bound else ()
-        if len(held) == 1:
-            return f"{'every' if True in held else 'no'} score passes {self.passes[0]!r}"
+        verdicts = {bound.holds(score) for score in scale or ()} if bound else ()
+        if len(verdicts) == 1:
+            return f"{'every' if True in verdicts else 'no'} score passes {self.passes[0]!r}"
         return None
 
 
@@ -212,8 +212,8 @@ def as_tuple(content: Any) -> Any:
 
 def reply_instructions(answers: Sequence[str], *, comparing: bool) -> str:
     """How a typed reply answers, where the rubric does not say it."""
-    told = "Quote the words that decide it exactly, or null; give a short reason; "
-    return told + answer_instruction(answers, comparing=comparing) + "."
+    instructions = "Quote the words that decide it exactly, or null; give a short reason; "
+    return instructions + answer_instruction(answers, comparing=comparing) + "."
 
 
 def answer_instruction(answers: Sequence[str], *, comparing: bool = False) -> str:
@@ -279,8 +279,8 @@ def decision_fault(
     questions: Sequence[FirstToken], answers: Sequence[str], compare: tuple[str, str] | None
 ) -> str | None:
     """Why these questions give none of the rubric's answers, or not all that they should."""
-    told = {answer for question in questions for answer in question.means.values()}
-    if unknown := sorted(told - {*answers}):
+    outcomes = {answer for question in questions for answer in question.means.values()}
+    if unknown := sorted(outcomes - {*answers}):
         return f"{unknown[0]!r} is none of the answers {', '.join(answers)}"
     deciding = [question for question in questions if question.means]
     if list(questions[: len(deciding)]) != deciding:

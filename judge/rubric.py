@@ -173,8 +173,8 @@ class Rubric(RubricKeys):
         Titles are plain names, each once. Of two fields that are compared, `answer 1` and `answer
         2` are the titles, because the judge might know the names.
         """
-        named = self.fields or tuple(name for name in texts if name != self.each)
-        return _titled(named, self.compare, swap)
+        fields = self.fields or tuple(name for name in texts if name != self.each)
+        return _titled(fields, self.compare, swap)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -211,13 +211,13 @@ class Rubric(RubricKeys):
 
 @lru_cache(maxsize=256)
 def _titled(
-    named: tuple[str, ...], compare: tuple[str, str] | None, swap: tuple[str, str] | None
+    fields: tuple[str, ...], compare: tuple[str, str] | None, swap: tuple[str, str] | None
 ) -> Mapping[str, str]:
     """As `Rubric.shown`, of the fields with these names."""
-    known = tuple(name for name in TEXT_FIELDS if name in named)
+    typical = tuple(name for name in TEXT_FIELDS if name in fields)
     other = {swap[0]: swap[1], swap[1]: swap[0]} if swap else {}
     titles = {compare[0]: "answer 1", compare[1]: "answer 2"} if compare else {}
-    names = (*known, *(name for name in named if name not in TEXT_FIELDS))
+    names = (*typical, *(name for name in fields if name not in TEXT_FIELDS))
     # First those of a comparison, so that no field of the record takes their titles.
     first_titles = dict(zip(titles, apart(titles.values()), strict=True))
     others = [name for name in names if name not in titles]
@@ -273,8 +273,8 @@ def rubric_from_flags(
         return _rubrics(keys)[0]
     except Problems as error:
         flags = {"question": "--ask", "fields": "--on", "answers": "--answers", "pass": "--pass"}
-        told = "\n".join(f"{flags[place[0]]}: {problem}" for place, problem in error.problems)
-        raise UsageError(told) from error
+        message = "\n".join(f"{flags[place[0]]}: {problem}" for place, problem in error.problems)
+        raise UsageError(message) from error
 
 
 _FIELDS = (field for part in Section.__subclasses__() for field in part.model_fields.items())
@@ -319,14 +319,14 @@ def _validated(keys: Mapping[str, Any]) -> tuple[Rubric | None, list[Problem]]:
 
 def _several(data: Mapping[str, Any]) -> list[Rubric]:
     """A rubric for each of several questions, which one reply answers."""
-    known = (*_FILE_KEYS, "questions")
+    file_keys = (*_FILE_KEYS, "questions")
     problems: list[Problem] = [
-        ((key,), no_such_key(key, known)) for key in data if key not in known
+        ((key,), no_such_key(key, file_keys)) for key in data if key not in file_keys
     ]
     questions = data["questions"]
     if not isinstance(questions, Mapping) or not 0 < len(questions) <= MAX_QUESTIONS:
-        told = f"write 1 to {MAX_QUESTIONS} questions by name"
-        raise Problems([*problems, (("questions",), told)])
+        message = f"write 1 to {MAX_QUESTIONS} questions by name"
+        raise Problems([*problems, (("questions",), message)])
     parts: dict[str, Mapping[str, Any]] = {}
     for name, part in questions.items():
         place: Place = ("questions", name)
@@ -347,8 +347,8 @@ def _several(data: Mapping[str, Any]) -> list[Rubric]:
         )
         inside = ("questions", name)
         problems += [
-            ((*inside, *place) if place[0] in _QUESTION_KEYS else place, told)
-            for place, told in more
+            ((*inside, *place) if place[0] in _QUESTION_KEYS else place, message)
+            for place, message in more
         ]
         rubrics |= {name: rubric} if rubric else {}
     if problems:

@@ -128,9 +128,9 @@ class RubricKeys(Section):
             return usual
         if len({*answers}) < max(2, len(answers)):
             raise ValueError("two different ones at least are needed, each once")
-        spelt: dict[str, str] = {}
+        by_spelling: dict[str, str] = {}
         for answer in answers:
-            if (other := spelt.setdefault(spelling(answer), answer)) != answer:
+            if (other := by_spelling.setdefault(spelling(answer), answer)) != answer:
                 raise ValueError(f"{other!r} and {answer!r} are one answer in two spellings")
         if problem := fault(" ".join(answers), ()):
             raise ValueError(problem)
@@ -184,8 +184,8 @@ class RubricKeys(Section):
             names |= {"values" if form and form.per_value else entry_name(keys["each"])}
         if not keys.get("passes") and form is None:
             names = {"options", *keys.get("fields", ()), *keys.get("inserts", ())}
-        asked = f"{question}\n{keys.get('instructions') or ''}" if question else ""
-        if problem := fault(asked, names, _LABELS):
+        text = f"{question}\n{keys.get('instructions') or ''}" if question else ""
+        if problem := fault(text, names, _LABELS):
             raise ValueError(problem)
         return question
 
@@ -222,15 +222,15 @@ class RubricKeys(Section):
             raise ValueError("overlap counts the words of an entry, and there is no each")
         if len(keys["fields"]) != 1 and any(question.passages for question in questions):
             raise ValueError("passages are cut out of one text: name one field in fields")
-        swapped = {name for question in questions for name in question.swap or ()}
-        for unknown in sorted(swapped - {*keys["fields"]}):
+        swap_fields = {name for question in questions for name in question.swap or ()}
+        for unknown in sorted(swap_fields - {*keys["fields"]}):
             raise ValueError(f"swap: {unknown!r} is not among the fields")
         questions = with_meanings(questions, answers, compare)
         if questions and (problem := decision_fault(questions, answers, compare)):
             raise ValueError(problem)
-        settled = {answer for question in questions for answer in question.means.values()}
+        outcomes = {answer for question in questions for answer in question.means.values()}
         reachable = _passing_ever(_rule(keys, passes), keys) if questions else set()
-        for unknown in sorted(reachable - settled):
+        for unknown in sorted(reachable - outcomes):
             raise ValueError(f"no question answers {unknown!r}")
         return questions
 

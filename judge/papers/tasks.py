@@ -57,13 +57,15 @@ def replaced(names: Sequence[str | Rubric], files: Sequence[Path]) -> dict[str, 
     for file in files:
         own = parse_task(read_text(file, f"--task {file}"), str(file))
         if own.name not in tasks:
-            told = ", ".join(tasks)
-            raise UsageError(f"--task {file}: name: {own.name} is none of {told}")
+            choices = ", ".join(tasks)
+            raise UsageError(f"--task {file}: name: {own.name} is none of {choices}")
         ours = tasks[own.name]
-        given = {*ours.fields, *ours.inserts}
-        if unknown := sorted({*own.fields, *own.inserts} - given):
-            told = ", ".join(sorted(given))
-            raise UsageError(f"--task {file}: {own.name} is not given {unknown[0]}; it is {told}")
+        fields = {*ours.fields, *ours.inserts}
+        if unknown := sorted({*own.fields, *own.inserts} - fields):
+            choices = ", ".join(sorted(fields))
+            raise UsageError(
+                f"--task {file}: {own.name} is not given {unknown[0]}; it is {choices}"
+            )
         tasks[own.name] = own
     return tasks
 
@@ -81,16 +83,16 @@ def task_messages(task: Rubric, texts: Mapping[str, str], options: Sequence[str]
     """
     parts = [*texts.values(), *options]
     mark = fence_mark(digest(parts), parts)
-    shown = [fence(name, texts[name], mark) for name in task.fields if texts.get(name)]
+    blocks = [fence(name, texts[name], mark) for name in task.fields if texts.get(name)]
     numbers = [str(number) for number in range(1, len(options) + 1)]
     signs = option_marks(task, options) if task.lettered else numbers
     listed = "\n".join(f"{a}. {option}" for a, option in zip(signs, options, strict=True))
-    known = {
+    variables = {
         **{name: texts.get(name, "") for name in task.fields},
         **{name: texts[name] for name in task.inserts},
         "options": fence("options", listed, mark) if options else "",
     }
-    question = template(task.prompt).render(known)
-    user: Message = {"role": "user", "content": "\n\n".join((*shown, question.strip()))}
+    question = template(task.prompt).render(variables)
+    user: Message = {"role": "user", "content": "\n\n".join((*blocks, question.strip()))}
     system = task.system
     return Prompt([user] if system is None else [{"role": "system", "content": system}, user])
