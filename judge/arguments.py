@@ -13,8 +13,7 @@ from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.rubric import Rubric
 from judge.run.job import Job
-from judge.run.models import refuse_stray
-from judge.run.panels import profiled_models, profiles_of
+from judge.run.models import profiled_models, profiles_of, refuse_stray
 from judge.settings import IN_PROCESS, Settings
 
 Pathlike = str | PathLike[str]

@@ -29,7 +29,8 @@ from judge.judging.judge import Judge
 from judge.profiles import Profile, Profiles, Rates, shipped
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.run.panels import NO_PROFILE, Resources
+from judge.run.models import NO_PROFILE
+from judge.run.panels import Resources
 from judge.settings import Settings
 from judge.stats.guarantee import Guarantee
 from judge.verdict import AnswerOutcome

@@ -16,7 +16,8 @@ from judge.local.llama import TAUGHT, LocalBackend
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.run.panels import NO_PROFILE, Resources
+from judge.run.models import NO_PROFILE
+from judge.run.panels import Resources
 from judge.settings import Settings
 
 KEPT = 0.3

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
@@ -15,6 +17,7 @@ from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
+from judge.profiles import Profiles, named, shipped
 from judge.settings import Server, Settings
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ except ImportError:  # Windows has no limit on open files.
 
 ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
 """Makes the client of a model."""
+
+NO_PROFILE = "none"
+"""The value of --profile that leaves out the profiles of the package, too."""
 
 RESERVE = 128
 """Open files beside the connections: inputs, OUT, cache, modules being loaded, pipes."""
@@ -246,6 +252,60 @@ def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
         return settings.concurrency if chosen else BATCH_RECORDS
     own = [client.backend.slots for client in clients if client.backend.slots is not None]
     return min([calls_at_once(settings, max(own, default=None)), *own])
+
+
+# ---------------------------------------------------------------- chosen by a profile
+
+
+def profiles_of(settings: Settings) -> Profiles:
+    """The profiles that a run uses.
+
+    Raises:
+        UsageError: the file cannot be read or is no profile.
+    """
+    if settings.profile == NO_PROFILE:
+        return Profiles()
+    return shipped() if settings.profile is None else named(Path(settings.profile))
+
+
+def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
+    """The settings with the judges that the user's profile is for, where the user names none.
+
+    Only the embedded default need not be named: a profile chooses no other model, since that may
+    run elsewhere, cost money, or be a script that passes everything.
+
+    Raises:
+        UsageError: it knows several judges and none is named; it makes a cascade of others; or it
+            is for a model that the user did not name.
+    """
+    if profiles.source is None:
+        return settings
+    if not profiles.cascades:
+        if settings.model or settings.cheap_model:
+            return settings
+        if len(profiles.models) > 1:
+            told = ", ".join(profiles.models)
+            raise UsageError(f"{profiles.told} knows {told}: name one with --model")
+        _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
+        return settings.model_copy(update={"model": profiles.models})
+    cheap, strong = profiles.models
+    if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
+        raise UsageError(
+            f"{profiles.told} is for {cheap} before {strong}; leave out --model and "
+            "--cheap-model, or calibrate the judges that you want"
+        )
+    pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
+    _refuse_unnamed(profiles, [(flag, model) for flag, model, named in pairs if not named])
+    return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
+
+
+def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
+    """Refuse models that only the profile names, each with its flag, but for the default."""
+    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if model not in shipped().specs]
+    if flags:
+        raise UsageError(
+            f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"
+        )
 
 
 # ---------------------------------------------------------------- what does not fit

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from judge import __version__
@@ -15,9 +13,9 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
-from judge.profiles import Binding, JudgeProfile, Profiles, named, shipped
+from judge.profiles import Binding, JudgeProfile, Profiles
 from judge.rubric import Rubric
-from judge.run.models import ClientBuilder, Models
+from judge.run.models import ClientBuilder, Models, profiled_models, profiles_of
 from judge.run.rubrics import RubricSet, load_workflow
 from judge.run.runinfo import RunInfo, fingerprint
 from judge.settings import Settings, StepModel
@@ -26,9 +24,6 @@ from judge.workflow import By, Context, Workflow
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter
     from judge.run.corrected import Errors
-
-NO_PROFILE = "none"
-"""The value of --profile that leaves out the profiles of the package, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,57 +315,6 @@ class Resources:
 
 
 # ---------------------------------------------------------------- profiles
-
-
-def profiles_of(settings: Settings) -> Profiles:
-    """The profiles that a run uses.
-
-    Raises:
-        UsageError: the file cannot be read or is no profile.
-    """
-    if settings.profile == NO_PROFILE:
-        return Profiles()
-    return shipped() if settings.profile is None else named(Path(settings.profile))
-
-
-def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
-    """The settings with the judges that the user's profile is for, where the user names none.
-
-    Only the embedded default need not be named: a profile chooses no other model, since that may
-    run elsewhere, cost money, or be a script that passes everything.
-
-    Raises:
-        UsageError: it knows several judges and none is named; it makes a cascade of others; or it
-            is for a model that the user did not name.
-    """
-    if profiles.source is None:
-        return settings
-    if not profiles.cascades:
-        if settings.model or settings.cheap_model:
-            return settings
-        if len(profiles.models) > 1:
-            told = ", ".join(profiles.models)
-            raise UsageError(f"{profiles.told} knows {told}: name one with --model")
-        _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
-        return settings.model_copy(update={"model": profiles.models})
-    cheap, strong = profiles.models
-    if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
-        raise UsageError(
-            f"{profiles.told} is for {cheap} before {strong}; leave out --model and "
-            "--cheap-model, or calibrate the judges that you want"
-        )
-    pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
-    _refuse_unnamed(profiles, [(flag, model) for flag, model, named in pairs if not named])
-    return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
-
-
-def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
-    """Refuse models that only the profile names, each with its flag, but for the default."""
-    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if model not in shipped().specs]
-    if flags:
-        raise UsageError(
-            f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"
-        )
 
 
 def profile_key(judge: Judge, votes: int, temperature: float) -> Binding:

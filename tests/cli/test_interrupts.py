@@ -42,7 +42,7 @@ def wait_until_read(pipe: IO[bytes]) -> None:
         time.sleep(0.02)
 
 
-# One signal: tests/faults/test_machine.py, and tests/run/test_runner.py for what is under way.
+# One signal: tests/faults/test_machine.py, and tests/run/test_stream.py for what is under way.
 @pytest.mark.slow
 def test_twice_stops_at_once(judge: Shell) -> None:
     judge.script("stuck.yaml", [{"when": {"id": "n0"}, "p_yes": 0.9}, {"p_yes": 0.9, "delay": 600}])
