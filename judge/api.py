@@ -38,11 +38,11 @@ from judge.arguments import (
     source_of,
     with_profile,
 )
+from judge.configuration import refuse_stray
 from judge.records import RESERVED
 from judge.records.lines import Line
 from judge.rubric import Rubric
 from judge.run.job import Job
-from judge.run.models import refuse_stray
 from judge.run.rubrics import collect, load_workflow, replacements, workflow_names
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Watcher

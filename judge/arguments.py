@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from judge import backends
-from judge.configuration import resolve
+from judge.configuration import refuse_stray, resolve
 from judge.errors import UsageError
 from judge.rubric import Rubric
 from judge.run.job import Job
-from judge.run.models import profiled_models, profiles_of, refuse_stray
+from judge.run.models import profiled_models, profiles_of
 from judge.settings import IN_PROCESS, Settings
 
 Pathlike = str | PathLike[str]

@@ -91,6 +91,21 @@ def resolve(flags: Mapping[str, Any], called: Callable[[str], str] = flag) -> Se
     return made
 
 
+def refuse_stray(settings: Settings, command: str = "validate") -> None:
+    """Raises UsageError for a setting of Ray's with another engine or command."""
+    if settings.engine == "ray" and command != "validate":
+        raise UsageError(
+            f"engine = ray is for judge validate, and {command} would not heed it: take "
+            "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
+        )
+    for name, value in (("--address", settings.address), ("--workers", settings.workers)):
+        if value is not None and settings.engine != "ray":
+            raise UsageError(
+                f"{name} {value} speaks of Ray workers, and the engine is {settings.engine}; "
+                "add --engine ray"
+            )
+
+
 def strays() -> list[str]:
     """Variables that look like ours and that nothing reads."""
     known = {*MACHINE, *map(variable, Settings.model_fields)}

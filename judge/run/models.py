@@ -353,21 +353,6 @@ def _allow_open_files(needed: int) -> None:
         ) from error
 
 
-def refuse_stray(settings: Settings, command: str = "validate") -> None:
-    """Raises UsageError for a setting of Ray's with another engine or command."""
-    if settings.engine == "ray" and command != "validate":
-        raise UsageError(
-            f"engine = ray is for judge validate, and {command} would not heed it: take "
-            "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
-        )
-    for flag, value in (("--address", settings.address), ("--workers", settings.workers)):
-        if value is not None and settings.engine != "ray":
-            raise UsageError(
-                f"{flag} {value} speaks of Ray workers, and the engine is {settings.engine}; "
-                "add --engine ray"
-            )
-
-
 # ---------------------------------------------------------------- --engine batch
 
 
