@@ -116,7 +116,7 @@ class Benchmark:
         conditions: the conditions that an item can be asked in.
         tasks: the task files it asks by, or the tasks.
         items: from sources (paths, as the user named them) to items, each one question
-            (`rows.asked` makes one). A row that cannot be read becomes an Record with a `problem`.
+            (`rows.asked` makes one). A row that cannot be read becomes a Record with a `problem`.
             Raises UsageError for a source that cannot be used.
         ask: asks the model about one item's fields; the answer is plain JSON.
         read: an answer made elsewhere, in the benchmark's own spelling. Raises ValueError for an

@@ -224,7 +224,7 @@ def _as_text(content: Any) -> str:
 
 
 def from_memory(records: Iterable[object]) -> Iterator[Record]:
-    """An item for each record, numbered from 1, with values as JSON has them.
+    """A record for each mapping, numbered from 1, with values as JSON has them.
 
     NaN, infinite numbers and pandas' missing values become null, NumPy's numbers and arrays plain
     ones, and what JSON has no form for (dates, decimals) a text. A string is a record with the

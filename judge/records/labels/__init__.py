@@ -39,8 +39,8 @@ def read_labels(
     project's own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder where a set is
     several files. `check` keeps the items of that check; in a table without a column `check` it
     names what the labels are about. A line that cannot be read, or holds no usable label, comes as
-    an `Record` with its problem, whatever the check. `columns` are the columns of a table's roles
-    (`table.ROLES`); others are renamed (`judge.records.base.mapped`). In a set whose lines name
+    a `Record` with its problem, whatever the check. `columns` are the columns of a table's roles
+    (`table.ROLES`); others are renamed (`judge.records.read.mapped`). In a set whose lines name
     their checks `label` is one of these: its items come as UNNAMED.
 
     Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
