@@ -15,7 +15,7 @@ from guarantees import RUBRIC, SEED
 
 from judge.calibration.cascade import policy_of
 from judge.calibration.clusters import clustered
-from judge.calibration.labels import Job
+from judge.calibration.labels import CalibrationJob
 from judge.calibration.observations import LabelledAnswer
 from judge.calibration.rating import rates
 from judge.calibration.trials import Parts
@@ -84,7 +84,7 @@ AUTHORS = (
 
 def guaranteed(items: list[LabelledItem], confidences: list[float], seed: int) -> bool:
     """Whether 90 % is promised of a judge that passes all of them."""
-    parts = Parts.of(Job((), agreement=PROMISED, seed=seed), items, 1)
+    parts = Parts.of(CalibrationJob((), agreement=PROMISED, seed=seed), items, 1)
 
     def answers(part: list[int]) -> list[LabelledAnswer]:
         return [

@@ -20,7 +20,7 @@ from scipy.stats import binom
 
 from judge.calibration import fitting, probes
 from judge.calibration.cascade import policy_of
-from judge.calibration.labels import Job
+from judge.calibration.labels import CalibrationJob
 from judge.calibration.observations import LabelledAnswer, as_read
 from judge.calibration.training import TrainingItem
 from judge.calibration.trials import Parts
@@ -153,7 +153,7 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
         LabelledItem(Record("bench", n, {}), RUBRIC.name, gold="yes" if says else "no")
         for n, says in enumerate(random.random(world.labels) < yes)
     ]
-    job = Job((), agreement=world.promised, seed=seed)
+    job = CalibrationJob((), agreement=world.promised, seed=seed)
     parts = Parts.of(job, items, judges=1)
     train = [TrainingItem(read[n], str(items[n].gold), items[n].cluster) for n in parts.fitted]
     reader = AnswerReader(

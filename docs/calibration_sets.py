@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judge.backends.base import Method
-from judge.calibration.labels import Job
+from judge.calibration.labels import CalibrationJob
 from judge.local.default import DEFAULT
 from judge.run.panels import Resources
 
@@ -205,11 +205,11 @@ def key(unit: DataSet) -> str:
     return f"{unit.name}, {unit.checks[0]}"
 
 
-def job(units: Sequence[DataSet], data: Path) -> Job:
+def job(units: Sequence[DataSet], data: Path) -> CalibrationJob:
     """The units of one check together."""
     named = {s.format(data=data): unit.records for unit in units for s in unit.sources}
     one = units[0]
-    return Job(
+    return CalibrationJob(
         tuple(named),
         one.checks,
         records=named,

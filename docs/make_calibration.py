@@ -25,7 +25,7 @@ from typing import Any
 from calibration_sets import ELSEWHERE, UNITS, DataSet, job, key, resources_for
 
 from judge.calibration.calibration import acalibrate, untaught
-from judge.calibration.labels import Job, gather
+from judge.calibration.labels import CalibrationJob, gather
 from judge.calibration.measures import Measures, measure
 from judge.calibration.observations import observe
 from judge.calibration.report import Calibration, CheckReport
@@ -114,7 +114,7 @@ async def _as_it_is(unit: DataSet, data: Path, resources: Resources) -> Measures
         raise UsageError(f"{check} was fitted to {unit.name}")
     (judge,) = resources.panel(check).judges
     found, problems = gather(
-        Job(sources, (check,), records=unit.records), resources.rubrics.judging
+        CalibrationJob(sources, (check,), records=unit.records), resources.rubrics.judging
     )
     items = found[check]
     if problems or untaught([items], [judge])[0] != items:

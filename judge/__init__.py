@@ -8,6 +8,7 @@
 The names below are loaded when they are first used (docs/python.md).
 """
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'judge' has no attribute {name!r}")
-    from judge import api
-
-    globals()[name] = found = getattr(api, name)
-    return found
+    globals()[name] = value = getattr(import_module("judge.api"), name)
+    return value
 
 
 def __dir__() -> list[str]:

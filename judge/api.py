@@ -23,9 +23,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import Field
-
-from judge import verdict
 from judge.arguments import (
     Pathlike,
     default_model,
@@ -39,7 +36,6 @@ from judge.arguments import (
     with_profile,
 )
 from judge.configuration import refuse_stray
-from judge.records import RESERVED
 from judge.records.lines import Line
 from judge.rubric import Rubric
 from judge.run.job import Job
@@ -48,6 +44,7 @@ from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Watcher
 from judge.run.validate import validate as run
 from judge.settings import Settings
+from judge.verdict import Judgement
 
 if TYPE_CHECKING:
     from judge.calibration.agreement import Agreement
@@ -110,28 +107,6 @@ Records = Iterable[Mapping[str, Any] | str] | Pathlike | Sequence[Path]
 """Records, or the files that they are read from: a path, or several as path objects. A string among
 records is a text. Of a data frame the rows are taken."""
 AnyRubric = Rubric | Mapping[str, Any] | Pathlike
-
-
-class Judgement(verdict.Judgement):
-    """What the judges said of one record: an output line's `"judge"`, and the record itself.
-
-    `record` holds the record's own fields, repaired ones with their new text.
-    """
-
-    record: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
-
-    def to_dict(self) -> dict[str, Any]:
-        """One flat row: the record's fields, and the judgement's in columns as `judge.verdict`.
-
-        A check's verdict stands under `judge.checks.NAME`; of several by one name, the last one's.
-        """
-        row = {
-            **self.record,
-            f"{RESERVED}.verdict": str(self.verdict),
-            f"{RESERVED}.reason": self.reason,
-            f"{RESERVED}.error": self.error.message if self.error else None,
-        }
-        return row | {f"{RESERVED}.checks.{one.name}": str(one.verdict) for one in self.checks}
 
 
 def validate(
@@ -320,7 +295,7 @@ def calibrate(
         BackendError: a model is out of reach, or the budget is used up.
     """
     from judge.calibration import calibration
-    from judge.calibration.labels import Job as CalibrationJob
+    from judge.calibration.labels import CalibrationJob
 
     if out is not None:
         refuse_existing("-o", Path(out), overwrite, is_folder=True)

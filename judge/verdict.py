@@ -325,7 +325,8 @@ class Judgement(_Part):
     `original` holds the rewritten fields as they were read, by the record's own names;
     `original_verdict` the verdict on the record as it came in, where it was repaired; `dropped` the
     values that the text does not carry; `contradictions` the evidence against values kept.
-    `fingerprint` leads to what is the same for the whole run.
+    `fingerprint` leads to what is the same for the whole run. `record` holds the record's own
+    fields, repaired ones with their new text, where the judgement is handed out in memory.
     """
 
     verdict: Verdict
@@ -341,6 +342,7 @@ class Judgement(_Part):
     usage: Annotated[Usage, PlainSerializer(Usage.as_json)] = Usage()
     fingerprint: str | None = None
     error: Failure | None = None
+    record: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
 
     @property
     def deciding(self) -> Check | None:
@@ -350,6 +352,19 @@ class Judgement(_Part):
         return next(
             (check for check in checks if check.best_evidence), checks[0] if checks else None
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """One flat row: the record's fields, and the judgement's in columns as `judge.verdict`.
+
+        A check's verdict stands under `judge.checks.NAME`; of several by one name, the last one's.
+        """
+        row = {
+            **self.record,
+            "judge.verdict": str(self.verdict),
+            "judge.reason": self.reason,
+            "judge.error": self.error.message if self.error else None,
+        }
+        return row | {f"judge.checks.{check.name}": str(check.verdict) for check in self.checks}
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""

@@ -15,7 +15,7 @@ from judge.calibration.cascade import decided, policy_of, refusal
 from judge.calibration.clusters import clustered
 from judge.calibration.controls import Controls, controls_of
 from judge.calibration.curve import Curve, curve
-from judge.calibration.labels import Job, gather, grouped, key_of, texts_of
+from judge.calibration.labels import CalibrationJob, gather, grouped, key_of, texts_of
 from judge.calibration.leaks import Leak, leak_of
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observations import LabelledAnswer
@@ -36,7 +36,7 @@ from judge.stats.guarantee import Guarantee
 from judge.verdict import AnswerOutcome
 
 
-def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Calibration:
+def calibrate(job: CalibrationJob, settings: Settings, told: Told = lambda *_: None) -> Calibration:
     """`acalibrate` with the judges, checks and seed that the settings name, which judge without a
     profile, but with the adapters that `judge validate` takes; not for use inside an event loop."""
     job = replace(job, checks=settings.check, seed=settings.seed, adapters=True)
@@ -53,7 +53,9 @@ def calibrate(job: Job, settings: Settings, told: Told = lambda *_: None) -> Cal
     return asyncio.run(go())
 
 
-async def acalibrate(job: Job, resources: Resources, told: Told = lambda *_: None) -> Calibration:
+async def acalibrate(
+    job: CalibrationJob, resources: Resources, told: Told = lambda *_: None
+) -> Calibration:
     """Put the labelled items to every judge of the run, and say how far they agree.
 
     Raises:
@@ -137,7 +139,9 @@ def untaught(
     return left
 
 
-def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[LabelledItem]) -> None:
+def _refuse_unusable(
+    job: CalibrationJob, judges: Sequence[Judge], items: Sequence[LabelledItem]
+) -> None:
     """Refuse, before any call, what cannot succeed."""
     if job.folds is not None and (job.agreement is not None or job.contrast):
         other = "--agree" if job.agreement is not None else "--contrast"
@@ -156,7 +160,7 @@ def _refuse_unusable(job: Job, judges: Sequence[Judge], items: Sequence[Labelled
 
 
 def _further(
-    job: Job,
+    job: CalibrationJob,
     rubric_of: Callable[[str], Rubric],
     found: Mapping[str, Sequence[LabelledItem]],
     resources: Resources,

@@ -24,7 +24,7 @@ RubricOf = Callable[[str], Rubric]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class CalibrationJob:
     """What to calibrate on, and how.
 
     - `sources`: files with labels, or NAME:PATH of a public set
@@ -61,7 +61,7 @@ class Job:
 
 
 def gather(
-    job: Job, rubric_of: RubricOf, columns: Mapping[str, str] = MappingProxyType({})
+    job: CalibrationJob, rubric_of: RubricOf, columns: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[dict[str, list[LabelledItem]], list[Record]]:
     """The job's labelled items by check, and what was left out: lines with their problem.
 

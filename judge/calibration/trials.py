@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from judge.backends.base import HiddenStates
 from judge.calibration import controls
 from judge.calibration.fitting import Fit, fit
-from judge.calibration.labels import Job, split
+from judge.calibration.labels import CalibrationJob, split
 from judge.calibration.observations import LabelledAnswer, as_read, observe
 from judge.calibration.training import TrainingItem
 from judge.judging.answer_reader import AnswerReader
@@ -44,7 +44,7 @@ class Parts:
     folds: Sequence[list[int]] = ()
 
     @classmethod
-    def of(cls, job: Job, items: Sequence[LabelledItem], judges: int) -> Parts:
+    def of(cls, job: CalibrationJob, items: Sequence[LabelledItem], judges: int) -> Parts:
         """A guarantee takes more labels than the report of it."""
         if job.folds is not None:
             folds = split(items, [1 / job.folds] * job.folds, job.seed)
@@ -97,7 +97,7 @@ class Study:
     `further` has the items of the sets that are only reported on, by source.
     """
 
-    job: Job
+    job: CalibrationJob
     resources: Resources
     told: Told
     items: Sequence[LabelledItem]

@@ -28,14 +28,14 @@ Examples:
 Exit code 3: some lines could not be read, and are named.
 """
 
-Labels = Annotated[
+LabelFiles = Annotated[
     list[str] | None,
     opt.files(
         "LABELS",
         "Labelled records, FILE or SET:PATH; what several files say of one record goes together.",
     ),
 ]
-Check = Annotated[
+OneCheck = Annotated[
     str | None,
     typer.Option(
         help="Only this check; of a table without a column check: what its labels are about."
@@ -67,9 +67,9 @@ OptOut = Annotated[
 def command(
     settings: Settings,
     context: typer.Context,
-    labels: Labels = None,
+    labels: LabelFiles = None,
     annotators: opt.Annotators = None,
-    check: Check = None,
+    check: OneCheck = None,
     majority: Majority = "half",
     opt_out: OptOut = None,
     seed: opt.Seed = 0,

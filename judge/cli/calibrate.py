@@ -52,7 +52,7 @@ Folder = Annotated[
     Path | None,
     typer.Option("-o", "--out", help="Folder for report.json, profile.json and the plots."),
 ]
-By = Annotated[
+AlsoBy = Annotated[
     list[str] | None,
     typer.Option(metavar="FIELD", help="Also report by this field, such as country; repeatable."),
 ]
@@ -64,7 +64,7 @@ Agree = Annotated[
         help="Guarantee this agreement with 95 % confidence; abstain on the rest.",
     ),
 ]
-Sample = Annotated[
+SampleOfCheck = Annotated[
     int | None, typer.Option(min=1, help="Only N records of each check, drawn by --seed.")
 ]
 
@@ -102,7 +102,7 @@ Also = Annotated[
         rich_help_panel=_SETS,
     ),
 ]
-Controls = Annotated[
+WithControls = Annotated[
     bool,
     typer.Option(
         "--controls/--no-controls",
@@ -132,14 +132,14 @@ def command(
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
     every: opt.All = False,
-    by: By = None,
+    by: AlsoBy = None,
     agree: Agree = None,
-    sample: Sample = None,
+    sample: SampleOfCheck = None,
     group: Group = None,
     folds: Folds = None,
     contrast: Contrast = None,
     also: Also = None,
-    controls: Controls = True,
+    controls: WithControls = True,
     quiet: opt.Quiet = False,
 ) -> None:
     """Measure how far judges agree with labels, and fit a profile.

@@ -9,7 +9,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import counted
-from judge.cli.report import Judged, end_of_lines
+from judge.cli.report import JudgedFiles, end_of_lines
 
 EPILOG = """\b
 Examples:
@@ -28,7 +28,7 @@ def command(
     out: Annotated[
         Path, typer.Option("-o", "--out", help="FILE.csv, .parquet, .xml (JUnit) or .md.")
     ],
-    inputs: Judged = None,
+    inputs: JudgedFiles = None,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
 ) -> None:

@@ -56,7 +56,7 @@ Sample = Annotated[
     int | None,
     typer.Option(min=1, help="Only N records, drawn at random by --seed.", rich_help_panel=_INPUT),
 ]
-By = Annotated[
+ByField = Annotated[
     str | None,
     typer.Option(
         help="Also count by the values of this field; --sample draws evenly from them.",

@@ -28,7 +28,7 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    by: opt.By = None,
+    by: opt.ByField = None,
 ) -> None:
     """Estimate the calls, tokens and cost of a run.
 

@@ -45,7 +45,7 @@ def steps(unit: str, *, quiet: bool = False, lines: bool = False) -> Iterator[St
     if quiet:
         yield lambda *_: None
     elif lines or not sys.stderr.isatty():
-        yield _Lines(unit)
+        yield _PlainSteps(unit)
     else:
         with _bars() as show:
             yield show
@@ -82,7 +82,7 @@ def _bars() -> Iterator[Steps]:
         yield show
 
 
-class _Lines:
+class _PlainSteps:
     """Prints a line every few seconds, or minutes where nothing changes."""
 
     def __init__(self, unit: str) -> None:

@@ -26,7 +26,7 @@ The page is one file, without scripts or network access.
 Exit code 3: some lines were not written by judge validate, and are left out.
 """
 
-Judged = Annotated[
+JudgedFiles = Annotated[
     list[str] | None, opt.files("OUT", "What `judge validate` wrote, also .gz and .zst;")
 ]
 
@@ -34,7 +34,7 @@ Judged = Annotated[
 def command(
     context: typer.Context,
     out: Annotated[Path, typer.Option("-o", "--out", help="Write the page to this file.")],
-    inputs: Judged = None,
+    inputs: JudgedFiles = None,
     overwrite: opt.Overwrite = False,
     limit: Annotated[
         int,

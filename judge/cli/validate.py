@@ -75,7 +75,7 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    by: opt.By = None,
+    by: opt.ByField = None,
 ) -> None:
     """Judge records; write each back with its verdict and evidence.
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from judge.calibration.clusters import clustered
-from judge.calibration.labels import Job, gather, key_of, record_for, split, texts_of
+from judge.calibration.labels import CalibrationJob, gather, key_of, record_for, split, texts_of
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Trainer, TrainingExample
@@ -52,7 +52,7 @@ class Teaching:
 
 
 def teach(
-    job: Job,
+    job: CalibrationJob,
     settings: Settings,
     out: Path,
     *,
@@ -124,7 +124,9 @@ def unfinished(out: Path) -> Path:
     return out.with_name(f"{out.name}.part")
 
 
-def _labelled(job: Job, resources: Resources) -> tuple[Judge, list[LabelledItem], list[Record]]:
+def _labelled(
+    job: CalibrationJob, resources: Resources
+) -> tuple[Judge, list[LabelledItem], list[Record]]:
     """The one check's judge and items, and the lines that could not be used."""
     if len(resources.models.judges) > 1:
         raise UsageError("judge teach takes one --model")

@@ -191,10 +191,10 @@ def _missing(judged: Judgement) -> set[str | None]:
 
 def judgement_of(fields: Mapping[str, Any]) -> Judgement | None:
     """What `judge validate` wrote of a record; LabelError where it cannot be read."""
-    if RESERVED not in fields:
+    if (content := judgement_in(fields)) is None:
         return None
     try:
-        return Judgement.model_validate(judgement_in(fields))
+        return Judgement.model_validate(content)
     except ValidationError:
         raise LabelError("field 'judge' holds no judgement", RESERVED) from None
 

@@ -18,7 +18,7 @@ import pytest
 from judge.backends.base import Call
 from judge.calibration import calibration, cascade, controls, fitting, trials
 from judge.calibration.calibration import acalibrate
-from judge.calibration.labels import Job, split
+from judge.calibration.labels import CalibrationJob, split
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
 from judge.judging.answer_reader import AnswerReader
@@ -50,7 +50,7 @@ def labels(tmp_path: Path) -> Callable[[Sequence[Row]], str]:
 Written = Callable[[Sequence[Row]], str]
 
 
-def run(job: Job, *clients: Client, **settings: Any) -> Calibration:
+def run(job: CalibrationJob, *clients: Client, **settings: Any) -> Calibration:
     return asyncio.run(acalibrate(job, resources_of(*clients, **settings)))
 
 
@@ -86,7 +86,7 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     )
     rows = [norm(name, answer) for name, answer in gold.items()]
     split_votes = norm("i", {"w1": "yes", "w2": "no"})
-    found = run(Job([labels([*rows, split_votes])], draws=50), says(said))
+    found = run(CalibrationJob([labels([*rows, split_votes])], draws=50), says(said))
     (check,) = found.checks
     assert (check.check, check.classes) == ("plain", ("yes", "no"))
     assert (check.items, check.records, check.with_reference) == (9, 9, 8)
@@ -134,7 +134,7 @@ def test_no_fold_is_reported_on_by_what_was_fitted_to_it(labels: Written) -> Non
         for n, (name, answer) in enumerate(answers.items())
     }
     source = labels([norm(*row) for row in answers.items()])
-    found = run(Job([source], folds=2, draws=50), reads(chances))
+    found = run(CalibrationJob([source], folds=2, draws=50), reads(chances))
     (check,) = found.checks
     (judge,) = check.judges
     assert judge.calibrated is not None
@@ -154,12 +154,12 @@ def test_folds_leave_nothing_that_was_not_fitted_to(
     if "contrast" in more:
         more = {"contrast": source}
     with pytest.raises(UsageError, match=f"{told} needs records"):
-        run(Job([source], folds=5, **more), reads({"a": 0.5}))
+        run(CalibrationJob([source], folds=5, **more), reads({"a": 0.5}))
 
 
 def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels: Written) -> None:
     rows, chances = biased(200)
-    found = run(Job([labels(rows)], held_out=0.4, draws=50), reads(chances))
+    found = run(CalibrationJob([labels(rows)], held_out=0.4, draws=50), reads(chances))
     (check,) = found.checks
     (judge,) = check.judges
     assert (check.fitted_on, check.held_out) == (120, 80)
@@ -202,7 +202,7 @@ def test_the_fit_never_sees_the_held_out_part(
 
     monkeypatch.setattr(trials, "split", by_number)
     rows, chances = biased(160)
-    before = run(Job([labels(rows)], draws=10), reads(chances))
+    before = run(CalibrationJob([labels(rows)], draws=10), reads(chances))
     turned = [
         norm(row["id"], "no" if row["labels"]["plain"] == "yes" else "yes") if n % 2 else row
         for n, row in enumerate(rows)
@@ -210,7 +210,7 @@ def test_the_fit_never_sees_the_held_out_part(
     moved = {
         name: 1 - chance if n % 2 else chance for n, (name, chance) in enumerate(chances.items())
     }
-    after = run(Job([labels(turned)], draws=10), reads(moved))
+    after = run(CalibrationJob([labels(turned)], draws=10), reads(moved))
     assert only(before).classifier is not None
     assert only(before).classifier == only(after).classifier
     assert before.checks[0].judges[0].fit == after.checks[0].judges[0].fit
@@ -235,7 +235,7 @@ def test_a_group_is_fitted_to_tested_on_or_reported_on_and_never_two_of_these(
     monkeypatch.setattr(calibration, "policy_of", policy_of)
     rows, chances = biased(400)
     rows = [{**row, "country": f"c{n % 40}"} for n, row in enumerate(rows)]
-    job = Job([labels(rows)], group="country", by=["country"], agreement=0.6, draws=10)
+    job = CalibrationJob([labels(rows)], group="country", by=["country"], agreement=0.6, draws=10)
     (check,) = run(job, reads(chances), reads(chances, "two")).checks
     reported = {f"country={name}" for name in check.judges[0].by["country"]}
     cheap, strong, first, *second = ({one.item.cluster for one in part} for part in parts)
@@ -253,9 +253,9 @@ def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written
     chances |= {f"n{n}": 0.9 for n in range(15)}
     chances |= {f"s{name}": chance for name, chance in chances.items()}
     also = labels([*rows, *same, *new], "also.jsonl")
-    (check,) = run(Job([labels(rows)], also=[also], draws=10), reads(chances)).checks
+    (check,) = run(CalibrationJob([labels(rows)], also=[also], draws=10), reads(chances)).checks
     assert check.judges[0].also[also].items == 100 + 100 + 15
-    job = Job([labels(rows)], also=[also], group="country", draws=10)
+    job = CalibrationJob([labels(rows)], also=[also], group="country", draws=10)
     (check,) = run(job, reads(chances)).checks
     assert check.judges[0].also[also].items == 100 + 100 + 15
 
@@ -287,7 +287,9 @@ def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
         row["labels"] = {"relevance": "yes"}
         chances[row["id"]] = 0.5
     contrast = labels(turned, "turned.jsonl")
-    (check,) = run(Job([labels(rows)], contrast=contrast, draws=10), reads(chances)).checks
+    (check,) = run(
+        CalibrationJob([labels(rows)], contrast=contrast, draws=10), reads(chances)
+    ).checks
     (judge,) = check.judges
     blind, plain_ = sorted(trains, key=len)
     swapped = [one for one in plain_ if not one.natural]
@@ -319,7 +321,7 @@ def edited_rows(count: int, answer: str) -> list[dict[str, Any]]:
 def test_edited_records_have_no_part_in_the_rates(labels: Written) -> None:
     rows = [norm(f"r{n}", "yes") for n in range(10)] + edited_rows(6, "no")
     said = {f"r{n}": "yes" for n in range(10)} | {f"e{n}": "yes" for n in range(6)}
-    profile = only(run(Job([labels(rows)], draws=10), says(said)))
+    profile = only(run(CalibrationJob([labels(rows)], draws=10), says(said)))
     assert (profile.rates.passed, profile.rates.passes, profile.rates.fails) == (10, 10, 0)
 
 
@@ -330,7 +332,7 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     """Nothing is fitted, so two thirds of the labels go into the test, which takes 29."""
     rows = [norm(f"r{n}", "yes") for n in range(42)]
     right = says({row["id"]: "yes" for row in rows})
-    found = run(Job([labels(rows)], agreement=0.9, draws=10), right)
+    found = run(CalibrationJob([labels(rows)], agreement=0.9, draws=10), right)
     assert found.profile is None
     assert found.refused == (
         "plain: agreement of 90% with 95% confidence cannot be shown with 28 labels: it takes "
@@ -340,7 +342,7 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     assert found.as_json()["refused"] == found.refused
     rows = [norm(f"r{n}", "yes") for n in range(60 + 56)]
     right = says({row["id"]: "yes" for row in rows})
-    assert run(Job([labels(rows)], agreement=0.9, draws=10), right).profile is not None
+    assert run(CalibrationJob([labels(rows)], agreement=0.9, draws=10), right).profile is not None
 
 
 @pytest.mark.parametrize(("adapters", "model"), [(True, "scripted:one+x"), (False, "scripted:one")])
@@ -349,9 +351,11 @@ def test_a_model_takes_the_adapter_that_comes_with_judge(
 ) -> None:
     """As `judge validate` does, so that what is fitted is the judge that it uses."""
     rows, chances = biased(80)
-    first = run(Job([labels(rows)], draws=50), reads(chances, "one+x"))
+    first = run(CalibrationJob([labels(rows)], draws=50), reads(chances, "one+x"))
     monkeypatch.setattr(calibration, "shipped", lambda: Profiles.of(first.profile, None))
     resources = resources_of(reads(chances))
     resources.models.clients["scripted:one+x"] = reads(chances, "one+x")
-    found = asyncio.run(acalibrate(Job([labels(rows)], adapters=adapters, draws=50), resources))
+    found = asyncio.run(
+        acalibrate(CalibrationJob([labels(rows)], adapters=adapters, draws=50), resources)
+    )
     assert only(found).binding.model == model

@@ -20,7 +20,7 @@ from judge.backends.base import Call
 from judge.calibration.calibration import acalibrate
 from judge.calibration.cascade import policy_of
 from judge.calibration.clusters import clustered
-from judge.calibration.labels import Job
+from judge.calibration.labels import CalibrationJob
 from judge.calibration.observations import LabelledAnswer
 from judge.calibration.trials import Parts
 from judge.configuration import resolve
@@ -138,7 +138,7 @@ def test_a_text_under_many_ids_is_neither_learnt_nor_guaranteed(tmp_path: Path) 
     def answer(call: Call) -> float:
         return chance[int(call.origin.record[1:].partition("-")[0])]
 
-    job = Job([str(labels)], agreement=0.9, controls=False, draws=50)
+    job = CalibrationJob([str(labels)], agreement=0.9, controls=False, draws=50)
     resources = resources_of(client("one", answer))
     resources.rubrics.by_name["polite"] = ANY.model_copy(update={"name": "polite"})
     found = asyncio.run(acalibrate(job, resources))
@@ -184,7 +184,7 @@ def test_copies_of_a_text_are_all_taught_or_all_kept(
     labels = tmp_path / "labels.jsonl"
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = resolve({"model": (f"local:{SMALL}",), "ask": "Is it polite?", "on": ("mail",)})
-    found = teaching.teach(Job([str(labels)]), settings, tmp_path / "a.gguf")
+    found = teaching.teach(CalibrationJob([str(labels)]), settings, tmp_path / "a.gguf")
     assert (found.items, found.kept) == (84, 36)
     assert Counter(Taught.counts.values()) == {4: 21, 0: 9}
 
@@ -205,7 +205,7 @@ def test_a_guarantee_holds_where_items_come_in_groups_or_copies(same: str) -> No
                 gold = "yes" if rng.random() < right else "no"
                 items.append(replace(mail(f"{number}-{n}", text, group), gold=gold))
         ((items,), _) = clustered([items], ANY)
-        parts = Parts.of(Job(["x"], agreement=0.9, seed=seed), items, 1)
+        parts = Parts.of(CalibrationJob(["x"], agreement=0.9, seed=seed), items, 1)
         kept, tested = (
             [LabelledAnswer(items[n], AnswerOutcome.ANSWERED, "yes") for n in part]
             for part in (parts.kept, *parts.stages)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.calibration.labels import Job, gather, key_of, record_for, split
+from judge.calibration.labels import CalibrationJob, gather, key_of, record_for, split
 from judge.errors import UsageError
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -32,7 +32,7 @@ def rubric_of(check: str) -> Rubric:
 
 
 def gathered(*sources: str, **more: Any) -> tuple[dict[str, list[LabelledItem]], list[Record]]:
-    return gather(Job(sources, **more), rubric_of)
+    return gather(CalibrationJob(sources, **more), rubric_of)
 
 
 def told(problems: Sequence[Record]) -> list[tuple[str, int, str]]:

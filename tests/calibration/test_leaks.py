@@ -11,7 +11,7 @@ import pytest
 
 from judge.backends.base import Call
 from judge.calibration.calibration import acalibrate
-from judge.calibration.labels import Job
+from judge.calibration.labels import CalibrationJob
 from judge.calibration.leaks import leak_of, without_answers
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -152,7 +152,7 @@ def test_calibrate_shows_no_label_and_calls_a_copy_no_agreement(
     resources = resources_of(client("one", answer, "structured"))
     rubric = rubric_from_flags("Is it so?", ["mail", "second"] if named else [])
     resources.rubrics.by_name["polite"] = rubric.model_copy(update={"name": "polite"})
-    job = Job([str(labels)], ["polite"], controls=False, draws=50)
+    job = CalibrationJob([str(labels)], ["polite"], controls=False, draws=50)
     found = asyncio.run(acalibrate(job, resources))
     (check,) = found.checks
     assert found.profile is not None
@@ -162,7 +162,9 @@ def test_calibrate_shows_no_label_and_calls_a_copy_no_agreement(
         assert check.leak is not None and check.leak.field == profile.leak == "second"
         assert found.failed and profile.guesses
         assert found.as_json()["checks"][0]["leak"]["right"] == 38
-        refused = asyncio.run(acalibrate(Job([str(labels)], ["polite"], agreement=0.6), resources))
+        refused = asyncio.run(
+            acalibrate(CalibrationJob([str(labels)], ["polite"], agreement=0.6), resources)
+        )
         assert refused.profile is None and "'second' alone tells 38 of 40" in str(refused.refused)
     else:
         assert (check.shown, check.withheld, check.leak) == (("mail",), ("second",), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judge.calibration.labels import Job, record_for
+from judge.calibration.labels import CalibrationJob, record_for
 from judge.calibration.observations import LabelledAnswer
 from judge.calibration.rating import data_of, rates, should_pass
 from judge.calibration.trials import Parts, Study
@@ -131,7 +131,9 @@ def test_the_digest_is_of_items_and_answers_in_any_order() -> None:
     def data_from(items: Sequence[LabelledItem]) -> Data:
         unused: Any = None
         parts = Parts([0, 1, 2], [], [3])
-        return data_of(Study(Job(["x.jsonl", "y.csv"]), unused, unused, items, parts, {}))
+        return data_of(
+            Study(CalibrationJob(["x.jsonl", "y.csv"]), unused, unused, items, parts, {})
+        )
 
     voted = norm_item("b", None, annotations=(Annotation("w1", "yes"), Annotation("w2", "no")))
     items = [norm_item("a", "yes"), voted, norm_item("c", "no", number=2), norm_item("c", "no")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import judge
-from judge.calibration.labels import Job as LabelJob
+from judge.calibration.labels import CalibrationJob as LabelJob
 from judge.configuration import resolve
 from judge.local import store
 from judge.local.teaching import teach

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.calibrate import Group, Labels, Sample, fields_told
+from judge.cli.calibrate import Group, Labels, SampleOfCheck, fields_told
 from judge.cli.printing import counted, no_label, print_message, shortened
 from judge.errors import Exit, UsageError
 
@@ -56,7 +56,7 @@ def command(
         typer.Option("-o", "--out", help="Write the adapter to this file.", metavar="FILE.gguf"),
     ],
     overwrite: opt.Overwrite = False,
-    sample: Sample = None,
+    sample: SampleOfCheck = None,
     group: Group = None,
     epochs: Annotated[float, typer.Option(min=0.1, max=50, help="Passes over the labels.")] = 2.0,
     quiet: opt.Quiet = False,
@@ -67,7 +67,7 @@ def command(
     labels do. That takes about a thousand labels or more, and on two cores about a second a label;
     on a GPU minutes. The adapter is a file of some megabytes that llama.cpp loads.
     """
-    from judge.calibration.labels import Job
+    from judge.calibration.labels import CalibrationJob
     from judge.cli.progress import steps
     from judge.local.teaching import teach, unfinished
 
@@ -76,7 +76,7 @@ def command(
     from judge.api import refuse_existing
 
     refuse_existing("-o", out, overwrite)
-    job = Job(sources=labels, records=sample, group=group)
+    job = CalibrationJob(sources=labels, records=sample, group=group)
     try:
         with steps("items", quiet=quiet) as told:
             found = teach(job, settings, out, epochs=epochs, told=told)
