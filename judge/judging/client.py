@@ -137,6 +137,7 @@ class Client:
                     call,
                     lambda mode: self._complete(call, mode, attempts),
                     lambda: attempts.fresh,
+                    lambda mode: self._cache.get(self._entry(self._key(call, mode))) is not None,
                 )
             tested = first is not None
             if first is None:
@@ -353,16 +354,14 @@ class Client:
         attempts.locks.append(lock)
         if self._served is not None and not self._served.ready:
             await self._served.look()
-        entry = key if self._served is None else self._served.key(key)
-        completion = self._cached(entry, call)
+        completion = self._cached(self._entry(key), call)
         attempts.fresh = completion is None
 
         async def keep(completion: Completion) -> None:
             """Note a reply, fresh or cached, and store a fresh one."""
-            entry = key
             if self._served is not None:
                 self._served.replied(completion)
-                entry = self._served.key(key)
+            entry = self._entry(key)
             attempts.entries.append(entry)
             attempts.text = completion.text.strip() or attempts.text
             if attempts.fresh:
@@ -394,6 +393,10 @@ class Client:
                 **({} if call.layer is None else {"layer": call.layer}),
             }
         )
+
+    def _entry(self, key: str) -> str:
+        """The cache's key by the model that answers."""
+        return key if self._served is None else self._served.key(key)
 
     def _cached(self, entry: str, call: Call) -> Completion | None:
         text = self._cache.get(entry)

@@ -137,7 +137,11 @@ class Negotiation:
         return self._mode if self._single else self._proven.get(call.schema_name)
 
     async def test(
-        self, call: Call, complete: Complete, fresh: Callable[[], bool]
+        self,
+        call: Call,
+        complete: Complete,
+        fresh: Callable[[], bool],
+        stored: Callable[[Mode], bool],
     ) -> tuple[Mode, Completion | None]:
         """The mode for a schema's first call, and the reply that it brought.
 
@@ -146,6 +150,7 @@ class Negotiation:
 
         Args:
             fresh: whether the last reply came from the server, not from the cache.
+            stored: whether the reply of a mode is in the cache.
 
         Raises:
             BackendError: no mode brought a reply; or none of the run's first questions a text.
@@ -157,6 +162,8 @@ class Negotiation:
             refused: BadRequest | None = None
             unheeded: tuple[Mode, Completion] | None = None
             for mode in self._candidates(call):
+                if unheeded is not None and not fresh() and not stored(mode):
+                    return unheeded  # The run that stored the reply tried no further mode.
                 try:
                     completion = await complete(mode)
                 except ContextExceeded:

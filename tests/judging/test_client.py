@@ -533,6 +533,22 @@ async def test_a_mode_that_is_not_heeded_gives_way_before_any_re_ask(cache: Repl
     assert again.adaptations == {"mode": "json"}
 
 
+async def test_an_invalid_reply_of_an_earlier_run_is_no_reason_to_try_another_mode(
+    cache: ReplyCache,
+) -> None:
+    server = Server(SCHEMA, TOOLS, WORDS)
+    calls = [replace(CALL, vote=vote) for vote in range(3)]
+    server.script = lambda call, number: (
+        "Yes." if call.vote == 1 and len(call.messages) == 1 else GOOD
+    )
+    first = server.client(cache)
+    asked = [await ask(first, call) for call in calls]
+    assert asked[1].usage.replies == 2
+    again = server.client(cache)
+    assert [await ask(again, call) for call in reversed(calls)] == asked[::-1]
+    assert again.counters.calls == 0
+
+
 async def test_calls_that_waited_for_the_first_try_no_mode_again() -> None:
     server = Server(SCHEMA, TOOLS, WORDS)
     server.script = lambda call, number: errors.BadRequest("x") if call.vote == 2 else GOOD
