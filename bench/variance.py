@@ -30,8 +30,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.eecc_tables import FILES, tables
+from judge.papers.tasks import MeasuredAnswer
 from judge.stats.text import symmetric_bleu, word_edit_distances
 from judge.verdict import AnswerOutcome
 

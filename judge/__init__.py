@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from judge.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from judge.api import (
         Judgement,
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
         validate_to,
     )
     from judge.rubric import Rubric
-
-__version__ = "0.1.0"
 
 _HERE = Path(__file__).parent
 if not (_HERE / "rubrics").is_dir():

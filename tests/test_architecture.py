@@ -38,7 +38,7 @@ LAYERS = (
     "replies reasons cache settings records stats",
     "verdict answers",
     "errors redact digest evidence locking names plugins proxies stepping templates tracing "
-    "yamlfile",
+    "version yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of
 the last layer, which all rooms use, may import one another."""
@@ -55,16 +55,14 @@ def module(path: Path) -> str:
 MODULES = {module(path): path for path in SOURCES}
 
 
-def imports(name: str, *, wherever: bool) -> set[str]:
-    """The modules of ours that a module imports, for other reasons than type checking.
-
-    `wherever` counts imports inside of functions, too.
-    """
+def imports(name: str) -> set[str]:
+    """The modules of ours that a module imports, also inside of functions, for other reasons than
+    type checking."""
     path = MODULES[name]
     parts = name.split(".")
     package = parts if path.name == "__init__.py" else parts[:-1]
     found: set[str] = set()
-    for node in _executed(ast.parse(path.read_text("utf-8")), wherever):
+    for node in _executed(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -74,16 +72,13 @@ def imports(name: str, *, wherever: bool) -> set[str]:
     return found & MODULES.keys()
 
 
-def _executed(node: ast.AST, wherever: bool) -> Iterator[ast.AST]:
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
-        function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        if function and not wherever:
-            continue
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-            yield from _executed(ast.Module(child.orelse, []), wherever)
+            yield from _executed(ast.Module(child.orelse, []))
         else:
             yield child
-            yield from _executed(child, wherever)
+            yield from _executed(child)
 
 
 def room(name: str) -> str:
@@ -95,7 +90,7 @@ def test_imports_go_down_the_layers_only() -> None:
     wrong = [
         f"{name} imports {other}"
         for name in MODULES
-        for other in imports(name, wherever=True)
+        for other in imports(name)
         if room(name) not in ("", "__main__", room(other)) and room(other)
         if LAYER[room(other)] <= LAYER[room(name)] and LAYER[room(name)] != last
     ]
@@ -106,7 +101,7 @@ def test_the_command_line_goes_through_the_api() -> None:
     wrong = [
         f"{name} imports {other}"
         for name in MODULES
-        for other in imports(name, wherever=True)
+        for other in imports(name)
         if room(name) == "cli" and room(other) in ("run", "judging", "calibration")
     ]
     assert wrong == []
@@ -134,11 +129,8 @@ def test_a_type_name_stands_once() -> None:
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:
-    left = {name: imports(name, wherever=False) - {name} for name in MODULES}
-    while free := [name for name, needs in left.items() if not needs & left.keys()]:
-        for name in free:
-            del left[name]
-    assert left == {}
+    """Imports inside of functions included."""
+    assert Tree(ROOT).circles() == []
 
 
 def test_one_function_makes_every_digest() -> None:

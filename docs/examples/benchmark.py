@@ -5,8 +5,9 @@
 from collections.abc import Iterator, Sequence
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields
+from judge.papers.benchmark import Benchmark, Choices
 from judge.papers.rows import asked, each_row
+from judge.papers.tasks import Fields
 from judge.records import Record
 from judge.rubric import Rubric
 

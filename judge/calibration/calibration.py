@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from threadpoolctl import threadpool_limits
 
-from judge import __version__
 from judge.backends.base import Taught
 from judge.calibration.cascade import decided, policy_of, refusal
 from judge.calibration.clusters import clustered
@@ -34,6 +33,7 @@ from judge.run.panels import Resources
 from judge.settings import Settings
 from judge.stats.guarantee import Guarantee
 from judge.verdict import AnswerOutcome
+from judge.version import __version__
 
 
 def calibrate(job: CalibrationJob, settings: Settings, told: Told = lambda *_: None) -> Calibration:

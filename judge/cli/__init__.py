@@ -12,12 +12,12 @@ from typing import Annotated
 
 import typer
 
-from judge import __version__
 from judge.cli.commands import Commands
 from judge.cli.printing import drop_stdout, guard_streams, print_message, print_output
 from judge.errors import Exit, JudgeError, unwritable
 from judge.redact import guard_process, redacted
 from judge.tracing import guard_tracing
+from judge.version import __version__
 
 EXIT_CODES = {
     Exit.OK: "all records have a verdict, and the gate, if one was set, holds",

@@ -14,8 +14,7 @@ from judge.evidence import ReplyContext
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import TOP_TOKENS, open_share, word_chances
 from judge.judging.judge import Sampling
-from judge.papers.benchmark import Fields, NoAnswer
-from judge.papers.tasks import load_task, option_marks, task_messages
+from judge.papers.tasks import Fields, NoAnswer, load_task, option_marks, task_messages
 from judge.prompts import LACKS
 from judge.replies import Reply, spelt_literal
 from judge.rubric import Rubric

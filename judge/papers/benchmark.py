@@ -6,18 +6,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from judge import plugins
 from judge.answers import spelt_as
 from judge.errors import UsageError
-from judge.papers.tasks import replaced
+from judge.papers.tasks import Fields, MeasuredAnswer, replaced
 from judge.records import Record
 from judge.records.base import clip
 from judge.rubric import Rubric
-from judge.verdict import AnswerOutcome, Usage
 
 if TYPE_CHECKING:
     from judge.papers.asking import MeasuredModel
@@ -26,53 +23,6 @@ if TYPE_CHECKING:
 
 BENCHMARKS = "judge.benchmarks"
 """The entry-point group of benchmarks."""
-
-Fields = Mapping[str, Any]
-"""The fields of an item: `id`, `condition`, `row`, `gold`, and what is asked about."""
-
-
-class NoAnswer(Exception):
-    """The measured model refused, or its reply cannot be read; `detail` says why."""
-
-    def __init__(
-        self,
-        outcome: AnswerOutcome,
-        detail: str | None = None,
-    ) -> None:
-        super().__init__(detail or outcome)
-        self.outcome = outcome
-        self.detail = detail
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredAnswer:
-    """One item with the answer to it.
-
-    `answer` is plain JSON. `score` (0 to 1) says how right it is, None where it was not scored.
-    `reason` says why there is no answer, or remarks on it.
-    """
-
-    fields: Fields
-    outcome: AnswerOutcome
-    answer: Any = None
-    score: Annotated[float, Field(ge=0, le=1)] | None = None
-    probabilities: Mapping[str, float] | None = None
-    steps: Mapping[str, Any] = field(default_factory=dict)
-    reason: str | None = None
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def id(self) -> str:
-        return str(self.fields["id"])
-
-    @property
-    def row(self) -> str:
-        """The row of the source, whose items are drawn together for intervals."""
-        return str(self.fields.get("row", self.fields["id"]))
-
-    @property
-    def condition(self) -> str:
-        return str(self.fields["condition"])
 
 
 @dataclass(frozen=True, slots=True)

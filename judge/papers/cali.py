@@ -18,10 +18,11 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
+from judge.papers.benchmark import Benchmark, Choices, label_of
 from judge.papers.normad import country_name
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, class_scores, results_table
+from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record, read, renamed
 from judge.records.base import own_fields
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, NoAnswer
+from judge.papers.benchmark import Benchmark, Choices
 from judge.papers.cqbench_stories import (
     Story,
     ValueKey,
@@ -28,6 +28,7 @@ from judge.papers.cqbench_stories import (
 )
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, results_table
+from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
+from judge.papers.benchmark import Benchmark, Choices, label_of
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, results_table, scores
+from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError, listed, one_of, text_of

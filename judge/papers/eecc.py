@@ -20,8 +20,9 @@ from pathlib import Path
 
 from judge.errors import UsageError, why_unread
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields
+from judge.papers.benchmark import Benchmark, Choices
 from judge.papers.eecc_tables import tables
+from judge.papers.tasks import Fields
 from judge.records import Record
 
 CONDITIONS = ("stories", "qa")

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from judge.errors import UsageError
 from judge.evidence import UNSPACED
-from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.tables import ResultSample
+from judge.papers.tasks import MeasuredAnswer
 from judge.records import read
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate

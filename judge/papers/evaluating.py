@@ -7,16 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from judge import __version__
 from judge.backends.base import Method
 from judge.errors import BackendError, UsageError
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.papers.asking import MeasuredModel, PlannedModel
-from judge.papers.benchmark import Benchmark, Choices, MeasuredAnswer
+from judge.papers.benchmark import Benchmark, Choices
 from judge.papers.results import asked_of, line_of, result_of
 from judge.papers.rows import taken
-from judge.papers.tasks import load_task
+from judge.papers.tasks import MeasuredAnswer, load_task
 from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job
@@ -29,6 +28,7 @@ from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
 from judge.verdict import AnswerOutcome, Unfinished, Verdict
+from judge.version import __version__
 from judge.workflow import Context, Work
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from judge import __version__
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.judging.panel import Panel
@@ -27,6 +26,7 @@ from judge.run.summary import Report
 from judge.run.task import Task, Watcher
 from judge.settings import Settings
 from judge.verdict import Check, Unfinished, Usage, Verdict
+from judge.version import __version__
 
 NAME = "audit"
 """What stands where other lines name their workflow or benchmark."""

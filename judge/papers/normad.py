@@ -14,9 +14,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, label_of
+from judge.papers.benchmark import Benchmark, Choices, label_of
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import class_scores, results_table
+from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record
 from judge.records.fields import LabelError
 from judge.records.lines import Line

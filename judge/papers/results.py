@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge import __version__
 from judge.answers import NO_LABEL, spelling
 from judge.errors import UsageError, why_unread
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, Fields, MeasuredAnswer, NoAnswer
 from judge.papers.rows import fields_of
+from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
 from judge.records import RESERVED, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
@@ -23,6 +22,10 @@ from judge.records.lines import Line, written
 from judge.run.output import write_whole
 from judge.run.runinfo import RunInfo, fingerprint
 from judge.verdict import AnswerOutcome, Verdict
+from judge.version import __version__
+
+if TYPE_CHECKING:
+    from judge.papers.benchmark import Benchmark, Choices
 
 _RESULT = TypeAdapter(MeasuredAnswer)
 _NO_ANSWER = "no answer"

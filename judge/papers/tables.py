@@ -6,13 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from judge.papers.benchmark import Benchmark, MeasuredAnswer
+from judge.papers.tasks import MeasuredAnswer
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import macro_f1s
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
+
+if TYPE_CHECKING:
+    from judge.papers.benchmark import Benchmark
 
 FEWEST = 10
 """Rows of a source that an interval is bootstrapped over; fewer look surer than they are.

@@ -1,4 +1,5 @@
-"""Tasks: rubrics without `pass`, put to the model that a benchmark measures (rubrics/tasks/).
+"""Tasks: rubrics without `pass`, put to the model that a benchmark measures (rubrics/tasks/), and
+the answers to them.
 
 The model is not told that it judges; it answers out of what it knows. As with a judge's rubric the
 material comes first, fenced, and the question last.
@@ -8,9 +9,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from judge.backends.base import Message, Prompt
 from judge.digest import digest
@@ -19,7 +24,55 @@ from judge.prompts import fence
 from judge.records.base import fence_mark
 from judge.rubric import Rubric
 from judge.templates import template
+from judge.verdict import AnswerOutcome, Usage
 from judge.yamlfile import read_mapping
+
+Fields = Mapping[str, Any]
+"""The fields of an item: `id`, `condition`, `row`, `gold`, and what is asked about."""
+
+
+class NoAnswer(Exception):
+    """The measured model refused, or its reply cannot be read; `detail` says why."""
+
+    def __init__(
+        self,
+        outcome: AnswerOutcome,
+        detail: str | None = None,
+    ) -> None:
+        super().__init__(detail or outcome)
+        self.outcome = outcome
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredAnswer:
+    """One item with the answer to it.
+
+    `answer` is plain JSON. `score` (0 to 1) says how right it is, None where it was not scored.
+    `reason` says why there is no answer, or remarks on it.
+    """
+
+    fields: Fields
+    outcome: AnswerOutcome
+    answer: Any = None
+    score: Annotated[float, Field(ge=0, le=1)] | None = None
+    probabilities: Mapping[str, float] | None = None
+    steps: Mapping[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def id(self) -> str:
+        return str(self.fields["id"])
+
+    @property
+    def row(self) -> str:
+        """The row of the source, whose items are drawn together for intervals."""
+        return str(self.fields.get("row", self.fields["id"]))
+
+    @property
+    def condition(self) -> str:
+        return str(self.fields["condition"])
 
 
 def load_task(task: str | Rubric) -> Rubric:

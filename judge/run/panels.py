@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-from judge import __version__
 from judge.backends.base import Method
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
@@ -19,6 +18,7 @@ from judge.run.models import ClientBuilder, Models, profiled_models, profiles_of
 from judge.run.rubrics import RubricSet, load_workflow
 from judge.run.runinfo import RunInfo, fingerprint
 from judge.settings import Settings, StepModel
+from judge.version import __version__
 from judge.workflow import By, Context, Workflow
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from judge import __version__
 from judge.cache import ReplyCache
 from judge.cli import app
 from judge.local.store import CATALOG
+from judge.version import __version__
 
 from .conftest import Shell
 from .typed import Typed

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import Benchmark, MeasuredAnswer, NoAnswer, choices_of
+from judge.papers.benchmark import Benchmark, choices_of
 from judge.papers.results import asked_of
-from judge.papers.tasks import load_task, task_messages
+from judge.papers.tasks import MeasuredAnswer, NoAnswer, load_task, task_messages
 from judge.records import Record
 from judge.report.table import Cell, Table
 from judge.rubric import Rubric

@@ -17,7 +17,7 @@ from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import NoAnswer
+from judge.papers.tasks import NoAnswer
 from judge.rubric import Rubric
 
 QUIZ = Rubric(

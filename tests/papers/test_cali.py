@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.papers.benchmark import MeasuredAnswer, choices_of
+from judge.papers.benchmark import choices_of
 from judge.papers.cali import SentencePair, benchmark, entailment_of
 from judge.papers.tables import tables_of
+from judge.papers.tasks import MeasuredAnswer
 from judge.records import Record
 from judge.records.fields import LabelError
 from judge.stats.intervals import Estimate

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.cqbench import benchmark
+from judge.papers.tasks import MeasuredAnswer
 from judge.verdict import AnswerOutcome
 
 from .examinee import Examined, ask, asked, items, table, value

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from judge.errors import UsageError
-from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.eecc import benchmark
 from judge.papers.eecc_tables import (
     FILES,
@@ -21,7 +20,7 @@ from judge.papers.eecc_tables import (
     taus,
     words_of,
 )
-from judge.papers.tasks import load_task, task_messages
+from judge.papers.tasks import MeasuredAnswer, load_task, task_messages
 from judge.records import Record
 from judge.stats.text import lexical_variance
 from judge.verdict import AnswerOutcome

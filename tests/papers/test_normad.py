@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.normad import (
     CLUSTERS,
     COUNTRIES,
@@ -16,6 +15,7 @@ from judge.papers.normad import (
     cluster_of,
     country_name,
 )
+from judge.papers.tasks import MeasuredAnswer
 from judge.verdict import AnswerOutcome
 
 from .examinee import Examined, ask, asked, items, problems, public, table, value, written

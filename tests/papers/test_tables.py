@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from judge.papers.benchmark import MeasuredAnswer
 from judge.papers.tables import FEWEST, ResultSample
+from judge.papers.tasks import MeasuredAnswer
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
 
