@@ -25,7 +25,7 @@ from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.prompts import LACKS, lack
 from judge.records import Record
-from judge.records.lines import Line
+from judge.records.lines import bad_input
 from judge.run.job import Job
 from judge.run.models import backend_of, calls_at_once
 from judge.run.panels import Resources
@@ -125,7 +125,7 @@ def plan(job: Job, settings: Settings) -> Plan:
     without_text: Counter[tuple[str, str]] = Counter()
     task = Validation(resources, job.items())
     task.look_ahead()
-    estimate = plan_items(map(task.read, task.items()), calls_of)
+    estimate = plan_items(task.items(), calls_of)
     estimate.shown, estimate.unasked = task.shown, without_text
     clients = resources.models.clients
     estimate.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
@@ -138,19 +138,19 @@ def planned(settings: Settings) -> Settings:
 
 
 def plan_items(
-    items: Iterable[Any | Line], calls_of: Callable[[Any, PlannedCalls], Awaitable[None]]
+    items: Iterable[Record], calls_of: Callable[[Record, PlannedCalls], Awaitable[None]]
 ) -> Plan:
-    """What is asked about each item; a line stands for one that cannot be asked about.
+    """What is asked about each record; one with a problem is counted as bad.
 
     Args:
-        calls_of: adds the calls for one item.
+        calls_of: adds the calls for one record.
     """
     estimate = Plan()
 
     async def add_all() -> None:
         for item in items:
-            if isinstance(item, Line):
-                estimate.bad.add(item)
+            if item.problem is not None:
+                estimate.bad.add(bad_input(item, item.problem))
                 continue
             least, most = PlannedCalls(most=False), PlannedCalls(most=True)
             await calls_of(item, least)

@@ -13,7 +13,7 @@ from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
 from judge.records import Record
-from judge.records.lines import Line
+from judge.records.lines import Line, bad_input
 from judge.run.job import Job
 from judge.run.models import left_at_provider
 from judge.run.output import (
@@ -142,7 +142,7 @@ class _Run:
         ticking = asyncio.create_task(self._tick())
         try:
             await run_stream(
-                map(self.task.read, self.task.items()),
+                self.task.items(),
                 self._line,
                 self._emit,
                 room=lambda: room_within(self.resources.models.budget, self._dearest, slots),
@@ -207,14 +207,14 @@ class _Run:
 
     # ------------------------------------------------------------ one record
 
-    async def _line(self, record: Record | Line) -> tuple[int, Line]:
+    async def _line(self, record: Record) -> tuple[int, Line]:
         place = record_turn.get()
+        bad = bad_input(record, record.problem) if record.problem is not None else None
         if self.resumption is not None:
-            key = record.key if isinstance(record, Line) else record.content_hash
-            text = self.resumption.take(place, key)
+            text = self.resumption.take(place, record.content_hash if bad is None else bad.key)
             if text is not None and (line := Line.parse(text)) is not None:
                 return place, line
-        return place, record if isinstance(record, Line) else await line_of(self.task, record)
+        return place, bad or await line_of(self.task, record)
 
     async def _emit(self, result: tuple[int, Line]) -> None:
         place, line = result

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from judge.errors import BackendError, JudgeError
 from judge.records import Record
-from judge.records.lines import Line, bad_input
+from judge.records.lines import Line
 from judge.redact import redacted
 from judge.run.models import Models, left_at_provider
 from judge.run.panels import Resources
@@ -68,7 +68,11 @@ class Task(ABC):
 
     @abstractmethod
     def items(self) -> Iterator[Record]:
-        """The items to be judged."""
+        """The records, in order; one with a `problem` is not judged, and its line says why.
+
+        Raises:
+            UsageError: the input is not for such a run.
+        """
 
     @property
     def slots(self) -> int:
@@ -87,17 +91,9 @@ class Task(ABC):
     def run_info(self, name: str) -> RunInfo:
         """What finished lines of this workflow or benchmark must have been made with."""
 
-    def read(self, item: Record) -> Record | Line:
-        """What `step` takes, or the line of a record that cannot be judged; once, in order.
-
-        Raises:
-            UsageError: the input is not for such a run.
-        """
-        return item if item.problem is None else bad_input(item, item.problem)
-
     @abstractmethod
     async def step(self, record: Record) -> Line:
-        """The output line of what `read` gave; raises BackendError: the model gave no reply."""
+        """The output line of a record; raises BackendError: the model gave no reply."""
 
     @abstractmethod
     def failed(
@@ -111,7 +107,7 @@ class Task(ABC):
 
 
 async def line_of(task: Task, record: Record) -> Line:
-    """The output line of a record that `task` read.
+    """The output line of a record, also where its step fails.
 
     Raises:
         JudgeError: what ends the run: a model out of reach, a refused key, a budget that is spent.

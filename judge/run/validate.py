@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain, islice
@@ -153,7 +154,13 @@ class Validation(Task):
         return cls(Resources.of(settings, rubrics=job.rubrics), job.items(), job.by)
 
     def items(self) -> Iterator[Record]:
-        return self._items
+        """The records as checks see them, and those that cannot be judged with the problem.
+
+        Raises:
+            UsageError: none of the chosen checks is asked of the first record. Later on such a
+                record has an error line.
+        """
+        return map(self._read, self._items)
 
     async def prepare(self) -> None:
         await self.look()
@@ -208,30 +215,24 @@ class Validation(Task):
     def run_info(self, name: str) -> RunInfo:
         return self.resources.bound(name)
 
-    def read(self, item: Record) -> Record | Line:
-        """The record, or the line of one that cannot be judged.
-
-        Raises:
-            UsageError: none of the chosen checks is asked of the first record. Later on such a
-                record has an error line.
-        """
+    def _read(self, item: Record) -> Record:
         if item.input_key and not self._input_key:
             self.watcher.say(f"the input's own field 'judge' is kept as {item.input_key!r}")
         self._input_key = self._input_key or item.input_key
         record = item.of_kind(self.kind_of(item), self._ids)
         if record.problem is not None:
-            return lines.bad_input(record, record.problem)
+            return record
         if (misfit := self._misfit(record.kind)) is not None:
             if not self._suited:
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
-            return lines.bad_input(record, Problem(misfit))
+            return replace(record, problem=Problem(misfit))
         self._suited = True
         self._tell_hidden(record)
         if self._named:
             try:
                 record.texts.refuse_ambiguous(self._named)
             except LabelError as error:
-                return lines.bad_input(record, error.problem)
+                return replace(record, problem=error.problem)
             self._unseen = {n: told for n, told in self._unseen.items() if not record.has(n)}
             self._first = self._first or record
         return record

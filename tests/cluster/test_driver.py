@@ -19,7 +19,6 @@ from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
 from judge.judging.limits import BudgetReached
 from judge.judging.transport import Counters
-from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job
 
@@ -57,12 +56,10 @@ async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
     stream._feed, stream._running = Remote(feed), asyncio.Future()
     stream._chunk, stream._full = [], asyncio.Event()
     stream._full.set()
-    task = RayValidation.of(settings(**more), Job())
+    norms = [{**NORM, "story": f"Ann greets {n}."} for n in range(count)]
+    task = RayValidation.of(settings(**more), Job(records=norms))
     task.stream, stream._count = stream, task._count
-    records = [
-        task.read(Record("", n, {**NORM, "story": f"Ann greets {n}."})) for n in range(count)
-    ]
-    asked = asyncio.gather(*map(task.step, records))
+    asked = asyncio.gather(*map(task.step, task.items()))
     batch = {"number": [0], "chunk": [await feed.get(0)]}
     async for told in Worker(settings(**more), ".", Remote(feed))(batch):
         assert told == {"number": [0]}
@@ -87,15 +84,13 @@ async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str
 
 
 async def test_the_calls_of_workers_are_the_runs() -> None:
-    task = RayValidation.of(settings(max_calls=11), Job())
+    task = RayValidation.of(settings(max_calls=11), Job(records=[NORM]))
     task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
     task._count({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
     task._count({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
     assert task.resources.models.client("scripted:yes.yaml").counters.calls == 11
-    record = task.read(Record("", 1, NORM))
-    assert isinstance(record, Record)
     with pytest.raises(BudgetReached, match="--max-calls 11 is reached"):
-        await task.step(record)
+        await task.step(next(task.items()))
 
 
 def test_workers_for_which_there_is_no_room_are_refused() -> None:
