@@ -192,7 +192,12 @@ class BadRequest(BackendError):
 
 class Adapted(BadRequest):
     """The server refuses a part of the call, or the model's thoughts took the tokens of its reply;
-    from now on it is sent otherwise: ask again."""
+    from now on it is sent otherwise: ask again. `tokens` are those of the prompt and of the reply
+    where the call was paid all the same."""
+
+    def __init__(self, message: str, tokens: tuple[int, int] = (0, 0)) -> None:
+        super().__init__(message)
+        self.tokens = tokens
 
 
 class ContextExceeded(BadRequest):

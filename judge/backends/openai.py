@@ -203,7 +203,8 @@ class OpenAIBackend:
             raise errors.ServerFault(f"{what} is no chat completion: {text}") from None
         thinking = reply.finish_reason == "length" and call.logprobs is None and thought(answer)
         if thinking and self._adaptations.give_room(sent.state):
-            raise errors.Adapted("the model's thoughts took the tokens of its reply")
+            tokens = reply.input_tokens, reply.output_tokens
+            raise errors.Adapted("the model's thoughts took the tokens of its reply", tokens)
         if call.logprobs and reply.first_token is None and reply.finish_reason != "refusal":
             if self._gave_first_token:
                 raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")

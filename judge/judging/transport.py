@@ -163,6 +163,7 @@ class Transport:
                 self._failed(error, era)
                 if isinstance(error, Adapted):
                     tries -= 1  # No failure: the backend leaves out each part of a call once.
+                    self._overspent(*error.tokens)
                     continue
                 if once:
                     raise
@@ -190,6 +191,13 @@ class Transport:
         self.counters.input_tokens += completion.input_tokens
         self.counters.output_tokens += completion.output_tokens
         self.counters.cached_tokens += completion.cached_tokens or 0
+
+    def _overspent(self, input_tokens: int, output_tokens: int) -> None:
+        """Count a call that was paid and whose reply is of no use."""
+        if self.price is not None and not self._free:
+            self._budget.cost += self.price.of(input_tokens, output_tokens)
+        self.counters.input_tokens += input_tokens
+        self.counters.output_tokens += output_tokens
 
     def _failed(self, error: BackendError, era: int) -> None:
         if isinstance(error, (BadRequest, Refused)):

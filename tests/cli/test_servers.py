@@ -338,6 +338,27 @@ def test_a_profile_of_another_model_s_answers_is_told(
 
 # ---------------------------------------------------------------- settings
 
+
+def test_a_reply_lost_to_thoughts_is_counted(judge: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was paid; the reply that comes in its place is counted, too."""
+    tokens = 0
+
+    def script(asked: Asked) -> Answer:
+        nonlocal tokens
+        answer = SERVERS["thinks"].script(asked)
+        body = json.loads(answer.body) if answer.body else completion(asked, answer)
+        tokens += body["usage"]["prompt_tokens"]
+        return answer
+
+    with Loopback(script, scripted_probe=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        words = ("validate", "in.jsonl", "-m", "openai:m", *ASK, "--summary", "sums.json")
+        assert judge.text(*words)[0] == 0
+        assert server.count == 1 + len(MAILS) + 1
+    counts = json.loads(judge.read("sums.json"))["models"]["openai:m"]
+    assert counts["input_tokens"] == tokens
+
+
 AZURE = "/openai/deployments/gpt4o"
 TOML = """
 [servers.azure]
