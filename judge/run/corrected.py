@@ -44,7 +44,7 @@ class Errors(NamedTuple):
 
 
 def error_rates(
-    panel: Panel, known: Mapping[str, JudgeProfile], profiles: Profiles
+    panel: Panel, in_force: Mapping[str, JudgeProfile], profiles: Profiles
 ) -> Errors | None:
     """How a panel's verdicts err, a cascade's as a whole.
 
@@ -54,17 +54,17 @@ def error_rates(
     """
     deciding = [*panel.judges, *([panel.cheap] if panel.cheap else ())]
     for judge in deciding:
-        found = known.get(judge.client.spec)
-        if found is None:
+        profile = in_force.get(judge.client.spec)
+        if profile is None:
             return None
-        if judge.reader != AnswerReader(classifier=found.classifier, sure_at=found.sure_at):
+        if judge.reader != AnswerReader(classifier=profile.classifier, sure_at=profile.sure_at):
             return None
-    own = known[panel.judges[0].client.spec]
-    rates = profiles.cascades.get(panel.rubric.name) if panel.cheap else own.rates
-    if len(panel.judges) > 1 or rates is None or own.leak is not None:
+    first = in_force[panel.judges[0].client.spec]
+    rates = profiles.cascades.get(panel.rubric.name) if panel.cheap else first.rates
+    if len(panel.judges) > 1 or rates is None or first.leak is not None:
         return None
-    unseen = None if own.controls.get("looks", True) else str(own.controls["field"])
-    return Errors(rates, unseen, own.data.group)
+    unseen = None if first.controls.get("looks", True) else str(first.controls["field"])
+    return Errors(rates, unseen, first.data.group)
 
 
 @dataclass(slots=True)
@@ -103,29 +103,29 @@ class CorrectedRate:
         abstains as it did on the labels, both estimate the same rate; the more it does otherwise,
         the farther they are apart. The value is their mean, the interval has both of theirs.
         """
-        failed, passed = (self._counted(undecided_pass=one) for one in (False, True))
-        if failed.reason or passed.reason:
-            return replace(failed if failed.reason else passed, raw=failed.raw)
-        return replace(failed, estimate=failed.estimate.spanning(passed.estimate))
+        lowest, highest = (self._counted(undecided_pass=flag) for flag in (False, True))
+        if lowest.reason or highest.reason:
+            return replace(lowest if lowest.reason else highest, raw=lowest.raw)
+        return replace(lowest, estimate=lowest.estimate.spanning(highest.estimate))
 
     def _counted(self, *, undecided_pass: bool) -> Corrected:
-        known, n = self.errors.rates, self.sizes.total()
+        rates, n = self.errors.rates, self.sizes.total()
         undecided = self.undecided if undecided_pass else Counter[int]()
         parts = [(self.passed[part] + undecided[part], size) for part, size in self.sizes.items()]
-        share = sum(passed for passed, _ in parts) / n if n else 0.0
+        share = sum(passes for passes, _ in parts) / n if n else 0.0
         return rogan_gladen(
-            sum(passed for passed, _ in parts),
+            sum(passes for passes, _ in parts),
             n,
-            known.passed + undecided_pass * known.undecided_passes,
-            known.passes + known.undecided_passes,
-            known.failed + (not undecided_pass) * known.undecided_fails,
-            known.fails + known.undecided_fails,
+            rates.passed + undecided_pass * rates.undecided_passes,
+            rates.passes + rates.undecided_passes,
+            rates.failed + (not undecided_pass) * rates.undecided_fails,
+            rates.fails + rates.undecided_fails,
             deff_judged=design_effect(
-                [passed - size * share for passed, size in parts],
+                [passes - size * share for passes, size in parts],
                 [size for _, size in parts],
                 n * share * (1 - share),
             ),
-            deff_labelled=known.design_effect,
+            deff_labelled=rates.design_effect,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class CorrectedRate:
 def _texts(fields: Mapping[str, Any]) -> list[str]:
     """The words of the fields that are texts; of all fields where none is."""
     texts = [words_of(json.dumps(content, ensure_ascii=False)) for content in fields.values()]
-    return [" ".join(one) for one in texts if len(one) >= LEAST_WORDS] or [*map(str, texts)]
+    return [" ".join(words) for words in texts if len(words) >= LEAST_WORDS] or [*map(str, texts)]
 
 
 def count(
@@ -156,17 +156,17 @@ def count(
     """
     checks, fields = _as_it_came(line.checks), line.original_fields
     for check in {check["check"]: check for check in checks}.values():
-        known = errors.get((check["check"], check["by"]))
-        if known is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:
-            rate = rates.setdefault(check["check"], CorrectedRate(check["check"], known))
+        check_errors = errors.get((check["check"], check["by"]))
+        if check_errors is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:
+            rate = rates.setdefault(check["check"], CorrectedRate(check["check"], check_errors))
             rate.add(Check.model_validate(check).verdicts().values(), fields)
 
 
 def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """The checks of the record as it came in: a repair makes the first of them again."""
-    made: set[tuple[str, str]] = set()
+    keys: set[tuple[str, str]] = set()
     for check in checks:
-        if (key := (check["check"], check["by"])) in made:
+        if (key := (check["check"], check["by"])) in keys:
             return
-        made.add(key)
+        keys.add(key)
         yield check

@@ -77,8 +77,8 @@ class Job:
     @property
     def outputs(self) -> list[tuple[str, Path]]:
         """The output files, each with its flag."""
-        named = (("-o", self.out), ("--review", self.review), ("--summary", self.summary))
-        return [(flag, path) for flag, path in named if path is not None]
+        pairs = (("-o", self.out), ("--review", self.review), ("--summary", self.summary))
+        return [(flag, path) for flag, path in pairs if path is not None]
 
     def items(self) -> Iterator[Record]:
         """The items of all inputs and records, cut down to the limit or the sample."""
@@ -121,17 +121,17 @@ class Job:
             raise UsageError("--resume needs the file to go on with: name it with -o")
         if self.redo and not self.resume:
             raise UsageError("--redo goes with --resume: it names what is judged again in OUT")
-        if strange := [one for one in self.redo if one not in FINISHED | REDONE]:
-            known = ", ".join(sorted(FINISHED | REDONE))
-            raise UsageError(f"--redo {strange[0]}: no such verdict; there are {known}")
-        taken = [(input_path(source), "the input") for source in self.inputs]
+        if strange := [verdict for verdict in self.redo if verdict not in FINISHED | REDONE]:
+            verdicts = ", ".join(sorted(FINISHED | REDONE))
+            raise UsageError(f"--redo {strange[0]}: no such verdict; there are {verdicts}")
+        files = [(input_path(source), "the input") for source in self.inputs]
         if self.out is not None:
-            taken.append((description_file(self.out), "where OUT is described"))
+            files.append((description_file(self.out), "where OUT is described"))
         for flag, path in self.outputs:
             refuse_nameless(flag, path, "" if flag != "-o" or self.silent else "lines")
-            for other, what in taken:
-                refuse_same(flag, path, other, what)
-            taken.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
+            for file, role in files:
+                refuse_same(flag, path, file, role)
+            files.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
             if flag == "--summary":
                 if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
                     raise UsageError(f"--summary {path}: cannot be written; name another file")
@@ -179,20 +179,20 @@ def _sampled(items: Iterator[Record], count: int, seed: int, by: str | None) -> 
     """
     chance = random.Random(seed)
     lots: dict[str, float] = {}
-    held: dict[str, list[tuple[float, int, Record]]] = {}
+    groups: dict[str, list[tuple[float, int, Record]]] = {}
     for place, item in enumerate(items):
         group = _group(item, by)
         # Of groups of one size, the same must always lose: what it has is its smallest numbers.
         lots.setdefault(group, random.Random(f"{seed} {group}").random())
-        heapq.heappush(held.setdefault(group, []), (-chance.random(), place, item))
+        heapq.heappush(groups.setdefault(group, []), (-chance.random(), place, item))
         if place >= count:
-            largest = max(held, key=lambda one: (len(held[one]), lots[one]))
-            heapq.heappop(held[largest])
-            if not held[largest]:
-                del held[largest], lots[largest]
-    if by is not None and held.keys() == {""}:
+            largest = max(groups, key=lambda name: (len(groups[name]), lots[name]))
+            heapq.heappop(groups[largest])
+            if not groups[largest]:
+                del groups[largest], lots[largest]
+    if by is not None and groups.keys() == {""}:
         raise UsageError(f"--by {by}: no record that was drawn has such a field")
-    yield from (item for *_, item in sorted(chain(*held.values()), key=itemgetter(1)))
+    yield from (item for *_, item in sorted(chain(*groups.values()), key=itemgetter(1)))
 
 
 def _group(item: Record, by: str | None) -> str:

@@ -222,11 +222,11 @@ def _request(settings: Settings, server: Server | None = None) -> Request:
     }
     if server is None:
         return Request(**common)
-    sent = {**server.headers, **server.query}
+    parts = {**server.headers, **server.query}
     return Request(
         omit=server.omit,
         mode=Mode(server.mode) if server.mode else None,
-        identity="; ".join(f"{name}: {text}" for name, text in sorted(sent.items())),
+        identity="; ".join(f"{name}: {text}" for name, text in sorted(parts.items())),
         **common,
     )
 
@@ -248,10 +248,10 @@ def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
     By default as many as engines in this process have slots, to fill their batches.
     """
     if settings.engine == "batch":
-        chosen = "concurrency" in settings.model_fields_set
-        return settings.concurrency if chosen else BATCH_RECORDS
-    own = [client.backend.slots for client in clients if client.backend.slots is not None]
-    return min([calls_at_once(settings, max(own, default=None)), *own])
+        explicit = "concurrency" in settings.model_fields_set
+        return settings.concurrency if explicit else BATCH_RECORDS
+    slots = [client.backend.slots for client in clients if client.backend.slots is not None]
+    return min([calls_at_once(settings, max(slots, default=None)), *slots])
 
 
 # ---------------------------------------------------------------- chosen by a profile
@@ -284,8 +284,8 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
         if settings.model or settings.cheap_model:
             return settings
         if len(profiles.models) > 1:
-            told = ", ".join(profiles.models)
-            raise UsageError(f"{profiles.told} knows {told}: name one with --model")
+            names = ", ".join(profiles.models)
+            raise UsageError(f"{profiles.told} knows {names}: name one with --model")
         _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
         return settings.model_copy(update={"model": profiles.models})
     cheap, strong = profiles.models
@@ -295,7 +295,7 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
             "--cheap-model, or calibrate the judges that you want"
         )
     pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
-    _refuse_unnamed(profiles, [(flag, model) for flag, model, named in pairs if not named])
+    _refuse_unnamed(profiles, [(flag, model) for flag, model, explicit in pairs if not explicit])
     return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
 
 
@@ -336,18 +336,18 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
         _allow_open_files(sum(client.limit.most for client in distant) + RESERVE)
 
 
-def _allow_open_files(needed: int) -> None:
+def _allow_open_files(count: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
+    if soft == resource.RLIM_INFINITY or soft >= count:
         return
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
     except (ValueError, OSError) as error:
         # macOS says that there is no hard limit, and has one all the same.
         most = soft if hard == resource.RLIM_INFINITY else hard
         fewer = f", or --concurrency {most - RESERVE}" if most > RESERVE else ""
         raise UsageError(
-            f"the run needs {needed} open files, {needed - RESERVE} for calls at once and "
+            f"the run needs {count} open files, {count - RESERVE} for calls at once and "
             f"{RESERVE} for the rest, and this system allows {most}: raise the limit "
             f"(ulimit -n){fewer}"
         ) from error
@@ -382,8 +382,8 @@ def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
 def _is_own(spec: str) -> bool:
     """Whether the model is the user's own: it answers at once, whatever the engine."""
     provider = parse_model(spec)[0]
-    known = provider in providers()
-    return provider == "vllm" or (known and getattr(factory(spec), "in_process", False))
+    exists = provider in providers()
+    return provider == "vllm" or (exists and getattr(factory(spec), "in_process", False))
 
 
 def left_at_provider(clients: Iterable[Client]) -> int:

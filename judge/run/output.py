@@ -67,14 +67,14 @@ class Sink:
         try:
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
         except OSError as error:
-            told = "name a file in a folder that is there and can be written"
-            raise UsageError(f"{path}: cannot be written: {error.strerror}; {told}") from error
+            advice = "name a file in a folder that is there and can be written"
+            raise UsageError(f"{path}: cannot be written: {error.strerror}; {advice}") from error
         # A device such as /dev/null may have many writers.
         self.regular = stat.S_ISREG(os.fstat(self.descriptor).st_mode)
         try:
             if self.regular and not (lock(self.descriptor) and self._in_place()):
-                told = "let it end, or name another file"
-                raise UsageError(f"another run is writing to {path}: {told}")
+                advice = "let it end, or name another file"
+                raise UsageError(f"another run is writing to {path}: {advice}")
             if fresh:
                 refuse_existing(path, flag)
         except UsageError:
@@ -118,10 +118,10 @@ class Sink:
         changed = self.regular and os.fstat(self.descriptor).st_size != self.size
         if changed and (fault := self.fault()):
             raise fault
-        rest = memoryview(printable(line.decode()).encode() if self._terminal else line)
+        view = memoryview(printable(line.decode()).encode() if self._terminal else line)
         try:
-            while rest:
-                rest = rest[os.write(self.descriptor, rest) :]
+            while view:
+                view = view[os.write(self.descriptor, view) :]
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -129,8 +129,8 @@ class Sink:
             with suppress(OSError):
                 if self.regular:
                     os.ftruncate(self.descriptor, self.size)
-            what = f"{self.path or 'standard output'} cannot be written further"
-            raise unwritable(what, error) from error
+            message = f"{self.path or 'standard output'} cannot be written further"
+            raise unwritable(message, error) from error
         self.size += len(line)
 
     async def put(self, line: bytes) -> None:
@@ -146,13 +146,13 @@ class Sink:
         if not self.regular:
             return None
         if not self._in_place():
-            what = "deleted or replaced"
+            change = "deleted or replaced"
         elif os.fstat(self.descriptor).st_size != self.size:
-            what = "changed by another program"
+            change = "changed by another program"
         else:
             return None
         return Unavailable(
-            f"{self.path} was {what} while this run was writing to it; the replies are in the "
+            f"{self.path} was {change} while this run was writing to it; the replies are in the "
             "cache, if there is one: --resume judges again what is not in the file"
         )
 
@@ -279,8 +279,10 @@ def _rank(line: Line | None) -> float:
     without a probability, 2 without an answer."""
     if line is None or line.verdict != Verdict.ABSTAIN:
         return 2.0
-    known = (check.get("probability") for check in line.last_checks.values())
-    return min((round(abs(chance - 0.5), 6) for chance in known if chance is not None), default=1.0)
+    chances = (check.get("probability") for check in line.last_checks.values())
+    return min(
+        (round(abs(chance - 0.5), 6) for chance in chances if chance is not None), default=1.0
+    )
 
 
 # ---------------------------------------------------------------- the description beside OUT
@@ -303,12 +305,12 @@ def described(out: Path) -> bool:
 
 def _description(out: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(description_file(out).read_bytes())
+        content = json.loads(description_file(out).read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not all(isinstance(run, dict) for run in found.values()):
+    if not isinstance(content, dict) or not all(isinstance(run, dict) for run in content.values()):
         return None
-    return found if all(map(_FINGERPRINT.fullmatch, found)) else None
+    return content if all(map(_FINGERPRINT.fullmatch, content)) else None
 
 
 def write_description(out: Path, runs: Mapping[str, Any]) -> None:
@@ -327,7 +329,7 @@ def write_description(out: Path, runs: Mapping[str, Any]) -> None:
 # ---------------------------------------------------------------- names that are refused
 
 
-def refuse_nameless(flag: str, path: Path, what: str = "") -> None:
+def refuse_nameless(flag: str, path: Path, content: str = "") -> None:
     """Raises UsageError if `path`, which `flag` names, is `-` or a folder.
 
     `what` goes to standard output without the flag; nothing does where it is empty.
@@ -335,23 +337,23 @@ def refuse_nameless(flag: str, path: Path, what: str = "") -> None:
     if path.is_dir():
         raise UsageError(f"{flag} {path}: is a folder: name a file")
     if str(path) == "-":
-        instead = f"; without {flag}, {what} go to standard output" if what else ""
+        instead = f"; without {flag}, {content} go to standard output" if content else ""
         raise UsageError(f"{flag} -: is no name for a file{instead}")
     if real(path).is_symlink():
         raise UsageError(f"{flag} {path}: the links lead in a circle; name a file")
 
 
-def refuse_same(flag: str, path: Path, other: Path, what: str) -> None:
+def refuse_same(flag: str, path: Path, file: Path, role: str) -> None:
     """Raises UsageError if `path`, which `flag` names, and `other` (`what`) are one file.
 
     A device, such as /dev/null, may be both.
     """
     try:
-        same = path.samefile(other) and path.is_file()
+        identical = path.samefile(file) and path.is_file()
     except OSError:
-        same = real(path) == real(other)
-    if same:
-        raise UsageError(f"{flag} {path} is {what}: name another file")
+        identical = real(path) == real(file)
+    if identical:
+        raise UsageError(f"{flag} {path} is {role}: name another file")
 
 
 def refuse_existing(path: Path, flag: str = "-o") -> None:

@@ -71,12 +71,14 @@ class Resources:
         """
         profiles = profiles_of(settings)
         settings = profiled_models(settings, profiles)
-        chosen = settings.ask is not None or settings.rubric or rubrics
-        learnt = () if chosen else profiles.rubrics
-        if learnt and profiles.judges.keys() <= {rubric.name for rubric in learnt}:
+        explicit = settings.ask is not None or settings.rubric or rubrics
+        profile_rubrics = () if explicit else profiles.rubrics
+        if profile_rubrics and profiles.judges.keys() <= {
+            rubric.name for rubric in profile_rubrics
+        }:
             # As with --ask: any record is asked these, and nothing else, with their votes.
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
-        rubric_set = RubricSet.of(settings, (*rubrics, *learnt))
+        rubric_set = RubricSet.of(settings, (*rubrics, *profile_rubrics))
         clients = Models.of(rubric_set.settings, models, budget=budget, build=build)
         resources = cls(rubric_set, clients, profiles)
         resources._refuse_other_profile()
@@ -115,10 +117,10 @@ class Resources:
         """Refuse a profile of other judges than the run's, before anything is asked or written."""
         if self.profiles.source is None:
             return
-        judged = self.profiles.judges.keys()
-        workflows = [w for w in self.rubrics.workflows() if self.rubrics.wanted(w) & judged]
+        checks = self.profiles.judges.keys()
+        workflows = [w for w in self.rubrics.workflows() if self.rubrics.wanted(w) & checks]
         if not workflows:
-            message = f"{self.profiles.told} speaks of {', '.join(sorted(judged))}"
+            message = f"{self.profiles.told} speaks of {', '.join(sorted(checks))}"
             raise UsageError(f"{message}; nothing of that is asked here")
         for workflow in workflows:
             self.bound(workflow.name)
@@ -133,24 +135,26 @@ class Resources:
         await self.models.prepare(self._method_of)
 
     def _method_of(self, spec: str) -> Method:
-        bindings = (one.binding for judges in self.profiles.judges.values() for one in judges)
-        learnt = {binding.method for binding in bindings if binding.model == spec}
-        usual = learnt.pop() if len(learnt) == 1 else self.models.client(spec).backend.method
+        bindings = (
+            profile.binding for judges in self.profiles.judges.values() for profile in judges
+        )
+        methods = {binding.method for binding in bindings if binding.model == spec}
+        usual = methods.pop() if len(methods) == 1 else self.models.client(spec).backend.method
         return self.settings.method or usual
 
     # ------------------------------------------------------------ binding
 
     def _bind(self, workflow: Workflow) -> BoundWorkflow:
-        wanted, settings = self.rubrics.wanted(workflow), self.settings
-        own = tuple(n for n in self.rubrics.own if n not in workflow.checks)
-        asked = (*(n for n in workflow.checks if n in wanted), *own)
-        accepted = (*(n for n in workflow.accepted if n in wanted), *own)
+        checks, settings = self.rubrics.wanted(workflow), self.settings
+        additional = tuple(n for n in self.rubrics.own if n not in workflow.checks)
+        names = (*(n for n in workflow.checks if n in checks), *additional)
+        accepted = (*(n for n in workflow.accepted if n in checks), *additional)
         context = Context(
-            loop_panels={n: self._panel_of(n, "loop", workflow) for n in asked},
+            loop_panels={n: self._panel_of(n, "loop", workflow) for n in names},
             final_panels={n: self._panel_of(n, "final", workflow) for n in accepted},
             rewriters={n: self._rewriter(n) for n in workflow.rewrites},
-            wanted=wanted,
-            additional=own,
+            wanted=checks,
+            additional=additional,
             rounds=settings.rounds if settings.repair else 0,
             min_words=settings.min_words,
             neutral=settings.neutral,
@@ -170,9 +174,9 @@ class Resources:
         cheap, settings = self.settings.cheap_model, self.settings
         rubrics = [panel.rubric for panel in context.loop_panels.values()]
         rubrics += [rewriter.rubric for rewriter in context.rewriters.values()]
-        asked = {*context.loop_panels, *context.final_panels, *context.rewriters}
+        names = {*context.loop_panels, *context.final_panels, *context.rewriters}
         declined = sorted({panel.rubric.name for panel in context.panels if panel.declined})
-        steps = {n: one.model_dump() for n, one in sorted(settings.steps.items()) if n in asked}
+        steps = {n: step.model_dump() for n, step in sorted(settings.steps.items()) if n in names}
         return {
             "judge": list(self.models.judges),
             "final": list(self.models.final),
@@ -187,8 +191,8 @@ class Resources:
                 "votes": max((len(panel.asks) for panel in context.panels), default=0),
                 "cheap_margin": settings.cheap_margin if cheap else None,
                 "profiles": {
-                    check: {spec: found.fingerprint for spec, found in sorted(known.items())}
-                    for check, known in sorted(self._in_force.items())
+                    check: {spec: profile.fingerprint for spec, profile in sorted(profiles.items())}
+                    for check, profiles in sorted(self._in_force.items())
                     if check in context.wanted
                 },
                 "checks": sorted(context.wanted),
@@ -216,18 +220,18 @@ class Resources:
         votes = workflow.final_votes if by == "final" else 1
         if self.settings.votes is not None and by in workflow.voted:
             votes = self.settings.votes
-        own = self.settings.steps.get(name, StepModel())
+        step = self.settings.steps.get(name, StepModel())
         specs = self.models.judges if by == "loop" else self.models.final
-        specs = (own.model,) if own.model else specs
+        specs = (step.model,) if step.model else specs
         decides = by == "final" or name not in workflow.accepted
-        return self._panel(self.rubrics.by_name[name], specs, by, votes, decides, own.temperature)
+        return self._panel(self.rubrics.by_name[name], specs, by, votes, decides, step.temperature)
 
     def _rewriter(self, name: str) -> Rewriter:
         from judge.judging.rewriter import Rewriter
 
-        settings, own = self.settings, self.settings.steps.get(name, StepModel())
-        warm = settings.rewrite_temperature if own.temperature is None else own.temperature
-        client = self.models.client(own.model or self.models.rewriter)
+        settings, step = self.settings, self.settings.steps.get(name, StepModel())
+        warm = settings.rewrite_temperature if step.temperature is None else step.temperature
+        client = self.models.client(step.model or self.models.rewriter)
         return Rewriter(self.rubrics.by_name[name], client, Sampling(warm, settings.seed))
 
     def _panel(
@@ -262,9 +266,9 @@ class Resources:
 
         Only by the profiles that come with the package: who names a profile has read its report.
         """
-        known = self._in_force.get(check, {})
+        profiles = self._in_force.get(check, {})
         if self.profiles.source is not None or not all(
-            spec in known and known[spec].guesses for spec in specs
+            spec in profiles and profiles[spec].guesses for spec in specs
         ):
             return None
         return f"not asked: {specs[0]} is not shown to be better than a guess at this"
@@ -282,26 +286,26 @@ class Resources:
         Raises:
             UsageError: the profile is of another judge; or there is none, and a probe is wanted.
         """
-        found, settings = None, self.settings
+        profile, settings = None, self.settings
         # The votes of the structured method are counted otherwise while a rewrite loop runs.
         speaks = judge.probabilistic or decides
         if speaks and judge.rubric.name in self.profiles.judges:
             ways = [judge]
             if settings.method is None and judge.rubric.first_token:
                 ways.append(replace(judge, method="probe"))
-            found = self.profiles.find(*(profile_key(way, votes, temperature) for way in ways))
-        if found is not None:
-            judge = replace(judge, method=found.binding.method)
-            judge.client.fitted_to(found.answered_by, self.profiles.told)
-            self._in_force.setdefault(judge.rubric.name, {})[judge.client.spec] = found
+            profile = self.profiles.find(*(profile_key(way, votes, temperature) for way in ways))
+        if profile is not None:
+            judge = replace(judge, method=profile.binding.method)
+            judge.client.fitted_to(profile.answered_by, self.profiles.told)
+            self._in_force.setdefault(judge.rubric.name, {})[judge.client.spec] = profile
         elif judge.method == "probe" and judge.probabilistic:
             raise UsageError(
                 f"--method probe: no profile has a probe for {judge.rubric.name} by "
                 f"{judge.client.spec}; judge calibrate LABELS fits one"
             )
-        guaranteed = cheap and found and found.guarantee
+        guaranteed = cheap and profile and profile.guarantee
         margin = settings.cheap_margin if cheap else settings.margin
-        return with_profile(judge, found, 0.0 if guaranteed else margin)
+        return with_profile(judge, profile, 0.0 if guaranteed else margin)
 
     def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:
         """The cheap judge of the cascade, if it has anything to decide: with a margin of 0.5, or
@@ -322,27 +326,27 @@ def profile_key(judge: Judge, votes: int, temperature: float) -> Binding:
 
     `votes` and `temperature` are those of structured replies.
     """
-    drawn = not judge.probabilistic
+    sampled = not judge.probabilistic
     return Binding(
         check=judge.rubric.name,
         rubric=judge.rubric.digest,
         model=judge.client.spec,
         identity=judge.client.backend.identity(),
-        method="structured" if drawn else judge.method,
-        temperature=temperature if drawn else 0.0,
-        votes=votes if drawn else 1,
+        method="structured" if sampled else judge.method,
+        temperature=temperature if sampled else 0.0,
+        votes=votes if sampled else 1,
         per_value=judge.one_by_one,
     )
 
 
-def with_profile(judge: Judge, found: JudgeProfile | None, margin: float) -> Judge:
+def with_profile(judge: Judge, profile: JudgeProfile | None, margin: float) -> Judge:
     """The judge with the reader of its profile.
 
     Args:
         margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
     """
-    if found is None or found.classifier is None:
-        sure_at = found.sure_at if found else 0.0
+    if profile is None or profile.classifier is None:
+        sure_at = profile.sure_at if profile else 0.0
         return replace(judge, reader=AnswerReader(margin=margin, sure_at=sure_at))
-    sure_at = max(found.sure_at, 0.5 + margin if margin else 0.0)
-    return replace(judge, reader=AnswerReader(classifier=found.classifier, sure_at=sure_at))
+    sure_at = max(profile.sure_at, 0.5 + margin if margin else 0.0)
+    return replace(judge, reader=AnswerReader(classifier=profile.classifier, sure_at=sure_at))

@@ -71,11 +71,11 @@ class Plan:
     def add(self, passing: Mapping[str, Usage], failing: Mapping[str, Usage]) -> None:
         """Add what one record asks, by check: where all questions pass, and where all fail."""
 
-        def total(asked: Mapping[str, Usage]) -> Usage:
-            return sum(asked.values(), Usage())
+        def total(usages: Mapping[str, Usage]) -> Usage:
+            return sum(usages.values(), Usage())
 
         # A record that fails at its first check may ask less than one that passes.
-        least, most = sorted((passing, failing), key=lambda one: total(one).replies)
+        least, most = sorted((passing, failing), key=lambda usages: total(usages).replies)
         self.records += 1
         self.least += total(least)
         self.most += total(most)
@@ -85,10 +85,10 @@ class Plan:
             counts["most"] += most.get(name, Usage()).replies
 
     @staticmethod
-    def assumptions(what: str) -> list[str]:
+    def assumptions(noun: str) -> list[str]:
         """What the estimates rest on, in sentences; `what` are the items (records)."""
         return [
-            f"Likely: one of {1 / DEAREST:g} {what} takes the most, the others the least. At the "
+            f"Likely: one of {1 / DEAREST:g} {noun} takes the most, the others the least. At the "
             "least, replies take a quarter of the tokens that they may; at the most, all of them.",
             f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
             "re-asked replies are not counted.",
@@ -102,12 +102,12 @@ class Plan:
         def between(a: float, b: float) -> float:
             return a + DEAREST * (b - a)
 
-        known = low.cost_usd is not None and high.cost_usd is not None
+        priced = low.cost_usd is not None and high.cost_usd is not None
         return Usage(
             round(between(low.replies, high.replies)),
             round(between(low.input_tokens, high.input_tokens)),
             round(between(low.output_tokens, high.output_tokens)),
-            between(low.cost_usd or 0.0, high.cost_usd or 0.0) if known else None,
+            between(low.cost_usd or 0.0, high.cost_usd or 0.0) if priced else None,
         )
 
 
@@ -178,8 +178,8 @@ class PlannedCalls:
         steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
         draw = None if steady else (call.temperature, call.seed, call.vote)
         parts = getattr(client.backend, "key_parts", None)
-        own = parts(call) if parts else None
-        key = repr((client.spec, prompt.digest, call.logprobs, call.layer, draw, own))
+        extra = parts(call) if parts else None
+        key = repr((client.spec, prompt.digest, call.logprobs, call.layer, draw, extra))
         if key not in self._keys:
             self._keys.add(key)
             length = sum(len(message["content"]) for message in call.messages)
@@ -224,8 +224,8 @@ class PlannedWork(Work):
     async def ask_rewriter(self, rubric: str, reply: Any, **material: Sequence[Any]) -> None:
         """Count the call, and go on with another story, where the rewriter can be asked."""
         rewriter = self.context.rewriters[rubric]
-        if missing := lack(rewriter.rubric, self.subject):
-            self.give_up(rubric, missing)
+        if reason := lack(rewriter.rubric, self.subject):
+            self.give_up(rubric, reason)
             return
         self._calls.add(rewriter.client, rewriter.call(self.subject, self.round, **material))
         words = f"Other words, of round {self.round}."

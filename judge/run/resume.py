@@ -83,15 +83,15 @@ class Resumption:
             if self._torn(text):
                 return
             self._count += 1
-            if (found := Line.parse(text)) is None:
+            if (line := Line.parse(text)) is None:
                 raise UsageError(
                     f"{self.out}: line {self._count} was not written by judge, so --resume "
                     "cannot go on: take it out, or name another file with -o"
                 )
-            stands = found.verdict not in again if found.finished else found.fingerprint is None
-            if stands and found.finished and not redo:
-                refuse_other(self.out, found, info_of(found.made_by))
-            yield self.end, bytes.fromhex(found.key), found.finished, stands
+            stands = line.verdict not in again if line.finished else line.fingerprint is None
+            if stands and line.finished and not redo:
+                refuse_other(self.out, line, info_of(line.made_by))
+            yield self.end, bytes.fromhex(line.key), line.finished, stands
             self.end += len(text)
 
     def _torn(self, text: bytes) -> bool:
@@ -149,15 +149,15 @@ class Resumption:
             placed = "SELECT start FROM lines WHERE place IS NOT NULL ORDER BY place"
             order = [start for (start,) in self._index.execute(placed)]
             # A kill leaves a line that does not stand beside the one that was to replace it.
-            left = (
+            query = (
                 "SELECT start FROM lines WHERE place IS NULL "
                 "AND (finished AND (stands OR NOT named) OR ?) ORDER BY start"
             )
-            rest = [start for (start,) in self._index.execute(left, (not finished,))]
-            if finished and rest:
-                self._set_aside(rest)
-        unmatched = len(rest) if finished else 0
-        order += [] if finished else rest
+            starts = [start for (start,) in self._index.execute(query, (not finished,))]
+            if finished and starts:
+                self._set_aside(starts)
+        unmatched = len(starts) if finished else 0
+        order += [] if finished else starts
         if len(order) != self._count or order != sorted(order):
             reorder(self.out, order)
         return unmatched
@@ -174,8 +174,8 @@ class Resumption:
         try:
             yield
         except sqlite3.Error as error:
-            what = f"an index of {self.out} cannot be kept in {tempfile.gettempdir()}"
-            raise unwritable(what, error) from error
+            message = f"an index of {self.out} cannot be kept in {tempfile.gettempdir()}"
+            raise unwritable(message, error) from error
         except OSError as error:
             raise unwritable(f"{self.out} cannot be put in order", error) from error
 
@@ -184,26 +184,28 @@ class Resumption:
         self._index.close()
 
 
-def refuse_other(out: Path, found: Line, now: RunInfo) -> None:
+def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
     """Raises UsageError for a finished line with another fingerprint; names what differs."""
-    if found.fingerprint == now.fingerprint:
+    if line.fingerprint == now.fingerprint:
         return
-    before = read_description(out).get(str(found.fingerprint))
-    told = "not known"
+    before = read_description(out).get(str(line.fingerprint))
+    difference = "not known"
     if isinstance(before, Mapping):
-        told = _differences(before, now) or "the model behind the name (server, weights or script)"
+        difference = (
+            _differences(before, now) or "the model behind the name (server, weights or script)"
+        )
     raise UsageError(
-        f"{out} was made under another fingerprint ({found.fingerprint}, now {now.fingerprint}). "
-        f"What differs: {told}. Use the same settings, name with --redo the verdicts that these "
-        "settings are to judge again, or start anew with --overwrite"
+        f"{out} was made under another fingerprint ({line.fingerprint}, now {now.fingerprint}). "
+        f"What differs: {difference}. Use the same settings, name with --redo the verdicts that "
+        "these settings are to judge again, or start anew with --overwrite"
     )
 
 
 def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     # How a server is asked, and who answers, is no part of the question (docs/decisions/0039-...,
     # 0040-...).
-    seen: dict[str, Any] = {"adaptations": {}, "answered": {}}
-    then, here = flat({**before, **seen}), flat({**now.described, **seen})
+    observations: dict[str, Any] = {"adaptations": {}, "answered": {}}
+    then, here = flat({**before, **observations}), flat({**now.described, **observations})
     names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
     return "; ".join(f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names)
 

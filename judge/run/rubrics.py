@@ -43,21 +43,21 @@ class RubricSet:
         corrected = corrected_normad() if settings.neutral == "corrected" else ()
         sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         question_only = settings.ask is not None and settings.workflow in (None, "record")
-        known: dict[str, Rubric] = {}
+        by_name: dict[str, Rubric] = {}
         added: tuple[str, ...] = ()
         # Reading the built-in rubrics takes a tenth of a second, and a question needs none of them.
         if not question_only or sources or corrected or settings.check or settings.steps:
-            known, added = collect(sources, corrected)
+            by_name, added = collect(sources, corrected)
         if settings.ask is not None:
             on, answers, passes = settings.on, settings.answers, settings.pass_
             question = rubric_from_flags(settings.ask, on, answers, passes)
-            known, added = {**known, question.name: question}, (*added, question.name)
+            by_name, added = {**by_name, question.name: question}, (*added, question.name)
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         elif settings.on:
             raise UsageError("--on names the fields that --ask shows; there is no --ask")
         elif settings.answers or settings.pass_:
             raise UsageError("--answers and --pass are about --ask; there is no --ask")
-        rubrics_of_run = cls(settings, known, added)
+        rubrics_of_run = cls(settings, by_name, added)
         rubrics_of_run._refuse_unknown()
         rubrics_of_run._refuse_idle_repair()
         return rubrics_of_run
@@ -68,30 +68,32 @@ class RubricSet:
 
         They are the user's own, and those of --check that none of the run's workflows asks.
         """
-        chosen = self.settings.check
-        asked = {name for workflow in self.workflows() for name in workflow.checks if chosen}
-        names = dict.fromkeys((*self.added, *(name for name in chosen if name not in asked)))
-        known = ((name, self.by_name.get(name)) for name in names)
-        return tuple(name for name, rubric in known if rubric and rubric.role == "judge")
+        checks = self.settings.check
+        in_workflows = {name for workflow in self.workflows() for name in workflow.checks if checks}
+        names = dict.fromkeys((*self.added, *(name for name in checks if name not in in_workflows)))
+        pairs = ((name, self.by_name.get(name)) for name in names)
+        return tuple(name for name, rubric in pairs if rubric and rubric.role == "judge")
 
     @property
     def scales(self) -> dict[str, tuple[float, float]]:
         """The lowest and the highest answer of each rubric whose answers are scores."""
-        found = ((name, rubric.scale) for name, rubric in self.by_name.items())
-        return {name: (scale[0], scale[-1]) for name, scale in found if scale}
+        pairs = ((name, rubric.scale) for name, rubric in self.by_name.items())
+        return {name: (scale[0], scale[-1]) for name, scale in pairs if scale}
 
     def judging(self, name: str) -> Rubric:
         """The judging rubric with this name; raises UsageError: there is none."""
         rubric = self.by_name.get(name)
         if rubric is None or rubric.role != "judge":
-            known = ", ".join(name for name, r in self.by_name.items() if r.role == "judge")
-            raise UsageError(f"no rubric is called {name!r}; there are {known}")
+            names = ", ".join(name for name, r in self.by_name.items() if r.role == "judge")
+            raise UsageError(f"no rubric is called {name!r}; there are {names}")
         return rubric
 
     def wanted(self, workflow: Workflow) -> frozenset[str]:
         """The checks made in this workflow; none if none of the chosen ones belongs to it."""
-        known, chosen = self._known(workflow), self.settings.check
-        return frozenset((*(n for n in chosen if n in known), *self.own) if chosen else known)
+        checks, selection = self._known(workflow), self.settings.check
+        return frozenset(
+            (*(n for n in selection if n in checks), *self.own) if selection else checks
+        )
 
     def misfit(self, kind: str) -> str | None:
         """Why none of the chosen checks applies to records of this kind; None if one does."""
@@ -100,14 +102,14 @@ class RubricSet:
             return None
         if not self.settings.check:
             return f"the {workflow.name} workflow asks your own questions: add --ask or --rubric"
-        known, named = ", ".join(self._known(workflow)), ", ".join(self.settings.check)
-        told = f"--check {named}: the {workflow.name} workflow has {known}"
-        return f"{told}; --workflow record asks it of any record"
+        checks, selection = ", ".join(self._known(workflow)), ", ".join(self.settings.check)
+        message = f"--check {selection}: the {workflow.name} workflow has {checks}"
+        return f"{message}; --workflow record asks it of any record"
 
     def workflows(self) -> list[Workflow]:
         """The workflows that records of this run may go through."""
-        chosen = self.settings.workflow
-        return [load_workflow(name) for name in ((chosen,) if chosen else workflow_names())]
+        selection = self.settings.workflow
+        return [load_workflow(name) for name in ((selection,) if selection else workflow_names())]
 
     def _known(self, workflow: Workflow) -> tuple[str, ...]:
         return (*workflow.checks, *workflow.counted, *self.own)
@@ -115,8 +117,12 @@ class RubricSet:
     def _refuse_unknown(self) -> None:
         """Refuse checks, and steps with a model of their own, that no workflow of the run has."""
         settings, workflows = self.settings, self.workflows()
-        checks = {name for one in workflows for name in self._known(one)}
-        steps = {name for one in workflows for name in (*one.checks, *one.rewrites, *self.own)}
+        checks = {name for workflow in workflows for name in self._known(workflow)}
+        steps = {
+            name
+            for workflow in workflows
+            for name in (*workflow.checks, *workflow.rewrites, *self.own)
+        }
         for name in settings.check:
             _refuse_strange(f"--check {name}", "check", name, checks)
         for name in settings.steps:
@@ -137,13 +143,13 @@ class RubricSet:
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
 
 
-def _refuse_strange(given: str, what: str, name: str, known: Collection[str]) -> None:
+def _refuse_strange(flag: str, noun: str, name: str, names: Collection[str]) -> None:
     """Raises UsageError if there is no such check or step; names the nearest."""
-    if name not in known:
-        near = get_close_matches(name, known, 1)
-        meant = f"; did you mean {near[0]}?" if near else "."
+    if name not in names:
+        near = get_close_matches(name, names, 1)
+        hint = f"; did you mean {near[0]}?" if near else "."
         raise UsageError(
-            f"{given}: there is no such {what}{meant} There are {', '.join(sorted(known))}. "
+            f"{flag}: there is no such {noun}{hint} There are {', '.join(sorted(names))}. "
             "`judge rubrics list` shows more, --rubric adds your own"
         )
 
@@ -184,8 +190,8 @@ def collect(
             if problem := _misfit(rubric, builtin().get(rubric.name)):
                 raise UsageError(f"{place}: {rubric.name}: {problem}")
             if rubric.name in places:
-                both = f"one from {places[rubric.name]} and one from {place}"
-                raise UsageError(f"two rubrics are called {rubric.name}, {both}: leave one out")
+                origins = f"one from {places[rubric.name]} and one from {place}"
+                raise UsageError(f"two rubrics are called {rubric.name}, {origins}: leave one out")
             places[rubric.name] = place
             rubrics[rubric.name] = rubric
     return rubrics, tuple(dict.fromkeys((*(rubric.name for rubric in base), *places)))
@@ -259,10 +265,10 @@ def load_workflow(name: str) -> Workflow:
     path, _, variable = name.rpartition(":")
     if path.endswith(".py"):
         return _from_file(Path(path).absolute(), variable)
-    found: Workflow | None = plugins.load(_WORKFLOWS, name)
-    if found is None:
+    workflow: Workflow | None = plugins.load(_WORKFLOWS, name)
+    if workflow is None:
         raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
-    return found
+    return workflow
 
 
 @lru_cache(maxsize=8)
@@ -273,12 +279,12 @@ def _from_file(path: Path, variable: str) -> Workflow:
     except OSError as error:
         raise UsageError(f"--workflow {path}: cannot be read: {why_unread(error)}") from error
     try:
-        found = runpy.run_path(str(path)).get(variable)
+        workflow = runpy.run_path(str(path)).get(variable)
     except Exception as error:
         raise UsageError(f"--workflow {path}: {type(error).__name__}: {error}") from error
-    if not isinstance(found, Workflow):
-        found = _of_graph(found, path, variable)
-    return replace(found, name=f"{found.name}@{digest(code, 4)}")
+    if not isinstance(workflow, Workflow):
+        workflow = _of_graph(workflow, path, variable)
+    return replace(workflow, name=f"{workflow.name}@{digest(code, 4)}")
 
 
 def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
@@ -289,8 +295,8 @@ def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
 
     builder = graph.builder if isinstance(graph, CompiledStateGraph) else graph
     if not isinstance(builder, StateGraph):
-        told = "neither a judge.workflow.Workflow nor a LangGraph StateGraph"
-        raise UsageError(f"--workflow {path}: {told} is called {variable!r}")
+        message = "neither a judge.workflow.Workflow nor a LangGraph StateGraph"
+        raise UsageError(f"--workflow {path}: {message} is called {variable!r}")
     if "work" not in builder.channels:
         raise UsageError(f"--workflow {path}:{variable}: build the graph over judge.workflow.State")
     try:
@@ -298,9 +304,9 @@ def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
     except ValueError as error:
         raise UsageError(f"--workflow {path}:{variable}: {error}") from error
     rubrics = collect(())[0]
-    named = [rubrics[name] for name in builder.nodes if name in rubrics]
-    kinds = [kind for kind in get_args(Kind) if all(kind in rubric.kinds for rubric in named)]
-    checks = tuple(rubric.name for rubric in named if rubric.role == "judge")
+    members = [rubrics[name] for name in builder.nodes if name in rubrics]
+    kinds = [kind for kind in get_args(Kind) if all(kind in rubric.kinds for rubric in members)]
+    checks = tuple(rubric.name for rubric in members if rubric.role == "judge")
     return Workflow(
         name=path.stem,
         kind=kinds[0] if len(kinds) == 1 else "record",
@@ -308,5 +314,5 @@ def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
         graph=compiled,
         checks=checks,
         accepted=checks,
-        rewrites=tuple(rubric.name for rubric in named if rubric.role == "rewrite"),
+        rewrites=tuple(rubric.name for rubric in members if rubric.role == "rewrite"),
     )

@@ -25,7 +25,7 @@ from judge.run.output import (
     write_description,
 )
 from judge.run.resume import Resumption, unmatched_file
-from judge.run.stream import Stop, interrupts
+from judge.run.stream import MAX_BUFFERED, Stop, interrupts
 from judge.run.stream import run as run_stream
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Task, Watcher, line_of
@@ -74,8 +74,8 @@ def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
     """
     room = slots
     if budget.max_calls is not None:
-        left = budget.max_calls - budget.calls
-        room = min(room, left // dearest.replies if dearest.replies else 1)
+        remaining = budget.max_calls - budget.calls
+        room = min(room, remaining // dearest.replies if dearest.replies else 1)
     if budget.max_cost is not None:
         money, cost = budget.max_cost - budget.cost, dearest.cost_usd
         room = min(room, int(money / cost) if cost else slots if dearest.replies else 1)
@@ -116,9 +116,11 @@ class _Run:
             self._files.close()
             self.report.seconds = time.monotonic() - began
             clients = self.resources.models.clients
-            known = all(one.priced for one in clients.values() if one.counters.calls)
-            self.report.cost = self.resources.models.budget.cost if known else None
-            self.report.traffic = {spec: asdict(one.counters) for spec, one in clients.items()}
+            priced = all(client.priced for client in clients.values() if client.counters.calls)
+            self.report.cost = self.resources.models.budget.cost if priced else None
+            self.report.traffic = {
+                spec: asdict(client.counters) for spec, client in clients.items()
+            }
             self.report.batches = left_at_provider(clients.values())
             await self.task.aclose()
         return self.report
@@ -147,7 +149,7 @@ class _Run:
                 self._emit,
                 room=lambda: room_within(self.resources.models.budget, self._dearest, slots),
                 stop=self.stop,
-                waiting=max(1_000, 2 * slots),
+                max_buffered=max(MAX_BUFFERED, 2 * slots),
             )
             if self.report.finished:
                 self._begin()
@@ -256,7 +258,7 @@ class _Run:
         """By model what servers are sent otherwise than usual, and which models answered."""
         clients = self.resources.models.clients
         adapted = {spec: client.adaptations for spec, client in clients.items()}
-        answered = {
+        names = {
             spec: {
                 "models": sorted(client.counters.models),
                 "system_fingerprints": sorted(client.counters.system_fingerprints),
@@ -264,11 +266,11 @@ class _Run:
             for spec, client in clients.items()
             if client.counters.models or client.counters.system_fingerprints
         }
-        seen = {
-            "adaptations": {spec: one for spec, one in adapted.items() if one},
-            "answered": {**before.get("answered", {}), **answered},
+        observations = {
+            "adaptations": {spec: changes for spec, changes in adapted.items() if changes},
+            "answered": {**before.get("answered", {}), **names},
         }
-        return {name: found for name, found in seen.items() if found}
+        return {name: entry for name, entry in observations.items() if entry}
 
     def _recall(self) -> None:
         """Tell the clients which models answered for the lines of OUT: another one is told."""

@@ -47,7 +47,7 @@ def flat(tree: Any, path: str = "") -> dict[str, Any]:
     """The leaves of nested objects by their path: `settings.votes`."""
     if not isinstance(tree, Mapping):
         return {path: tree}
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for key, value in tree.items():
-        found |= flat(value, f"{path}.{key}" if path else str(key))
-    return found
+        leaves |= flat(value, f"{path}.{key}" if path else str(key))
+    return leaves

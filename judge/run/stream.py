@@ -21,7 +21,7 @@ from judge.judging.limits import record_turn
 Source = TypeVar("Source")
 Result = TypeVar("Result")
 
-WAITING = 1_000
+MAX_BUFFERED = 1_000
 """Most finished results that wait in memory for an earlier one."""
 
 READ_AHEAD = 64
@@ -67,7 +67,7 @@ async def run(
     *,
     room: Callable[[], int],
     stop: Stop | None = None,
-    waiting: int = WAITING,
+    max_buffered: int = MAX_BUFFERED,
 ) -> None:
     """Take each item through `step` and give the results, in order, to `sink`, to the items' end.
 
@@ -84,7 +84,7 @@ async def run(
     stop.on_asked(freed.set)
     begun: asyncio.Queue[asyncio.Future[Result] | None] = asyncio.Queue()
     failures: list[BaseException] = []
-    given = 0
+    emitted = 0
 
     async def work(place: int, item: Source) -> Result:
         # Calls of an earlier item come first where a model takes no more at once.
@@ -100,7 +100,7 @@ async def run(
 
     def full(place: int) -> bool:
         slots = room()
-        return len(stop.tasks) >= slots or place - given >= slots + waiting
+        return len(stop.tasks) >= slots or place - emitted >= slots + max_buffered
 
     async def begin_all() -> None:
         place = 0
@@ -133,7 +133,7 @@ async def run(
                 failures.append(error)
                 broken = True
                 stop.now()
-        given += 1
+        emitted += 1
         freed.set()
     await beginning
     if failures:
@@ -179,11 +179,11 @@ async def aside(work: Callable[[], None]) -> None:
     """Do this on a thread of its own, which nothing waits for where the run is stopped: it may
     wait for input. Raises what `work` raises."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[BaseException | None] = loop.create_future()
+    result: asyncio.Future[BaseException | None] = loop.create_future()
 
     def end(error: BaseException | None) -> None:
-        if not done.done():
-            done.set_result(error)
+        if not result.done():
+            result.set_result(error)
 
     def go() -> None:
         error: BaseException | None = None
@@ -195,7 +195,7 @@ async def aside(work: Callable[[], None]) -> None:
             loop.call_soon_threadsafe(end, error)
 
     threading.Thread(target=go, name="judge-look", daemon=True).start()
-    if (error := await done) is not None:
+    if (error := await result) is not None:
         raise error
 
 

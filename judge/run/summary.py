@@ -100,21 +100,21 @@ class Summary:
     def _slice(self, fields: Mapping[str, Any], verdict: str) -> None:
         """Count a record's verdict, as it came in, by the value that it has in the field `by`."""
         try:
-            found = at(fields, self.by or "")
+            content = at(fields, self.by or "")
         except KeyError:
-            found = NONE
-        name = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
-        known = name in self.slices or len(self.slices) < _MOST_VALUES
-        self.slices[name if known else OTHERS][verdict] += 1
+            content = NONE
+        name = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        fits = name in self.slices or len(self.slices) < _MOST_VALUES
+        self.slices[name if fits else OTHERS][verdict] += 1
 
     def largest_slices(self, *, every: bool = False) -> list[tuple[str, Counter[str]]]:
         """The verdicts by value, most records first; the rarer ones summed unless `every`."""
         most = len(self.slices) if every else SLICES
-        others = self.slices.get(OTHERS, Counter())
-        named = [pair for pair in self.slices.items() if pair[0] != OTHERS]
-        named.sort(key=lambda pair: -pair[1].total())
-        rest = sum((counts for _, counts in named[most:]), others)
-        return [*named[:most], *([(OTHERS, rest)] if rest else [])]
+        remainder = self.slices.get(OTHERS, Counter())
+        pairs = [pair for pair in self.slices.items() if pair[0] != OTHERS]
+        pairs.sort(key=lambda pair: -pair[1].total())
+        rarer = sum((counts for _, counts in pairs[most:]), remainder)
+        return [*pairs[:most], *([(OTHERS, rarer)] if rarer else [])]
 
     def abstentions(self) -> Iterator[tuple[str, str, int, int]]:
         """Check, reason, how many records abstain for it, out of how many: those that no judge was
@@ -126,11 +126,11 @@ class Summary:
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check, out of the records that it was made on."""
-        made = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
+        count = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
         n, total, squares = self.scores[name]
         from judge.stats.intervals import mean_of_sums
 
-        return mean_of_sums(int(n), total, squares, of=made, scale=self.scales[name])
+        return mean_of_sums(int(n), total, squares, of=count, scale=self.scales[name])
 
     def _mean_scores(self) -> dict[str, Any]:
         from judge.stats.intervals import plain

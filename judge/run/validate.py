@@ -70,14 +70,14 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     return report
 
 
-def no_such_field(told: str, name: str, first: Record) -> str:
+def no_such_field(origin: str, name: str, first: Record) -> str:
     """That no record has this field, and the nearest of the `first` one's."""
     there = [*first.texts]
     near = get_close_matches(name, there, 1)
-    known = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
+    hint = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
     if "," in name and {part.strip() for part in name.split(",")} <= {*there}:
-        known = "give --on once for each field"
-    return f"{told}: no record has such a field; {known}"
+        hint = "give --on once for each field"
+    return f"{origin}: no record has such a field; {hint}"
 
 
 def _has(record: Record, name: str) -> bool:
@@ -98,19 +98,19 @@ def _has_path(item: Record, path: str) -> bool:
 
 def fields_shown(record: Record) -> str:
     """Which fields are shown where a rubric names none, and which are not, and why."""
-    contents, hidden = record.contents(), record.hidden()
-    forms = {name: form(one) for name, one in contents.items() if name in record.texts}
+    contents, omissions = record.contents(), record.hidden()
+    forms = {name: form(content) for name, content in contents.items() if name in record.texts}
     message = f"fields shown: {_listed(forms) or 'none'}"
-    return f"{message}; not shown: {_listed(hidden)}" if hidden else message
+    return f"{message}; not shown: {_listed(omissions)}" if omissions else message
 
 
 def _listed(names: Mapping[str, str]) -> str:
-    told = [
+    parts = [
         f"{plain_name(name)} ({why})" if why else plain_name(name)
         for name, why in islice(names.items(), MOST_NAMED)
     ]
-    more = len(names) - len(told)
-    return ", ".join([*told, f"and {more} more"] if more else told)
+    remainder = len(names) - len(parts)
+    return ", ".join([*parts, f"and {remainder} more"] if remainder else parts)
 
 
 class Validation(Task):
@@ -123,20 +123,20 @@ class Validation(Task):
         self.resources, self._ids, self._by = resources, SeenIds(), by
         self.columns = resources.settings.columns
         self._items = mapped(items, self.columns)
-        chosen = resources.settings.workflow
-        self.kind: Kind | None = load_workflow(chosen).kind if chosen else None
+        workflow = resources.settings.workflow
+        self.kind: Kind | None = load_workflow(workflow).kind if workflow else None
         self._suited = False
         checks = resources.rubrics
         self._misfit = cache(checks.misfit)
         self._any_record = bool(checks.own)
-        own = [checks.by_name[name] for name in checks.own]
-        self._whole = any(not rubric.fields for rubric in own)
+        rubrics = [checks.by_name[name] for name in checks.own]
+        self._whole = any(not rubric.fields for rubric in rubrics)
         self._unseen = {
             field: f"--on {field}"
             if field in resources.settings.on
-            else f"rubric {one.name}: {field}"
-            for one in reversed(own)
-            for field in one.fields
+            else f"rubric {rubric.name}: {field}"
+            for rubric in reversed(rubrics)
+            for field in rubric.fields
         }
         self._named = (*self._unseen,)
         self._first: Record | None = None
@@ -181,14 +181,14 @@ class Validation(Task):
                 records at most).
         """
         on, by = {*self.resources.settings.on}, self._by
-        held: list[Record] = []
+        items: list[Record] = []
         first: Record | None = None
         problem: str | None = None
         search = self._whole or not (self.kind or self._any_record)
-        while (on or by or (search and first is None)) and len(held) < LOOK:
+        while (on or by or (search and first is None)) and len(items) < LOOK:
             if (item := next(self._items, None)) is None:
                 break
-            held.append(item)
+            items.append(item)
             if by and _has_path(item, by):
                 by = None
             record = item.of_kind(self.kind_of(item))
@@ -203,9 +203,9 @@ class Validation(Task):
         if first is None and problem is not None:
             raise UsageError(f'{problem}: add --ask "QUESTION" or --rubric FILE')
         for flag, names in (("--on", on), ("--by", {by} if by else set())):
-            if first is not None and names and len(held) < LOOK:
+            if first is not None and names and len(items) < LOOK:
                 raise UsageError(no_such_field(f"{flag} {min(names)}", min(names), first))
-        self._items = chain(held, self._items)
+        self._items = chain(items, self._items)
 
     def _nothing_asked(self, item: Record) -> bool:
         """Whether a readable record is of no workflow, and the user asks no question."""
@@ -233,24 +233,24 @@ class Validation(Task):
                 record.texts.refuse_ambiguous(self._named)
             except LabelError as error:
                 return replace(record, problem=error.problem)
-            self._unseen = {n: told for n, told in self._unseen.items() if not record.has(n)}
+            self._unseen = {n: origin for n, origin in self._unseen.items() if not record.has(n)}
             self._first = self._first or record
         return record
 
     def _tell_hidden(self, record: Record) -> None:
         """Name a field that is not shown where it comes first, as those of the first record."""
         if self.shown and len(self._hidden) < MOST_NAMED:
-            hidden = record.hidden()
-            new = {name: why for name, why in hidden.items() if name not in self._hidden}
+            omissions = record.hidden()
+            new = {name: why for name, why in omissions.items() if name not in self._hidden}
             self._hidden.update(new)
             if new:
                 self.watcher.note(f"line {record.line}: not shown: {_listed(new)}")
 
     def missing(self) -> Iterator[str]:
         """Fields of `--on` and of additional rubrics that no record had, with the nearest known."""
-        for name, told in self._unseen.items():
+        for name, origin in self._unseen.items():
             if self._first is not None:
-                yield no_such_field(told, name, self._first)
+                yield no_such_field(origin, name, self._first)
 
     def kind_of(self, item: Record) -> Kind | None:
         """The workflow's kind, or that of any record where only the user's questions suit it."""

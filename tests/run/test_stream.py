@@ -54,7 +54,7 @@ class Watch:
                 self.sink,
                 room=lambda: self.slots,
                 stop=self.stop,
-                waiting=self.waiting,
+                max_buffered=self.waiting,
             )
 
 
@@ -142,7 +142,7 @@ async def test_the_errors_of_reading_come_last() -> None:
         out.append(number)
 
     with pytest.raises(OSError, match="the disk is gone"):
-        await run(items(), step, sink, room=lambda: 2, waiting=100)
+        await run(items(), step, sink, room=lambda: 2, max_buffered=100)
     assert out == list(range(50))
 
 
