@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, islice
 from unicodedata import category, combining, decomposition, normalize
 
@@ -113,36 +113,43 @@ def _put_in_order(signs: list[str]) -> None:
 
 # ------------------------------------------------------------ words
 
-_UNSPACED = re.compile(f"[{UNSPACED}]")
 _MONEY = "$\u00a2-\u00a5\u20a0-\u20cf"
 _LETTER = rf"[^\s\0!-/:-@\[-`{{-~{_MONEY}\u2030{UNSPACED}]"
-_VOWELS = "".join(
-    sign
-    for sign in re.findall(f"[{UNSPACED}]", "".join(map(chr, range(0x0E00, 0x3100))))
-    if category(sign)[0] == "M"
-)
-_WORD = re.compile(
-    rf"[{UNSPACED}][{_VOWELS}]*"
-    rf"|(?:-\s*(?=[{_MONEY}]?\s?\.?\d))?(?:[{_MONEY}]\s?(?=\.?\d))?(?:(?<![.\w])\.(?=\d))?"
-    rf"{_LETTER}+(?:(?:'|(?<=\d)[.,:/](?=\d)){_LETTER}+)*"
-    rf"(?:(?<=\d)\s?(?:[%\u2030]|[{_MONEY}](?!\s?\.?\d)))?"
-    r"|(?:</?[a-zA-Z][a-zA-Z0-9]*(?:\s+[\w-]+=[^<>\n]*)?\s*/?>)+"
-    rf"|(?<={_LETTER})[*_]+(?={_LETTER})|(?<=[^\s*][ \t])\*(?=[ \t])"
-    rf"|!=|!(?=\(|{_LETTER})|\((?=[\s{_MONEY}-]*\d[\d.,]*\s?[%\u2030{_MONEY}]?\s*\))"
-    rf"|(?<=\d)[\"']|[#^~/\\@&|+<=>%\u2030{_MONEY}]"
-)
-"""What quotes are compared by: words with the apostrophes, and numbers with the points, signs and
-currency that belong to them; of scripts without spaces, every letter; and the signs that mean
-something: emoji, operators, ! before a word, inches and feet behind a number, a parenthesis around
-a number, tags, * and _ within a word."""
+
+
+@cache
+def _word(*, ascii: bool) -> re.Pattern[str]:
+    """What quotes are compared by.
+
+    Words with the apostrophes, and numbers with the points, signs and currency that belong to them;
+    of scripts without spaces, every letter; and the signs that mean something: emoji, operators,
+    ! before a word, inches and feet behind a number, a parenthesis around a number, tags, * and _
+    within a word. For an ASCII text the same is compiled in a tenth of the time.
+    """
+    letter, money = (r"[^\s\0!-/:-@\[-`{-~]", "$") if ascii else (_LETTER, _MONEY)
+    return re.compile(
+        ("" if ascii else rf"[{UNSPACED}][{_vowels()}]*|")
+        + rf"(?:-\s*(?=[{money}]?\s?\.?\d))?(?:[{money}]\s?(?=\.?\d))?(?:(?<![.\w])\.(?=\d))?"
+        rf"{letter}+(?:(?:'|(?<=\d)[.,:/](?=\d)){letter}+)*"
+        rf"(?:(?<=\d)\s?(?:[%\u2030]|[{money}](?!\s?\.?\d)))?"
+        r"|(?:</?[a-zA-Z][a-zA-Z0-9]*(?:\s+[\w-]+=[^<>\n]*)?\s*/?>)+"
+        rf"|(?<={letter})[*_]+(?={letter})|(?<=[^\s*][ \t])\*(?=[ \t])"
+        rf"|!=|!(?=\(|{letter})|\((?=[\s{money}-]*\d[\d.,]*\s?[%\u2030{money}]?\s*\))"
+        rf"|(?<=\d)[\"']|[#^~/\\@&|+<=>%\u2030{money}]"
+    )
+
+
+def _vowels() -> str:
+    """The marks on letters of scripts without spaces."""
+    letters = re.findall(f"[{UNSPACED}]", "".join(map(chr, range(0x0E00, 0x3100))))
+    return "".join(sign for sign in letters if category(sign)[0] == "M")
+
 
 _LINE_MARKS = re.compile(r"^(?:[ \t]*>)*[ \t]*(?:(?:#{1,6}|\*)(?=[ \t]))?", re.MULTILINE)
 """What Markdown puts before quoted lines, headings and the items of a list."""
 
 _BEFORE = ("!", "(")
 """Signs that belong to the word behind them, whatever stands between."""
-
-_LETTERS = re.compile(_LETTER)
 
 _HYPHENS = (
     {"": " ", "-": "-", "-\n": "-"},
@@ -205,7 +212,7 @@ def _split(text: str) -> _Words:
     plain = _LINE_MARKS.sub(lambda marks: " " * len(marks.group()), plain)
     found = _Words([], [], array("Q"), array("Q"))
     end, speech, behind_tag, simple = 0, "", False, False
-    for match in _WORD.finditer(plain):
+    for match in _word(ascii=plain.isascii()).finditer(plain):
         start, stop = match.span()
         word, gap, joint, behind_simple = match.group(), plain[end:start], " ", simple
         simple = word.isalnum()
@@ -221,7 +228,7 @@ def _split(text: str) -> _Words:
             elif found.words and _touch(found.words[-1], word, gap, speech):
                 joint = ""
             tag = word[0] == "<" and len(word) > 2
-            if tag and not _LETTERS.match(plain, stop):
+            if tag and not re.match(_LETTER, plain[stop : stop + 1]):
                 joint = " "  # Tags around whole words are no part of them.
             elif behind_tag and found.joints[-1] != "":
                 joint = " "
@@ -243,9 +250,13 @@ def _touch(before: str, word: str, gap: str, speech: str) -> bool:
     if gap or (speech and speech in (before, word)):
         return False
     sides = before[-1], word[0]
-    if any(map(_UNSPACED.match, sides)) or all(map(str.isalnum, sides)):
+    if any(map(_is_unspaced, sides)) or all(map(str.isalnum, sides)):
         return False
     return "So" not in map(category, sides) or any(map(str.isdecimal, sides))
+
+
+def _is_unspaced(sign: str) -> bool:
+    return not sign.isascii() and re.match(f"[{UNSPACED}]", sign) is not None
 
 
 # One reply quotes the same story several times, and every vote and check quotes it again, while as
@@ -309,7 +320,7 @@ def _alike(marks: str, text: str) -> int:
 EVIDENCE_WORDS = 3
 """Least words of a quote that counts as evidence, unless it is the whole field."""
 
-_COUNTED = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_COUNTED = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +358,8 @@ def quote_problem(
     text, place = texts.get(where, ""), where.replace("_", " ")
     if (found := locate(quote, text)) is None:
         return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
-    if sum(1 for _ in islice(_COUNTED.finditer(quote), least)) == least:
+    words = re.finditer(r"\w+" if quote.isascii() else _COUNTED, quote)
+    if sum(1 for _ in islice(words, least)) == least:
         return None
     if _split(text[found.start : found.end]).words == _split_once(text).words:
         return None

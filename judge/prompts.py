@@ -10,7 +10,7 @@ from judge.backends.base import Message, Prompt
 from judge.names import entry_name, plain_name
 from judge.records import Record
 from judge.rubric import Rubric
-from judge.templates import template, variables_of
+from judge.templates import render, variables_of
 
 CONTROL = re.compile(
     r"""(?ix)
@@ -109,7 +109,7 @@ def messages(
     fields = rubric.shown(subject.texts, swap=swap)
     blocks = [framing.shown(t, subject.texts[name], subject.mark) for t, name in fields.items()]
     variables = _variables(rubric, subject, numbers, passages, findings, framing)
-    text = template(question).render(variables)
+    text = render(question, variables)
     entry = entry_name(rubric.each) if rubric.each and not rubric.lists_entries else None
     if entry and entry not in variables_of(question):
         text = f"{variables[entry]}\n\n{text}"

@@ -9,10 +9,12 @@ given. They are rendered in Jinja's sandbox all the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+if TYPE_CHECKING:
+    from jinja2 import Template, nodes
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 LONGEST = 50_000
 """Characters that a question's template may have."""
@@ -23,37 +25,44 @@ FILTERS = frozenset({"capitalize", "lower", "title", "trim", "upper"})
 DEEPEST = 50
 """How deep conditions may be nested in one another."""
 
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
-)
-_TEXTS = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const)
-_LISTS = (nodes.List, nodes.Tuple, nodes.Concat, nodes.Filter)
-_CONDITIONS = (
-    nodes.If,
-    nodes.CondExpr,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-)
-_ALLOWED = (*_TEXTS, *_LISTS, *_CONDITIONS)
+
+def _is_plain(source: str) -> bool:
+    """Whether it renders as it stands; most of --ask do, and Jinja takes 40 ms to load."""
+    return "{" not in source and "\r" not in source and not source.endswith("\n")
+
+
+@cache
+def _environment() -> ImmutableSandboxedEnvironment:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    return ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
+    )
+
+
+def render(source: str, variables: Mapping[str, str]) -> str:
+    """A question's text.
+
+    Raises:
+        TemplateError: bad syntax, or an unknown variable. `fault` says so beforehand, and more.
+    """
+    return source if _is_plain(source) else _template(source).render(variables)
 
 
 @lru_cache(maxsize=512)
-def template(source: str) -> Template:
-    """A question's template; an unknown variable is an error when it is rendered.
-
-    Raises:
-        TemplateError: bad syntax. `fault` says so beforehand, and says more.
-    """
-    return _ENVIRONMENT.from_string(source)
+def _template(source: str) -> Template:
+    return _environment().from_string(source)
 
 
 @lru_cache(maxsize=512)
 def variables_of(source: str) -> frozenset[str]:
     """The variables that a template without a `fault` holds."""
-    return frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(source)))
+    if _is_plain(source):
+        return frozenset()
+    from jinja2 import meta
+
+    return frozenset(meta.find_undeclared_variables(_environment().parse(source)))
 
 
 def fault(
@@ -69,14 +78,21 @@ def fault(
         return "there is no question"
     if len(source) > LONGEST:
         return f"template: it has {len(source)} characters, more than {LONGEST}"
+    return None if _is_plain(source) else _syntax_fault(source, known, trials)
+
+
+def _syntax_fault(
+    source: str, known: Collection[str], trials: Iterable[Mapping[str, str]]
+) -> str | None:
+    from jinja2 import TemplateError
+
     try:
-        parsed = _ENVIRONMENT.parse(source)
-        if problem := _forbidden(parsed):
+        if problem := _forbidden(_environment().parse(source)):
             return f"template: {problem}"
-        if unknown := sorted(meta.find_undeclared_variables(parsed) - set(known)):
+        if unknown := sorted(variables_of(source) - set(known)):
             return f"unknown variable {unknown[0]!r}; known are {', '.join(sorted(known))}"
         for trial in trials:
-            template(source).render({**dict.fromkeys(known, "x"), **trial})
+            render(source, {**dict.fromkeys(known, "x"), **trial})
     except RecursionError:
         return "template: nested too deep"
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -84,14 +100,26 @@ def fault(
     return None
 
 
+@cache
+def _allowed() -> tuple[type[nodes.Node], ...]:
+    from jinja2 import nodes
+
+    texts = nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const
+    lists = nodes.List, nodes.Tuple, nodes.Concat, nodes.Filter
+    logic = nodes.If, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not
+    return (*texts, *lists, *logic)
+
+
 def _forbidden(node: nodes.Node, depth: int = 0) -> str | None:
     """What the node holds that a question may not, or None."""
+    from jinja2 import nodes
+
     if depth > DEEPEST:
         return "nested too deep"
-    if not isinstance(node, _ALLOWED):
+    if not isinstance(node, _allowed()):
         what = f"line {node.lineno} of it holds what a question may not ({type(node).__name__})"
         return f"{what}: it may hold variables and conditions"
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
         return f"there is no filter {node.name!r}; there are {', '.join(sorted(FILTERS))}"
-    found = (_forbidden(child, depth + 1) for child in node.iter_child_nodes())
-    return next((problem for problem in found if problem), None)
+    problems = (_forbidden(child, depth + 1) for child in node.iter_child_nodes())
+    return next((problem for problem in problems if problem), None)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from judge.errors import UsageError
@@ -25,10 +24,6 @@ _WORDS = {
 
 MAX_DEPTH = 100
 """Deepest nesting that is read. Beyond some ten thousands libyaml's composer ends the process."""
-
-# Written in C where it is there; else the rubrics take a tenth of a second to read.
-_TEXTS = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-_PLAIN = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +92,8 @@ def read_mapping(text: str, name: str) -> YamlMapping:
     Raises UsageError for bad YAML, no mapping, an alias, or a key that stands twice; `name` stands
     for the file.
     """
+    import yaml
+
     node = _composed(text, name)
     if not isinstance(node, yaml.MappingNode):
         raise UsageError(f"{name}:1: a mapping of keys is needed, as in `name: polite`")
@@ -106,9 +103,11 @@ def read_mapping(text: str, name: str) -> YamlMapping:
 
 def read_plain(text: str, name: str) -> Any:
     """Any YAML as plain data: numbers, texts, lists, mappings. Raises UsageError as above."""
+    import yaml
+
     _composed(text, name)
     try:
-        return _PLAIN(text).get_single_data()
+        return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text).get_single_data()
     except (yaml.YAMLError, ValueError, ArithmeticError) as error:
         # What PyYAML raises for 2001-99-99, `? [a]` and their like.
         told = getattr(error, "problem", None) or error
@@ -120,9 +119,12 @@ def _composed(text: str, name: str) -> Any:
 
     Aliases are not read, because a few lines of them can stand for billions of nodes; nor are tags.
     """
-    depth = 0
+    import yaml
+
+    # Written in C where it is there; else the rubrics take a tenth of a second to read.
+    loader, depth = getattr(yaml, "CBaseLoader", yaml.BaseLoader), 0
     try:
-        for event in yaml.parse(text, Loader=_TEXTS):
+        for event in yaml.parse(text, Loader=loader):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             line, told = event.start_mark.line + 1 if event.start_mark else 1, ""
@@ -134,7 +136,7 @@ def _composed(text: str, name: str) -> Any:
                 told = f"YAML tags are not read; take {tag} out"
             if told:
                 raise UsageError(f"{name}:{line}: {told}")
-        return yaml.compose(text, Loader=_TEXTS)
+        return yaml.compose(text, Loader=loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         told = f"{getattr(error, 'problem', None) or error}"
@@ -144,6 +146,8 @@ def _composed(text: str, name: str) -> Any:
 
 def _data(node: Any, place: Place, name: str, lines: dict[Place, int]) -> Any:
     """A node's plain data; the line of each key and entry goes into `lines`."""
+    import yaml
+
     lines.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.SequenceNode):
         parts = enumerate(node.value)

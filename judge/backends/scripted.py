@@ -26,16 +26,17 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jinja2 import Template
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
 from judge.digest import digest
 from judge.yamlfile import read_plain
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _KINDS = (errors.RateLimited, errors.ServerFault, errors.Unreachable, errors.Denied)
 _ERRORS: Mapping[str, type[errors.BackendError]] = {
@@ -188,4 +189,6 @@ def _text(entry: _Entry, call: Call, prompt: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> Template:
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
     return ImmutableSandboxedEnvironment().from_string(source)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from judge.backends import MODEL_HINT, DefaultModel, FetchProgress
 from judge.errors import UsageError, install_hint
-from judge.local import store
+from judge.local import DEFAULT_NAME
 
 
 def _missing() -> bool:
@@ -16,19 +16,21 @@ def _missing() -> bool:
             "no --model named, and the embedded engine is not installed. Either "
             f"{install_hint('local')}, or {MODEL_HINT}"
         )
-    return store.path(store.DEFAULT) is None
+    from judge.local import store
+
+    return store.path(DEFAULT_NAME) is None
 
 
 def _fetch(progress: FetchProgress) -> None:
     from judge.local.fetch import pull
 
-    pull(store.DEFAULT, progress=progress)
+    pull(DEFAULT_NAME, progress=progress)
 
 
 DEFAULT = DefaultModel(
-    f"local:{store.DEFAULT}",
+    f"local:{DEFAULT_NAME}",
     "a 1.5B model",
-    Path(__file__).with_name(f"{store.DEFAULT}.json"),
+    Path(__file__).with_name(f"{DEFAULT_NAME}.json"),
     _missing,
     _fetch,
 )

@@ -14,9 +14,9 @@ from typing import Any
 import platformdirs
 
 from judge.errors import UsageError
+from judge.local import DEFAULT_NAME
 
 _MODEL_FILES = (".safetensors", ".json", ".jinja", ".model", ".txt")
-DEFAULT = "qwen2.5-coder-1.5b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ HUB = "https://huggingface.co"
 _PART = 50 * 1024 * 1024
 _QWEN_SIZE = 1_117_320_768
 _QWEN = Weights(
-    DEFAULT,
+    DEFAULT_NAME,
     "the default judge: Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
     "Apache-2.0",
     "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
@@ -141,7 +141,7 @@ def resolve(name_or_path: str) -> Path:
         return given
     raise UsageError(
         f"{name_or_path!r} is neither a .gguf file nor one of {', '.join(CATALOG)}; "
-        f"`judge models pull {DEFAULT}` fetches the default"
+        f"`judge models pull {DEFAULT_NAME}` fetches the default"
     )
 
 

@@ -23,7 +23,7 @@ from judge.errors import UsageError, read_text
 from judge.prompts import fence
 from judge.records.base import fence_mark
 from judge.rubric import Rubric
-from judge.templates import template
+from judge.templates import render
 from judge.verdict import AnswerOutcome, Usage
 from judge.yamlfile import read_mapping
 
@@ -145,7 +145,7 @@ def task_messages(task: Rubric, texts: Mapping[str, str], options: Sequence[str]
         **{name: texts[name] for name in task.inserts},
         "options": fence("options", listed, mark) if options else "",
     }
-    question = template(task.prompt).render(variables)
+    question = render(task.prompt, variables)
     user: Message = {"role": "user", "content": "\n\n".join((*blocks, question.strip()))}
     system = task.system
     return Prompt([user] if system is None else [{"role": "system", "content": system}, user])

@@ -28,7 +28,11 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 class _Part(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, serialize_by_alias=True
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        serialize_by_alias=True,
+        defer_build=True,  # Most runs read no profile.
     )
 
 

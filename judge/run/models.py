@@ -257,15 +257,23 @@ def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
 # ---------------------------------------------------------------- chosen by a profile
 
 
-def profiles_of(settings: Settings) -> Profiles:
-    """The profiles that a run uses.
+def profiles_of(settings: Settings, models: Sequence[str] = ()) -> Profiles:
+    """The profiles that a run uses, whose settings or `models` name its models. Those of the
+    package are read where the default model judges.
 
     Raises:
         UsageError: the file cannot be read or is no profile.
     """
     if settings.profile == NO_PROFILE:
         return Profiles()
-    return shipped() if settings.profile is None else named(Path(settings.profile))
+    if settings.profile is not None:
+        return named(Path(settings.profile))
+    steps = (step.model for step in settings.steps.values())
+    specs = (*settings.model, *settings.final_model, settings.cheap_model, *steps, *models)
+    named_default = (model := default_model()) and any(
+        spec and spec.partition("+")[0] == model.spec for spec in specs
+    )
+    return shipped() if named_default or not settings.model else Profiles()
 
 
 def profiled_models(settings: Settings, profiles: Profiles) -> Settings:

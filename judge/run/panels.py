@@ -69,7 +69,7 @@ class Resources:
         Raises:
             UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
         """
-        profiles = profiles_of(settings)
+        profiles = profiles_of(settings, models or ())
         settings = profiled_models(settings, profiles)
         explicit = settings.ask is not None or settings.rubric or rubrics
         profile_rubrics = () if explicit else profiles.rubrics

