@@ -6,7 +6,7 @@ Simulates a judge with known error rates on items with a known pass rate, and co
 nominal 95 % interval holds the true rate: `rogan_gladen` (labels apart from the judged items, drawn
 at random or half from each class), beside a percentile bootstrap of the labelled sample alone. Then
 how often a guarantee is given out that does not hold (bench/guarantees.py), first of
-`threshold_with_guarantee` by itself, then behind all that `judge calibrate --agree` does before.
+`threshold_with_guarantee` by itself, then behind all that `judge calibrate --guarantee` does.
 Last both for records in groups or copies, and of a judge that abstains (bench/clustered.py).
 
 Every cell is simulated 2,000 times; one that comes out below 94 % is simulated afresh 10,000 times

@@ -1,6 +1,6 @@
 """How often a guarantee is given out that does not hold: two tables of bench/coverage.py.
 
-The second one takes the whole way of `judge calibrate --agree`: the labels are split, probes and
+The second one goes all through `judge calibrate --guarantee`: the labels are split, probes and
 first-token questions fitted and chosen among, thresholds tested. Beside it stands what would come
 of testing them on the items that were fitted to. Probes of two strengths and one of first tokens
 are tried, of all numbers of components: a quarter of a second a simulation instead of half of one.

@@ -103,7 +103,7 @@ SETS = (
         60,
         "crowd writers, by construction",
         method="logprobs",
-        contrast=TURNED,
+        contrast_set=TURNED,
         shipped=False,
     ),
     DataSet(
@@ -123,7 +123,7 @@ SETS = (
         100,
         "crowd writers, by construction",
         method="probe",
-        contrast=TURNED,
+        contrast_set=TURNED,
         shipped=False,
     ),
     DataSet(
@@ -215,7 +215,7 @@ def job(units: Sequence[DataSet], data: Path) -> CalibrationJob:
         records=named,
         group=one.group,
         folds=one.folds,
-        contrast=one.contrast.format(data=data) if one.contrast else None,
+        contrast_set=one.contrast.format(data=data) if one.contrast else None,
     )
 
 

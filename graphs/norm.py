@@ -4,7 +4,8 @@ After NormAd (sections 4.1 to 4.3). The situation is examined and regenerated un
 around the rule of thumb (neutral: until it does not) and gives nothing away; then the rule is held
 against the background, the value against rule and background, and the label against story and rule.
 The rule of a neutral record must not follow from the background in the paper, and must in the
-authors' corrected release (`--neutral corrected`), whose stories the background must not settle:
+authors' corrected release (`--normad-release corrected`), where the background must not settle
+the story:
 
     examination (relevance, leakage) <-> regeneration
     acceptance of an edited situation
@@ -36,8 +37,8 @@ AGAIN, REWRITTEN, AS_IT_CAME = "regenerated, ask again", "rewritten", "as it cam
 """Labels of the edges, as `judge workflows draw` shows them."""
 
 UNTOLD = (
-    "a neutral record with an Other Background: say --neutral corrected if the rule of thumb is "
-    "from its Background, --neutral paper if it is from neither"
+    "a neutral record with an Other Background: say --normad-release corrected if the rule of "
+    "thumb is from its Background, --normad-release paper if it is from neither"
 )
 
 
@@ -84,7 +85,7 @@ async def holding_together(state: State) -> None:
 def _two_backgrounds(work: Work) -> bool:
     """Whether a neutral record has two backgrounds, and it was not said which the rule is from."""
     context, subject = work.context, work.subject
-    if subject.label != "neutral" or context.neutral or "derivation" not in context.wanted:
+    if subject.label != "neutral" or context.normad_release or "derivation" not in context.wanted:
         return False
     return any(normalise(name) == "otherbackground" for name in subject.texts)
 

@@ -171,7 +171,7 @@ def validate_to(
     rubric: AnyRubric | Sequence[AnyRubric] = (),
     resume: bool = False,
     overwrite: bool = False,
-    redo: Sequence[str] = (),
+    rejudge: Sequence[str] = (),
     review: Pathlike | None = None,
     summary: Pathlike | None = None,
     format: str | None = None,
@@ -188,7 +188,7 @@ def validate_to(
     Args:
         out: the file of output lines; it must be new, or `resume` or `overwrite` be set.
         resume: keep the finished lines of `out`, and judge what is missing.
-        redo: with `resume`, verdicts whose records are judged again.
+        rejudge: with `resume`, verdicts whose records are judged again.
         review: a file for the records that people must decide.
         summary: a file for the report, as JSON.
         fail_under, fail_under_repaired: `Report.exit_code` is 1 where fewer records pass.
@@ -208,7 +208,7 @@ def validate_to(
         out=Path(out),
         resume=resume,
         overwrite=overwrite,
-        redo=redo,
+        rejudge=rejudge,
         format=format,
         limit=limit,
         sample=sample,
@@ -258,12 +258,12 @@ def calibrate(
     *,
     rubric: Pathlike | Sequence[Pathlike] = (),
     by: Sequence[str] = (),
-    agree: float | None = None,
+    guarantee: float | None = None,
     sample: int | None = None,
     group: str | None = None,
     folds: int | None = None,
-    contrast: str | None = None,
-    also: Sequence[str] = (),
+    contrast_set: str | None = None,
+    test_set: Sequence[str] = (),
     controls: bool = True,
     out: Pathlike | None = None,
     overwrite: bool = False,
@@ -277,11 +277,11 @@ def calibrate(
         labels: files with labels, or NAME:PATH of a public set.
         rubric: files, folders or built-in names.
         by: fields to tell results apart by.
-        agree: the agreement to guarantee, from 0.5 to below 1.
+        guarantee: the agreement to guarantee, from 0.5 to below 1.
         sample: so many records of each check.
         group: a field whose values are never on both sides, of fitting and of reporting.
-        contrast: labels of a set whose deciding field is turned round.
-        also: further sets to report on, to which nothing is fitted.
+        contrast_set: labels of a set whose deciding field is turned round.
+        test_set: further sets to report on, to which nothing is fitted.
         controls: whether judges are asked without the deciding field, and with another's.
         folds: cut the records in so many parts; each is reported on by what was fitted to the
             others.
@@ -308,10 +308,10 @@ def calibrate(
         by=tuple(by),
         group=group,
         folds=folds,
-        contrast=contrast,
-        also=tuple(also),
+        contrast_set=contrast_set,
+        test_sets=tuple(test_set),
         controls=controls,
-        agreement=agree,
+        agreement=guarantee,
     )
     found = _beside_any_loop(lambda: calibration.calibrate(job, settings, progress))
     if out is not None:

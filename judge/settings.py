@@ -7,7 +7,7 @@ in the fingerprint are made from `Settings`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -163,13 +163,11 @@ class Settings(BaseModel):
         "Model that decides at the end of a story.", default=(), unset="the judge"
     )
     rewrite_model: str | None = _models("Model that rewrites, with --repair.", unset="the judge")
-    model_for: Words = _models(
-        "Model for one check or rewriter, such as insertion; repeatable.",
-        default=(),
+    model_for: Mapping[str, StepModel] = _models(
+        "Model for one check or rewriter, such as insertion; repeatable. In judge.toml a table, "
+        "which may also set a step's temperature.",
+        default={},
         metavar="STEP=PROVIDER:MODEL",
-    )
-    models: Mapping[str, StepModel] = _models(
-        "Model of each check or rewriter, or a table of model and temperature.", default={}
     )
     servers: Mapping[str, Server] = _models(
         "Servers by provider name: url; key_env, the variable that holds the key; key_header; "
@@ -240,7 +238,7 @@ class Settings(BaseModel):
     )
     all_votes: bool = _judging("Ask every vote, even when the verdict is clear.", default=False)
     per_value: bool = _judging("Structured method: one call for each value.", default=False)
-    neutral: Literal["paper", "corrected"] | None = _judging(
+    normad_release: Literal["paper", "corrected"] | None = _judging(
         "Neutral norms: the rule must not follow from the background (paper), or must, and the "
         "background alone must not settle the story (corrected release).",
         unset="paper; records with an Other Background skip derivation",
@@ -266,7 +264,7 @@ class Settings(BaseModel):
         _judging("How long a model that thinks may think.", unset="the server's")
     )
     seed: int = _judging("Seed of votes and samples.", default=0, ge=0)
-    margin: float = _judging(
+    abstain_margin: float = _judging(
         "Abstain this close to a probability threshold.", default=0.0, ge=0, lt=0.5
     )
     profile: str | None = _choosing(
@@ -276,7 +274,7 @@ class Settings(BaseModel):
         common=True,
     )
     min_words: int = _judging("Reject shorter stories.", default=400, ge=0)
-    injected: Literal["abstain", "ask"] = _judging(
+    on_injection: Literal["abstain", "ask"] = _judging(
         "Text that looks like a message to the judge (control tokens, ready-made replies, ...): "
         "abstain, or ask the model all the same.",
         default="abstain",
@@ -331,18 +329,9 @@ class Settings(BaseModel):
         """By names that fields have for judges, the columns that hold them (`map`)."""
         return dict(pair.split("=", 1) for pair in self.map)
 
-    @property
-    def steps(self) -> dict[str, StepModel]:
-        """What single checks and rewriters are put to; --model-for goes before [models]."""
-        known = dict(self.models)
-        for pair in self.model_for:
-            step, model = pair.split("=", 1)
-            known[step] = known.get(step, StepModel()).model_copy(update={"model": model})
-        return known
-
     def without_steps(self) -> Settings:
         """The same for commands that look at a model alone, and put every step to it."""
-        return self.model_copy(update={"models": {}, "model_for": ()})
+        return self.model_copy(update={"model_for": {}})
 
     def deciding(self) -> dict[str, Any]:
         """The settings that can change a verdict, as JSON has them: part of the fingerprint."""
@@ -350,7 +339,7 @@ class Settings(BaseModel):
         return self.model_dump(mode="json", include=names)
 
     @field_validator(
-        *("model", "final_model", "model_for", "check", "rubric", "on", "answers", "map"),
+        *("model", "final_model", "check", "rubric", "on", "answers", "map"),
         mode="before",
     )
     @classmethod
@@ -370,20 +359,25 @@ class Settings(BaseModel):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("map", "model_for")
+    @field_validator("map")
     @classmethod
-    def _pairs(cls, pairs: Words, info: ValidationInfo) -> Words:
-        """NAME=COLUMN or STEP=PROVIDER:MODEL, each name once."""
-        named: dict[str, str] = {}
-        for pair in pairs:
-            name, _, what = (part.strip() for part in pair.partition("="))
-            if not name or not what:
-                raise ValueError(f"{pair!r} is not {metavar(str(info.field_name))}")
-            if name == "judge" and info.field_name == "map":
-                raise ValueError(f"{pair}: the name judge is reserved for the verdict")
-            if named.setdefault(name, what) != what:
-                raise ValueError(f"{name} is named twice: {named[name]} and {what}")
-        return tuple(f"{name}={what}" for name, what in named.items())
+    def _columns(cls, pairs: Words) -> Words:
+        """NAME=COLUMN, each name once."""
+        columns = _by_name(pairs, "map")
+        if "judge" in columns:
+            column = columns["judge"]
+            raise ValueError(f"judge={column}: the name judge is reserved for the verdict")
+        return tuple(f"{name}={column}" for name, column in columns.items())
+
+    @field_validator("model_for", mode="before")
+    @classmethod
+    def _models_by_step(cls, value: object) -> object:
+        """A table; from a flag or variable texts of STEP=PROVIDER:MODEL."""
+        if isinstance(value, Mapping):
+            return value
+        texts = value if isinstance(value, list | tuple) else str(value).split(",")
+        pairs = (pair.strip() for pair in map(str, texts))
+        return _by_name([pair for pair in pairs if pair], "model_for")
 
     @field_validator("engine")
     @classmethod
@@ -391,6 +385,18 @@ class Settings(BaseModel):
         if name not in (known := (*IN_PROCESS, *plugins.names("judge.engines"))):
             raise ValueError(f"{name!r} is none of {', '.join(known)}")
         return name
+
+
+def _by_name(pairs: Sequence[str], setting: str) -> dict[str, str]:
+    """The values of texts NAME=VALUE by name; raises ValueError where a name has two values."""
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if not name or not value:
+            raise ValueError(f"{pair!r} is not {metavar(setting)}")
+        if values.setdefault(name, value) != value:
+            raise ValueError(f"{name} is named twice: {values[name]} and {value}")
+    return values
 
 
 # ---------------------------------------------------------------- what is declared
@@ -418,8 +424,8 @@ def variable(name: str) -> str:
 
 
 def has_flag(name: str) -> bool:
-    """Whether a setting has a flag; tables do not."""
-    return get_origin(Settings.model_fields[name].annotation) is not Mapping
+    """Whether a setting has a flag; tables of servers and prices do not."""
+    return name not in ("servers", "prices")
 
 
 def is_switch(name: str) -> bool:

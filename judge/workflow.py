@@ -44,8 +44,9 @@ class Context:
 
     `wanted` names the checks to run (those left out are not mentioned in the output); `additional`
     the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none;
-    `min_words` is the length under which a story is rejected; `neutral` is the rule for neutral
-    norms, None where the user named none; `keep_dropped` passes a story without its dropped values.
+    `min_words` is the length under which a story is rejected; `normad_release` is
+    that of neutral norms, None where the user named none; `keep_dropped` passes a story without its
+    dropped values.
     """
 
     loop_panels: Mapping[str, Panel]
@@ -55,7 +56,7 @@ class Context:
     additional: tuple[str, ...] = ()
     rounds: int = 0
     min_words: int = 400
-    neutral: str | None = None
+    normad_release: str | None = None
     keep_dropped: bool = False
 
     def panel(self, name: str, by: By) -> Panel:

@@ -198,10 +198,9 @@ def test_a_rewriter_and_a_check_have_their_own_model_and_temperature(
 ) -> None:
     server.script = lacking
     with (tmp_path / "config" / "judge" / "judge.toml").open("a") as more:
-        more.write('[models]\ninsertion = {model = "openai:other", temperature = 0.25}\n')
+        more.write('[model_for]\ninsertion = {model = "groq:writer", temperature = 0.25}\n')
         more.write('consistency = "openai:third"\nincorporation = {temperature = 0.5}\n')
-    flags = ("--repair", "--model-for", "insertion=groq:writer")
-    ran = judge(server.url, *flags, records=[STORY])
+    ran = judge(server.url, "--repair", records=[STORY])
     assert ran.code == 0, ran.err
     assert [(c.model, c.body["temperature"]) for c in groq.asked] == [("writer", 0.25)]
     checks = {check["check"]: check["votes"] for check in ran.lines[0]["judge"]["checks"]}

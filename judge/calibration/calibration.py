@@ -143,17 +143,17 @@ def _refuse_unusable(
     job: CalibrationJob, judges: Sequence[Judge], items: Sequence[LabelledItem]
 ) -> None:
     """Refuse, before any call, what cannot succeed."""
-    if job.folds is not None and (job.agreement is not None or job.contrast):
-        other = "--agree" if job.agreement is not None else "--contrast"
+    if job.folds is not None and (job.agreement is not None or job.contrast_set):
+        other = "--guarantee" if job.agreement is not None else "--contrast-set"
         raise UsageError(f"{other} needs records that nothing was fitted to: leave out --folds")
     if job.agreement is not None:
         if len(judges) > 2:
             told = f"{len(judges)} given"
-            raise UsageError(f"--agree takes one judge, or a cheap and a strong one; {told}")
+            raise UsageError(f"--guarantee takes one judge, or a cheap and a strong one; {told}")
         if len(judges) == 2 and not judges[0].probabilistic:
             raise UsageError(
-                f"--agree: {judges[0].client.spec} comes first and must be cheap: it has to read "
-                "P(yes) from log-probabilities (--method logprobs, or a model that gives them)"
+                f"--guarantee: {judges[0].client.spec} comes first and must be cheap: it has to "
+                "read P(yes) from log-probabilities (--method logprobs, or a model that gives them)"
             )
     for name in job.by:
         slices([LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in items], name)
@@ -167,10 +167,11 @@ def _further(
 ) -> dict[str, dict[str, list[LabelledItem]]]:
     """The items of the sets that are only reported on, by source and check."""
     sets: dict[str, dict[str, list[LabelledItem]]] = {}
-    for source in dict.fromkeys((*([job.contrast] if job.contrast else []), *job.also)):
+    contrast = (job.contrast_set,) if job.contrast_set else ()
+    for source in dict.fromkeys((*contrast, *job.test_sets)):
         sets[source] = {}
         for check in found:
-            records = job.records if source in job.also else None
+            records = job.records if source in job.test_sets else None
             part = replace(job, sources=[source], checks=[check], records=records, group=None)
             items, _ = gather(part, rubric_of, resources.settings.columns)
             if job.group is not None:
@@ -239,8 +240,8 @@ async def _judge(
 
     stands = measured([seen.observed[place] for place in parts.kept])
     calibrated = measured(kept) if seen.fit.classifier is not None else None
-    also = {name: await _apart(study, seen, name) for name in study.further}
-    looks = _controls(study, seen, also.get(job.contrast or ""))
+    test_sets = {name: await _apart(study, seen, name) for name in study.further}
+    looks = _controls(study, seen, test_sets.get(job.contrast_set or ""))
     everything = seen.answers(range(len(study.items)))
     people = None
     if any(len(one.item.annotations) > 1 for one in kept):
@@ -267,7 +268,7 @@ async def _judge(
         outcomes=Counter(str(one.outcome) for one in everything),
         unanswered=(lost[0].evidence or lost[0].outcome) if lost else None,
         controls=looks,
-        also={source: measured(found) for source, found in also.items()},
+        test_sets={source: measured(found) for source, found in test_sets.items()},
         curve=_curve(study, seen),
     )
 
@@ -278,7 +279,7 @@ async def _apart(study: Study, seen: Trial, source: str) -> list[LabelledAnswer]
     items, parts = study.items, study.parts
     fitted = {items[n].cluster for n in parts.fitted}
     new = [one for one in study.further[source] if one.cluster not in fitted]
-    if source == study.job.contrast:
+    if source == study.job.contrast_set:
         kept = {items[place].record.id for place in parts.kept}
         new = [item for item in new if item.record.id in kept] or new
     return seen.read(await study.observe(seen.judge, new, f"of {source}"))

@@ -36,8 +36,8 @@ class CalibrationJob:
       others; None where one part fits and the other reports
     - `by`: fields to report results by
     - `group`: a field whose values are never on both sides, of fitting and of reporting
-    - `contrast`: a set of labels in which the deciding field is turned round
-    - `also`: further sets to report on, to which nothing is fitted
+    - `contrast_set`: a set of labels in which the deciding field is turned round
+    - `test_sets`: further sets to report on, to which nothing is fitted
     - `adapters`: whether the embedded model takes the adapters that come with judge
     - `controls`: whether each judge is asked without the deciding field, and with another's
     - `agreement`: the agreement with people to guarantee (0.5 to 1); None for no guarantee
@@ -51,8 +51,8 @@ class CalibrationJob:
     records: int | Mapping[str, int | None] | None = None
     by: Sequence[str] = ()
     group: str | None = None
-    contrast: str | None = None
-    also: Sequence[str] = ()
+    contrast_set: str | None = None
+    test_sets: Sequence[str] = ()
     adapters: bool = False
     controls: bool = True
     agreement: float | None = None

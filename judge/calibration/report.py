@@ -98,7 +98,7 @@ class JudgeReport:
     - `outcomes`: of all items put to the judge; `unanswered`: why the first one failed, or, where
       none did, why the first is without an answer
     - `controls`: without the deciding field, and with another's; None where none is named
-    - `also`: over further sets, by source; nothing was fitted to records of theirs
+    - `test_sets`: over further sets, by source; nothing was fitted to records of theirs
     - `curve`: with fewer labels; None where nothing was fitted
     """
 
@@ -116,7 +116,7 @@ class JudgeReport:
     outcomes: Counter[str]
     unanswered: str | None = None
     controls: Controls | None = None
-    also: Mapping[str, Measures] = field(default_factory=dict)
+    test_sets: Mapping[str, Measures] = field(default_factory=dict)
     curve: Curve | None = None
 
     @property

@@ -30,7 +30,7 @@ Examples:
   judge calibrate labels.jsonl --check relevance -o calibrated
   judge calibrate moral-stories:dev.jsonl --check adherence -m openai:gpt-4o
   judge calibrate mails.csv --ask "Is it polite?" --on mail -o calibrated
-  judge calibrate labels.jsonl --agree 0.9 -m local:NAME -m openai:gpt-4o
+  judge calibrate labels.jsonl --guarantee 0.9 -m local:NAME -m openai:gpt-4o
   judge validate stories.jsonl --profile calibrated/profile.json
 
 Labels: JSON lines whose records have `labels`, a table of item, annotator and label (about its
@@ -38,8 +38,8 @@ column check, else the one --check), what Prodigy, Label Studio, Argilla and oth
 (docs/guide.md), or a public set in its released form, NAME:PATH: moral-stories, normad, ambient,
 multipico, llmbar.
 
-Exit code 3: some lines or items could not be used, --agree cannot be guaranteed, or a field that is
-shown alone tells the label.
+Exit code 3: some lines or items could not be used, --guarantee cannot be met, or a field that is
+shown tells the label alone.
 """
 
 _SETS = "Sets and controls"
@@ -56,7 +56,7 @@ AlsoBy = Annotated[
     list[str] | None,
     typer.Option(metavar="FIELD", help="Also report by this field, such as country; repeatable."),
 ]
-Agree = Annotated[
+Guarantee = Annotated[
     float | None,
     typer.Option(
         min=0.5,
@@ -86,7 +86,7 @@ Folds = Annotated[
         rich_help_panel=_SETS,
     ),
 ]
-Contrast = Annotated[
+ContrastSet = Annotated[
     str | None,
     typer.Option(
         metavar="LABELS",
@@ -94,7 +94,7 @@ Contrast = Annotated[
         rich_help_panel=_SETS,
     ),
 ]
-Also = Annotated[
+TestSet = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LABELS",
@@ -133,12 +133,12 @@ def command(
     as_json: opt.Json = False,
     every: opt.All = False,
     by: AlsoBy = None,
-    agree: Agree = None,
+    guarantee: Guarantee = None,
     sample: SampleOfCheck = None,
     group: Group = None,
     folds: Folds = None,
-    contrast: Contrast = None,
-    also: Also = None,
+    contrast_set: ContrastSet = None,
+    test_set: TestSet = None,
     controls: WithControls = True,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -147,7 +147,7 @@ def command(
     Half of the records are used for fitting, where a method has something to fit; all figures are
     from the other half. With --folds all records serve for both, none at the same time. Each judge
     is asked again without the field that decides, and with another record's, to see whether it
-    looks at it. Several --model are compared; with --agree they make a cascade, cheap one first.
+    looks at it. Several --model are compared; with --guarantee they make a cascade, cheap first.
     """
     opt.need_calibrate("judge calibrate")
     settings = opt.with_annotators(settings, annotators)
@@ -166,12 +166,12 @@ def command(
             report = api.calibrate(
                 labels,
                 by=by or (),
-                agree=agree,
+                guarantee=guarantee,
                 sample=sample,
                 group=group,
                 folds=folds,
-                contrast=contrast,
-                also=also or (),
+                contrast_set=contrast_set,
+                test_set=test_set or (),
                 controls=controls,
                 out=out,
                 overwrite=overwrite,

@@ -183,7 +183,7 @@ def _flag(name: str, about: str | None) -> Any:
     from judge import settings as declared
 
     setting, switch = declared.option(name), declared.is_switch(name)
-    several = isinstance(declared.Settings.model_fields[name].default, tuple)
+    several = isinstance(declared.Settings.model_fields[name].default, tuple | dict)
     word: str = declared.flag(name)
     flag: Any = typer.Option(
         f"{word}/--no-{word[2:]}" if switch else word,

@@ -191,7 +191,7 @@ def _looked(check: CheckReport) -> Iterator[str]:
                 text = f"  with {field} turned round: kappa {controls.contrast}"
                 yield f"{text}; both sets together {controls.together}"
             yield f"  {controls.told()}"
-        for source, one in judge.also.items():
+        for source, one in judge.test_sets.items():
             text = f"kappa {one.kappa}, {one.kappa.n} of {one.items} answered"
             yield f"{_final(judge)}: {source}: {text}"
         if judge.curve is not None:

@@ -33,7 +33,7 @@ def command(
     inputs: opt.Inputs = None,
     out: opt.Out = None,
     resume: opt.Resume = False,
-    redo: Annotated[
+    rejudge: Annotated[
         str | None,
         typer.Option(
             metavar="VERDICT,...",
@@ -95,7 +95,7 @@ def command(
         out=out,
         resume=resume,
         overwrite=overwrite,
-        redo=[part.strip() for part in redo.split(",") if part.strip()] if redo else (),
+        rejudge=[v.strip() for v in (rejudge or "").split(",") if v.strip()],
         format=format,
         limit=limit,
         sample=sample,

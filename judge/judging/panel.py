@@ -28,8 +28,8 @@ class Panel:
 
     Each judge gives `votes` votes; by the `logprobs` method one, because its votes do not differ.
     With `all_votes` every vote is asked, whatever the others say. `cheap`, the cheap judge of a
-    cascade, is asked first, and the panel about the values of which it is not sure. `injected` says
-    what happens to text in the form of a message to the judge (`judge.judging.injection`).
+    cascade, is asked first, and the panel about the values of which it is not sure. `on_injection`
+    says what happens to text in the form of a message to the judge (`judge.judging.injection`).
     `declined` says why nothing is asked: the check abstains.
     """
 
@@ -38,7 +38,7 @@ class Panel:
     all_votes: bool = False
     sampling: Sampling = field(default_factory=Sampling)
     cheap: Judge | None = None
-    injected: Literal["abstain", "ask"] = "abstain"
+    on_injection: Literal["abstain", "ask"] = "abstain"
     declined: str | None = None
 
     @property
@@ -161,7 +161,7 @@ class Panel:
         panel is asked."""
         if self.declined is not None:
             return {"reason": self.declined}
-        passages = injections(self.rubric, subject) if self.injected == "abstain" else ()
+        passages = injections(self.rubric, subject) if self.on_injection == "abstain" else ()
         if not passages:
             return None
         first = passages[0]

@@ -67,7 +67,7 @@ def audit(
     # about hostile text by itself is what is measured.
     own = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
     resources = Resources.of(
-        settings.without_steps().model_copy(update={**own, "injected": "abstain"})
+        settings.without_steps().model_copy(update={**own, "on_injection": "abstain"})
     )
     task = Audit(job, resources, rubrics, cases)
     return run(job, task, watcher), task.results
@@ -177,7 +177,7 @@ def _asking(panel: Panel, prompting: Prompting) -> Panel:
     """The panel as it asks under a prompt."""
     if prompting == "defended":
         return panel
-    panel = replace(panel, injected="ask")
+    panel = replace(panel, on_injection="ask")
     if prompting == "prompt-only":
         return panel
     judges = tuple(replace(judge, framing=UNDEFENDED) for judge in panel.judges)

@@ -46,7 +46,7 @@ class Job:
         out: the file of output lines; None writes standard output, or nothing where the run is
             `silent`.
         resume, overwrite: go on with `out`, or replace it; without either it must be new.
-        redo: with `resume`, records with one of these verdicts are judged again.
+        rejudge: with `resume`, records with one of these verdicts are judged again.
         limit: only the first records.
         sample: so many at random (by `sample_seed`) in input order, spread evenly over the values
             of the field `by`.
@@ -60,7 +60,7 @@ class Job:
     out: Path | None = None
     resume: bool = False
     overwrite: bool = False
-    redo: Sequence[str] = ()
+    rejudge: Sequence[str] = ()
     format: str | None = None
     limit: int | None = None
     sample: int | None = None
@@ -119,11 +119,11 @@ class Job:
             raise UsageError("--resume and --overwrite exclude each other")
         if self.resume and self.out is None:
             raise UsageError("--resume needs the file to go on with: name it with -o")
-        if self.redo and not self.resume:
-            raise UsageError("--redo goes with --resume: it names what is judged again in OUT")
-        if strange := [verdict for verdict in self.redo if verdict not in FINISHED | REDONE]:
+        if self.rejudge and not self.resume:
+            raise UsageError("--rejudge goes with --resume: it names what is judged again in OUT")
+        if strange := [verdict for verdict in self.rejudge if verdict not in FINISHED | REDONE]:
             verdicts = ", ".join(sorted(FINISHED | REDONE))
-            raise UsageError(f"--redo {strange[0]}: no such verdict; there are {verdicts}")
+            raise UsageError(f"--rejudge {strange[0]}: no such verdict; there are {verdicts}")
         files = [(input_path(source), "the input") for source in self.inputs]
         if self.out is not None:
             files.append((description_file(self.out), "where OUT is described"))

@@ -105,11 +105,11 @@ class Models:
     @property
     def names(self) -> tuple[str, ...]:
         """Every model of the run, once, the cheap one of a cascade last."""
-        return self.of_steps(self.settings.steps)
+        return self.of_steps(self.settings.model_for)
 
     def of_steps(self, steps: Iterable[str]) -> tuple[str, ...]:
         """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
-        step_models = (self.settings.steps[name].model for name in steps)
+        step_models = (self.settings.model_for[name].model for name in steps)
         cheap = self.settings.cheap_model
         specs = (*self.judges, *self.final, self.rewriter, *step_models, cheap)
         return tuple(dict.fromkeys(spec for spec in specs if spec))

@@ -95,7 +95,7 @@ class Resources:
             UsageError: no judging rubric has this name.
         """
         judge = self._bare(self.rubrics.judging(check), spec, "loop")
-        return with_profile(judge, None, self.settings.margin)
+        return with_profile(judge, None, self.settings.abstain_margin)
 
     def panel(self, check: str) -> Panel:
         """The run's judges on one rubric, with their profiles, outside of any workflow.
@@ -157,7 +157,7 @@ class Resources:
             additional=additional,
             rounds=settings.rounds if settings.repair else 0,
             min_words=settings.min_words,
-            neutral=settings.neutral,
+            normad_release=settings.normad_release,
             keep_dropped=settings.keep_dropped,
         )
         described = self._described(context)
@@ -176,7 +176,9 @@ class Resources:
         rubrics += [rewriter.rubric for rewriter in context.rewriters.values()]
         names = {*context.loop_panels, *context.final_panels, *context.rewriters}
         declined = sorted({panel.rubric.name for panel in context.panels if panel.declined})
-        steps = {n: step.model_dump() for n, step in sorted(settings.steps.items()) if n in names}
+        steps = {
+            n: step.model_dump() for n, step in sorted(settings.model_for.items()) if n in names
+        }
         return {
             "judge": list(self.models.judges),
             "final": list(self.models.final),
@@ -220,7 +222,7 @@ class Resources:
         votes = workflow.final_votes if by == "final" else 1
         if self.settings.votes is not None and by in workflow.voted:
             votes = self.settings.votes
-        step = self.settings.steps.get(name, StepModel())
+        step = self.settings.model_for.get(name, StepModel())
         specs = self.models.judges if by == "loop" else self.models.final
         specs = (step.model,) if step.model else specs
         decides = by == "final" or name not in workflow.accepted
@@ -229,7 +231,7 @@ class Resources:
     def _rewriter(self, name: str) -> Rewriter:
         from judge.judging.rewriter import Rewriter
 
-        settings, step = self.settings, self.settings.steps.get(name, StepModel())
+        settings, step = self.settings, self.settings.model_for.get(name, StepModel())
         warm = settings.rewrite_temperature if step.temperature is None else step.temperature
         client = self.models.client(step.model or self.models.rewriter)
         return Rewriter(self.rubrics.by_name[name], client, Sampling(warm, settings.seed))
@@ -257,7 +259,7 @@ class Resources:
             all_votes=settings.all_votes,
             sampling=Sampling(warm, settings.seed),
             cheap=cheap,
-            injected=settings.injected,
+            on_injection=settings.on_injection,
             declined=None if cheap else self._declined(rubric.name, specs),
         )
 
@@ -304,7 +306,7 @@ class Resources:
                 f"{judge.client.spec}; judge calibrate LABELS fits one"
             )
         guaranteed = cheap and profile and profile.guarantee
-        margin = settings.cheap_margin if cheap else settings.margin
+        margin = settings.cheap_margin if cheap else settings.abstain_margin
         return with_profile(judge, profile, 0.0 if guaranteed else margin)
 
     def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:

@@ -40,8 +40,8 @@ class Resumption:
 
     Args:
         info_of: what lines of a workflow or benchmark are made with now.
-        redo: verdicts whose records are judged again, besides `REDONE`. With any, lines made under
-            another fingerprint are kept; without, they are refused.
+        rejudge: verdicts whose records are judged again, besides `REDONE`. With any, lines made
+            under another fingerprint are kept; without, they are refused.
 
     Raises:
         UsageError: OUT holds a line that judge did not write, or finished ones under another
@@ -50,7 +50,7 @@ class Resumption:
     """
 
     def __init__(
-        self, out: Path, info_of: Callable[[str], RunInfo], redo: Collection[str] = ()
+        self, out: Path, info_of: Callable[[str], RunInfo], rejudge: Collection[str] = ()
     ) -> None:
         # A link stays one: the file behind it is written anew.
         self.out = real(out)
@@ -70,15 +70,15 @@ class Resumption:
             self._index.execute("BEGIN")
             self._index.executemany(
                 "INSERT INTO lines (start, key, finished, stands) VALUES (?, ?, ?, ?)",
-                self._rows(info_of, redo),
+                self._rows(info_of, rejudge),
             )
             self._index.execute("COMMIT")
 
     def _rows(
-        self, info_of: Callable[[str], RunInfo], redo: Collection[str]
+        self, info_of: Callable[[str], RunInfo], rejudge: Collection[str]
     ) -> Iterator[tuple[int, bytes, bool, bool]]:
         """(start, key, finished, stands) of each whole line."""
-        again = REDONE | set(redo)
+        again = REDONE | set(rejudge)
         for text in self._file:
             if self._torn(text):
                 return
@@ -89,7 +89,7 @@ class Resumption:
                     "cannot go on: take it out, or name another file with -o"
                 )
             stands = line.verdict not in again if line.finished else line.fingerprint is None
-            if stands and line.finished and not redo:
+            if stands and line.finished and not rejudge:
                 refuse_other(self.out, line, info_of(line.made_by))
             yield self.end, bytes.fromhex(line.key), line.finished, stands
             self.end += len(text)
@@ -196,7 +196,7 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
         )
     raise UsageError(
         f"{out} was made under another fingerprint ({line.fingerprint}, now {now.fingerprint}). "
-        f"What differs: {difference}. Use the same settings, name with --redo the verdicts that "
+        f"What differs: {difference}. Use the same settings, name with --rejudge the verdicts that "
         "these settings are to judge again, or start anew with --overwrite"
     )
 

@@ -40,13 +40,13 @@ class RubricSet:
             UsageError: a rubric, workflow, check or step that cannot be used as named, or a setting
                 without the one that it is about.
         """
-        corrected = corrected_normad() if settings.neutral == "corrected" else ()
+        corrected = corrected_normad() if settings.normad_release == "corrected" else ()
         sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         question_only = settings.ask is not None and settings.workflow in (None, "record")
         by_name: dict[str, Rubric] = {}
         added: tuple[str, ...] = ()
         # Reading the built-in rubrics takes a tenth of a second, and a question needs none of them.
-        if not question_only or sources or corrected or settings.check or settings.steps:
+        if not question_only or sources or corrected or settings.check or settings.model_for:
             by_name, added = collect(sources, corrected)
         if settings.ask is not None:
             on, answers, passes = settings.on, settings.answers, settings.pass_
@@ -125,9 +125,8 @@ class RubricSet:
         }
         for name in settings.check:
             _refuse_strange(f"--check {name}", "check", name, checks)
-        for name in settings.steps:
-            where = "[models]" if name in settings.models else "--model-for"
-            _refuse_strange(f"{where} {name}", "step", name, steps)
+        for name in settings.model_for:
+            _refuse_strange(f"{flag('model_for')} {name}", "step", name, steps)
 
     def _refuse_idle_repair(self) -> None:
         """Refuse what is typed about repairs without --repair, and --repair where none can be."""

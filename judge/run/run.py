@@ -299,7 +299,7 @@ class _Run:
             review = Sink(job.review, fresh=fresh, flag="--review")
             self.review = self._files.enter_context(closing(review))
         if job.resume and job.out is not None:
-            resumption = Resumption(job.out, self.task.run_info, job.redo)
+            resumption = Resumption(job.out, self.task.run_info, job.rejudge)
             self.resumption = self._files.enter_context(closing(resumption))
             self.report.runs = read_description(job.out)
             self._recall()

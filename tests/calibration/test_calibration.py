@@ -145,14 +145,15 @@ def test_no_fold_is_reported_on_by_what_was_fitted_to_it(labels: Written) -> Non
 
 
 @pytest.mark.parametrize(
-    ("more", "told"), [({"agreement": 0.9}, "--agree"), ({"contrast": "labels"}, "--contrast")]
+    ("more", "told"),
+    [({"agreement": 0.9}, "--guarantee"), ({"contrast_set": "labels"}, "--contrast-set")],
 )
 def test_folds_leave_nothing_that_was_not_fitted_to(
     labels: Written, more: dict[str, Any], told: str
 ) -> None:
     source = labels([norm("a", "yes")])
-    if "contrast" in more:
-        more = {"contrast": source}
+    if "contrast_set" in more:
+        more = {"contrast_set": source}
     with pytest.raises(UsageError, match=f"{told} needs records"):
         run(CalibrationJob([source], folds=5, **more), reads({"a": 0.5}))
 
@@ -252,12 +253,13 @@ def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written
     same = [{**row, "id": f"s{row['id']}"} for row in rows]
     chances |= {f"n{n}": 0.9 for n in range(15)}
     chances |= {f"s{name}": chance for name, chance in chances.items()}
-    also = labels([*rows, *same, *new], "also.jsonl")
-    (check,) = run(CalibrationJob([labels(rows)], also=[also], draws=10), reads(chances)).checks
-    assert check.judges[0].also[also].items == 100 + 100 + 15
-    job = CalibrationJob([labels(rows)], also=[also], group="country", draws=10)
+    other = labels([*rows, *same, *new], "other.jsonl")
+    job = CalibrationJob([labels(rows)], test_sets=[other], draws=10)
     (check,) = run(job, reads(chances)).checks
-    assert check.judges[0].also[also].items == 100 + 100 + 15
+    assert check.judges[0].test_sets[other].items == 100 + 100 + 15
+    job = CalibrationJob([labels(rows)], test_sets=[other], group="country", draws=10)
+    (check,) = run(job, reads(chances)).checks
+    assert check.judges[0].test_sets[other].items == 100 + 100 + 15
 
 
 def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
@@ -288,7 +290,7 @@ def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
         chances[row["id"]] = 0.5
     contrast = labels(turned, "turned.jsonl")
     (check,) = run(
-        CalibrationJob([labels(rows)], contrast=contrast, draws=10), reads(chances)
+        CalibrationJob([labels(rows)], contrast_set=contrast, draws=10), reads(chances)
     ).checks
     (judge,) = check.judges
     blind, plain_ = sorted(trains, key=len)

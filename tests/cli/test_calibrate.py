@@ -163,7 +163,7 @@ def test_a_cascade_that_was_guaranteed_is_used_by_validate(typed: Typed) -> None
     grey = {"grey yes": 0.55, "grey no": 0.56}
     cheap = script(typed, "cheap.yaml", {"bright": 0.97, "dim": 0.03, **grey})
     strong = script(typed, "strong.yaml", {**SENSIBLE, "grey yes": 0.98, "grey no": 0.02})
-    code, out, told = typed.text(*RUN, *cheap, *strong, "--agree", "0.85", "-o", "done")
+    code, out, told = typed.text(*RUN, *cheap, *strong, "--guarantee", "0.85", "-o", "done")
     assert code == 0, told + out
     assert f"{cheap[1]} decides from" in out and f"{strong[1]} decides from" in out
     assert "passed on to people: 0%" in out
@@ -220,7 +220,7 @@ def test_a_guarantee_that_cannot_be_given_is_exit_code_3(typed: Typed) -> None:
     typed.write("labels.jsonl", seeming(40))
     Path("done").mkdir()
     Path("done/profile.json").write_text("stale")
-    code, out, told = typed.text(*RUN, *judge, "--agree", "0.9", "-o", "done", "--overwrite")
+    code, out, told = typed.text(*RUN, *judge, "--guarantee", "0.9", "-o", "done", "--overwrite")
     assert code == 3
     assert f"{judge[1]} cannot be guaranteed: " in out and "passed on to people: 100%" in out
     assert told.startswith("judge: no profile: plain: agreement of 90% with 95% confidence")
@@ -283,7 +283,7 @@ def test_a_full_disk_leaves_the_earlier_report_and_profile_whole(
         (["missing.jsonl"], "missing.jsonl"),
         (["labels.jsonl", "--check", "humour"], "no labels for humour"),
         (["labels.jsonl", "--by", "planet"], "no item has 'planet' to slice by"),
-        (["labels.jsonl", "--agree", "0.9", *["-m", "scripted:yes.yaml"] * 2], "3 given"),
+        (["labels.jsonl", "--guarantee", "0.9", *["-m", "scripted:yes.yaml"] * 2], "3 given"),
         (["bare.jsonl"], "bare.jsonl"),
         (["nosuchset:labels.jsonl"], "there is no labelled set 'nosuchset'"),
         (["labels.jsonl", "--votes", "0"], "--votes"),

@@ -67,7 +67,7 @@ def test_a_cheap_judge_of_half_the_probability_passes_on(
 def test_a_margin_within_the_bounds_abstains_and_says_so(
     judge: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("openai:m", "--method", "logprobs", "--margin", "0.1")
+    words = ("openai:m", "--method", "logprobs", "--abstain-margin", "0.1")
     found = judged(judge, monkeypatch, listing(sampled=-0.654), *words)
     assert {one["verdict"] for one in found} == {"abstain"}
     assert found[0]["reason"] == (

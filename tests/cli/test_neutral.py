@@ -48,7 +48,7 @@ def judged(typed: Typed, row: dict[str, Any], *flags: str, settled: str = "neutr
 
 
 def test_a_rule_that_follows_fails_a_neutral_record_of_the_first_release(typed: Typed) -> None:
-    for flags in ((), ("--neutral", "paper")):
+    for flags in ((), ("--normad-release", "paper")):
         whole, found = judged(typed, ROW, *flags)
         assert (whole["verdict"], found["derivation"]) == ("fail", "fail")
         assert "background_alone" not in found
@@ -58,16 +58,16 @@ def test_in_the_corrected_release_it_must_follow_and_the_background_settle_nothi
     typed: Typed,
 ) -> None:
     for row in (ROW, SWAPPED):
-        whole, found = judged(typed, row, "--neutral", "corrected")
+        whole, found = judged(typed, row, "--normad-release", "corrected")
         assert whole["verdict"] == "pass", whole["reason"]
         assert {found[n] for n in ("derivation", "value_derivation", "background_alone")} == {
             "pass"
         }
-    whole, found = judged(typed, SWAPPED, "--neutral", "corrected", settled="no")
+    whole, found = judged(typed, SWAPPED, "--normad-release", "corrected", settled="no")
     assert (whole["verdict"], found["background_alone"]) == ("fail", "fail")
     assert "Shoes stay at the door." in whole["reason"]
     # Of other records nothing changes, and the check is not asked.
-    _, found = judged(typed, {**ROW, "Gold Label": "yes"}, "--neutral", "corrected")
+    _, found = judged(typed, {**ROW, "Gold Label": "yes"}, "--normad-release", "corrected")
     assert (found["derivation"], found["background_alone"]) == ("pass", "skipped")
 
 
@@ -75,7 +75,7 @@ def test_two_backgrounds_and_no_word_on_which_is_no_guess(typed: Typed) -> None:
     whole, found = judged(typed, SWAPPED)
     assert found["derivation"] == "skipped" and whole["verdict"] == "pass"
     (check,) = [one for one in whole["checks"] if one["check"] == "derivation"]
-    assert "say --neutral corrected" in check["reason"]
-    assert judged(typed, SWAPPED, "--neutral", "paper")[1]["derivation"] == "fail"
+    assert "say --normad-release corrected" in check["reason"]
+    assert judged(typed, SWAPPED, "--normad-release", "paper")[1]["derivation"] == "fail"
     _, found = judged(typed, SWAPPED, "--check", "relevance")
     assert [*found] == ["relevance"]

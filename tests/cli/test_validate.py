@@ -183,7 +183,7 @@ def test_a_file_of_the_users_beside_out_is_not_changed(typed: Typed, name: str, 
 
 @pytest.mark.parametrize("how", ["--resume", "--overwrite"])
 def test_labels_in_a_review_are_never_written_over(typed: Typed, how: str) -> None:
-    run = (*first_token(typed, "half.yaml", {"p_yes": 0.55}), "--margin", "0.2", "-o", "o")
+    run = (*first_token(typed, "half.yaml", {"p_yes": 0.55}), "--abstain-margin", "0.2", "-o", "o")
     words = (*run, "--review", "people.jsonl")
     assert typed(*words).returncode == 0
     rows = lines(typed.read("people.jsonl"))

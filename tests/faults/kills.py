@@ -74,7 +74,7 @@ class Scenario:
 NORMS = ("validate", "norms.jsonl", "-o", "out")
 CALIBRATE = ("calibrate", "labels.jsonl", "--check", "plain", "--rubric", "./plain.yaml")
 SCRIPTED = ("validate", "fixtures.jsonl", "-m", "scripted:judge.yaml", "-o", "out", "--no-cache")
-REVIEW = ("--no-cache", "--check", "relevance", "--margin", "0.2", "--review", "review")
+REVIEW = ("--no-cache", "--check", "relevance", "--abstain-margin", "0.2", "--review", "review")
 
 MODES = [
     Scenario("norms", 40, (*NORMS, "-m", "openai:m")),

@@ -176,10 +176,10 @@ def test_such_a_record_abstains_says_why_and_is_for_people(judge: Any) -> None:
 
 
 def test_whoever_wants_it_asks_all_the_same(judge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for asking in ((*RUN, "--injected", "ask"), RUN):
+    for asking in ((*RUN, "--on-injection", "ask"), RUN):
         done = judge(*asking)
         verdicts = [json.loads(line)["judge"]["verdict"] for line in done.stdout.splitlines()]
         assert verdicts == ["pass", "pass"]
-        monkeypatch.setenv("JUDGE_INJECTED", "ask")
-    refused = judge(*RUN, "--injected", "no")
-    assert refused.returncode == 2 and b"--injected" in refused.stderr
+        monkeypatch.setenv("JUDGE_ON_INJECTION", "ask")
+    refused = judge(*RUN, "--on-injection", "no")
+    assert refused.returncode == 2 and b"--on-injection" in refused.stderr

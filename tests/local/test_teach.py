@@ -155,7 +155,7 @@ def test_a_judge_that_reads_the_rule_is_not(monkeypatch: pytest.MonkeyPatch, typ
     typed.write("turned.jsonl", turned)
     for server in server_of(read):
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        own = ("labels.jsonl", "--rubric", "kept.yaml", "--contrast", "turned.jsonl")
+        own = ("labels.jsonl", "--rubric", "kept.yaml", "--contrast-set", "turned.jsonl")
         typed("calibrate", *own, *PROBE, "-o", "out")
     controls = report(typed.folder)["controls"]
     assert controls["contrast"]["value"] == 1, "turned round, it turns with the rule"
@@ -199,7 +199,7 @@ def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) ->
     typed.write("turned.jsonl", turned)
     _, out, _ = typed.text(
         *("calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"),
-        *("--contrast", "turned.jsonl", "--also", "turned.jsonl"),
+        *("--contrast-set", "turned.jsonl", "--test-set", "turned.jsonl"),
     )
     found = report(typed.folder)
     assert found["controls"]["contrast"]["value"] < -0.9

@@ -164,13 +164,17 @@ def reader(**more: Any) -> AnswerReader:
         ({"combination": PLATT, "sure_at": 0.8}, {}, AnswerReader(classifier=PLATT, sure_at=0.8)),
         ({"sure_at": 0.8}, {}, AnswerReader(sure_at=0.8)),
         # A margin is a distance from an even chance, and never makes a judge surer of itself.
-        ({"combination": PLATT}, {"margin": 0.2}, AnswerReader(classifier=PLATT, sure_at=0.7)),
+        (
+            {"combination": PLATT},
+            {"abstain_margin": 0.2},
+            AnswerReader(classifier=PLATT, sure_at=0.7),
+        ),
         (
             {"combination": PLATT, "sure_at": 0.8},
-            {"margin": 0.2},
+            {"abstain_margin": 0.2},
             AnswerReader(classifier=PLATT, sure_at=0.8),
         ),
-        ({}, {"margin": 0.2}, AnswerReader(margin=0.2)),
+        ({}, {"abstain_margin": 0.2}, AnswerReader(margin=0.2)),
     ],
 )
 def test_how_a_judge_reads(
@@ -202,7 +206,7 @@ def test_a_cascades_errors_are_those_of_the_whole() -> None:
     saved(*judges, cascades={"relevance": whole})
     # Switched off, the cheap judge leaves the strong one's own errors.
     assert errors(profile=name, cheap_margin=0.5, **both) == Errors(GOOD)
-    assert errors(profile=name, margin=0.3, **both) is None
+    assert errors(profile=name, abstain_margin=0.3, **both) is None
 
 
 # ---------------------------------------------------------------- refusals

@@ -82,8 +82,8 @@ class Room:
         (self.folder / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
 
     def run(self, out: Path, *, resume: bool, **flags: Any) -> Report:
-        redo = flags.pop("redo", ())
-        job = Job(["in.jsonl"], out=out, resume=resume, overwrite=not resume, redo=redo)
+        rejudge = flags.pop("rejudge", ())
+        job = Job(["in.jsonl"], out=out, resume=resume, overwrite=not resume, rejudge=rejudge)
         chosen = {"model": ["scripted:yes.yaml"], "check": ["relevance"]} | flags
         self.watcher = Told()
         return validate(job, resolve({"cache": False, **chosen}), self.watcher)
@@ -262,15 +262,15 @@ def test_a_kill_while_out_is_put_in_order_loses_nothing(
 def test_a_line_that_a_kill_left_beside_its_replacement_is_put_nowhere(room: Room) -> None:
     whole = room.undisturbed([POOL[4], POOL[0]])
     room.put(whole + whole.splitlines(keepends=True)[0])
-    report = room.run(room.out, resume=True, redo=("fail",))
+    report = room.run(room.out, resume=True, rejudge=("fail",))
     assert report.unmatched == 0 and room.out.read_bytes() == whole
     assert not unmatched_file(room.out).exists()
 
 
-def test_redo_judges_the_named_verdicts_again_by_another_model(room: Room) -> None:
+def test_rejudge_judges_the_named_verdicts_again_by_another_model(room: Room) -> None:
     records = [POOL[i] for i in (0, 4, 5)]
     old = room.undisturbed(records)
-    found, report = room.resumed(old, redo=("fail",), model=["scripted:other.yaml"])
+    found, report = room.resumed(old, rejudge=("fail",), model=["scripted:other.yaml"])
     before, after = (list(map(json.loads, text.splitlines())) for text in (old, found))
     assert [line["judge"]["verdict"] for line in before] == ["pass", "fail", "pass"]
     assert [line["judge"]["verdict"] for line in after] == ["pass"] * 3
@@ -280,5 +280,5 @@ def test_redo_judges_the_named_verdicts_again_by_another_model(room: Room) -> No
     assert models == [["scripted:yes.yaml"], ["scripted:other.yaml"], ["scripted:yes.yaml"]]
     # What is to be redone and finds no record is kept, too.
     room.write(records[:1])
-    _, report = room.resumed(old, redo=("fail",), model=["scripted:other.yaml"])
+    _, report = room.resumed(old, rejudge=("fail",), model=["scripted:other.yaml"])
     assert report.unmatched == 2

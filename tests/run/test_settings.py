@@ -77,15 +77,15 @@ def test_an_untrusted_file_sets_only_what_is_harmless(
 
 DECIDING = {
     "all_votes": True,
-    "injected": "ask",
+    "on_injection": "ask",
     "keep_dropped": True,
     "map": ("story=Text",),
-    "margin": 0.1,
+    "abstain_margin": 0.1,
     "max_tokens": 9,
     "method": "structured",
     "min_words": 0,
     "per_value": True,
-    "neutral": "corrected",
+    "normad_release": "corrected",
     "reasks": 0,
     "reasoning_effort": "low",
     "repair": True,

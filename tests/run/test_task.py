@@ -33,7 +33,7 @@ def twenty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     Path("unsure.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.55}]")
     norm = '{"rule_of_thumb": "Greet.", "story": "He greets %d."}\n'
     Path("in.jsonl").write_text("".join(norm % number for number in range(20)))
-    flags = {"check": ("relevance",), "margin": 0.2, "cache": False, "concurrency": 1}
+    flags = {"check": ("relevance",), "abstain_margin": 0.2, "cache": False, "concurrency": 1}
     return resolve({"model": ("scripted:unsure.yaml",), **flags})
 
 

@@ -30,7 +30,7 @@ it, by judge's prompt alone, and with an undefended one. The suite: docs/hostile
         "max_tokens",
         "reasoning_effort",
         "seed",
-        "margin",
+        "abstain_margin",
         "profile",
         "Speed and money",
         "Cache",
