@@ -165,7 +165,9 @@ VARIANTS = {
     "'": ["'", "\u2019", "\u2018", "\uff07"],
     "-": ["-", "\u2013", "\u2010", "\uff0d"],
 }
-WORDS = st.text(alphabet="abcXYZ019\u00e9\u1ec7\ufb01\uff28\u4e2d\u304c\u0e01\u0e31'-", min_size=1)
+LETTERS = "abcXYZ019\u00e9\u1ec7\ufb01\uff28\u4e2d\u304c\u0e01\u0e31'-"
+# A hyphen before or behind a word may be the sign of a number: "- 5 million" is not "5 million".
+WORDS = st.text(alphabet=LETTERS, min_size=1).filter(lambda word: "-" not in (word[0], word[-1]))
 TEXTS = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
 
 
