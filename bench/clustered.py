@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from guarantees import RUBRIC, SEED
 
-from judge.calibration.cascade import policy_of
-from judge.calibration.clusters import clustered
+from judge.calibration.guarantee import policy_of
 from judge.calibration.labels import CalibrationJob
-from judge.calibration.observations import LabelledAnswer
-from judge.calibration.rating import rates
-from judge.calibration.trials import Parts
+from judge.calibration.observe import LabelledAnswer
+from judge.calibration.split import Split, clustered
+from judge.calibration.trial import rates
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.run.corrected import CorrectedRate, Errors
@@ -84,7 +83,7 @@ AUTHORS = (
 
 def guaranteed(items: list[LabelledItem], confidences: list[float], seed: int) -> bool:
     """Whether 90 % is promised of a judge that passes all of them."""
-    parts = Parts.of(CalibrationJob((), agreement=PROMISED, seed=seed), items, 1)
+    parts = Split.of(CalibrationJob((), agreement=PROMISED, seed=seed), items, 1)
 
     def answers(part: list[int]) -> list[LabelledAnswer]:
         return [

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import binom
 
-from judge.calibration import fitting, probes
-from judge.calibration.cascade import policy_of
+from judge.calibration import fit, probe
+from judge.calibration.guarantee import policy_of
 from judge.calibration.labels import CalibrationJob
-from judge.calibration.observations import LabelledAnswer, as_read
-from judge.calibration.training import TrainingItem
-from judge.calibration.trials import Parts
+from judge.calibration.observe import LabelledAnswer, as_read
+from judge.calibration.probe import TrainingItem
+from judge.calibration.split import Split
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
@@ -154,11 +154,9 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
         for n, says in enumerate(random.random(world.labels) < yes)
     ]
     job = CalibrationJob((), agreement=world.promised, seed=seed)
-    parts = Parts.of(job, items, judges=1)
+    parts = Split.of(job, items, judges=1)
     train = [TrainingItem(read[n], str(items[n].gold), items[n].cluster) for n in parts.fitted]
-    reader = AnswerReader(
-        combination=fitting.fit(RUBRIC, AnswerReader(), train, seed=seed).classifier
-    )
+    reader = AnswerReader(combination=fit.fit(RUBRIC, AnswerReader(), train, seed=seed).classifier)
 
     judge = Judge(RUBRIC, cast(Client, None), "logprobs", reader=reader)
 
@@ -178,7 +176,7 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
 
 def whole_ways(count: int) -> Iterable[str]:
     """How often what was promised of a fitted judge is not true of what it decides in the end."""
-    fitting.STRENGTHS, probes.STRENGTHS = (0.1,), (1e-3, 1e-2)
+    fit.STRENGTHS, probe.STRENGTHS = (0.1,), (1e-3, 1e-2)
     limit = binom.ppf(0.95, count, 0.05) / count
     yield f"guarantee with fitting, choosing and thresholding in the loop, {count} simulations"
     yield f"(a promise that breaks in 5 % stays within {limit:.1%} of them in 19 of 20 such tables)"

@@ -24,10 +24,10 @@ from typing import Any
 
 from calibration_sets import ELSEWHERE, UNITS, DataSet, job, key, resources_for
 
-from judge.calibration.calibration import acalibrate, untaught
+from judge.calibration.calibrate import acalibrate, untaught
 from judge.calibration.labels import CalibrationJob, gather
 from judge.calibration.measures import Measures, measure
-from judge.calibration.observations import observe
+from judge.calibration.observe import observe
 from judge.calibration.report import Calibration, CheckReport
 from judge.configuration import resolve
 from judge.errors import UsageError

@@ -47,7 +47,7 @@ from judge.settings import Settings
 from judge.verdict import Judgement
 
 if TYPE_CHECKING:
-    from judge.calibration.agreement import Agreement
+    from judge.calibration.people import Agreement
     from judge.calibration.report import Calibration
     from judge.profiles import Profile
     from judge.report.files import Written, export, report
@@ -294,7 +294,7 @@ def calibrate(
         UsageError: labels, a setting or a model that cannot be used.
         BackendError: a model is out of reach, or the budget is used up.
     """
-    from judge.calibration import calibration
+    from judge.calibration.calibrate import calibrate as run_calibration
     from judge.calibration.labels import CalibrationJob
 
     if out is not None:
@@ -313,7 +313,7 @@ def calibrate(
         controls=controls,
         agreement=guarantee,
     )
-    found = _beside_any_loop(lambda: calibration.calibrate(job, settings, progress))
+    found = _beside_any_loop(lambda: run_calibration(job, settings, progress))
     if out is not None:
         from judge.report.plots import write
 
@@ -356,7 +356,7 @@ def agreement(
     Raises:
         UsageError: no file has labels that say who gave them.
     """
-    from judge.calibration.agreement import agreement_of
+    from judge.calibration.people import agreement_of
 
     chosen = resolved(settings, options)
     return agreement_of(paths(labels), chosen, check, majority, opt_out, seed)

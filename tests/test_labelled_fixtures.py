@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judge.calibration.labels import record_for
+from judge.calibration.observe import record_for
 from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import builtin

@@ -7,13 +7,18 @@ contrast sets (Gardner et al. 2020): *blind*, the same questions with the decidi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from judge.calibration.labels import drawn, record_for
-from judge.calibration.observations import LabelledAnswer
+import numpy as np
+
+from judge.answers import spelling
+from judge.calibration.labels import MAX_CATEGORIES, drawn, number_of
+from judge.calibration.observe import LabelledAnswer, record_for
 from judge.names import entry_name
 from judge.records import Record
+from judge.records.fields import LONGEST_SLICE
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.bootstrap import Resamples, share_estimate
@@ -23,7 +28,10 @@ from judge.stats.intervals import Estimate
 LEFT_OUT = "(left out)"
 """What stands where the deciding field is left out."""
 
-_ENOUGH = 20
+
+_MIN_ITEMS = 20
+
+
 _NO_AGREEMENT = 0.05
 """Kappa below which there is no agreement of which a share could be told."""
 
@@ -93,7 +101,7 @@ def _least(found: Estimate) -> float:
     if it is over enough items."""
     if found.low is not None:
         return found.low
-    return found.value if found.value is not None and found.n >= _ENOUGH else 0.0
+    return found.value if found.value is not None and found.n >= _MIN_ITEMS else 0.0
 
 
 def _most(found: Estimate) -> float:
@@ -209,3 +217,92 @@ def controls_of(
         contrast=None if contrast is None else kappa(contrast),
         together=None if contrast is None else kappa([*judge, *contrast]),
     )
+
+
+NINE_IN_TEN = 0.9
+
+
+_MIN_LABELS = 20
+
+
+# ---------------------------------------------------------------- fields that tell the label
+
+
+@dataclass(frozen=True, slots=True)
+class LabelLeak:
+    """A field whose value alone is enough for `right` of the labels of `items`; the most frequent
+    label is right of `most`."""
+
+    field: str
+    right: int
+    items: int
+    most: int
+
+    def __str__(self) -> str:
+        return (
+            f"field '{self.field}' alone tells {self.right} of {self.items} labels, the most "
+            f"frequent label {self.most}: this is no agreement. Name the fields to show without it "
+            "(--on)"
+        )
+
+
+def leak_of(items: Sequence[LabelledItem], texts: Sequence[Mapping[str, str]]) -> LabelLeak | None:
+    """The field that tells the label best, where one does so for nine items in ten.
+
+    Each item is answered by the most frequent label of the other records with the same value (of a
+    number with many values: the same tenth), and counts as wrong where there is none. So a text
+    that no other record has tells nothing. That must be right of nine items in ten, and leave half
+    of the errors, or fewer, of the most frequent label. Fields of long texts, and of more
+    different values than the root of the number of items, are none that tell by value.
+
+    Args:
+        texts: what a judge is shown of each item, by field.
+    """
+    rows = [
+        (item.record.id, item.reference, shown)
+        for item, shown in zip(items, texts, strict=True)
+        if item.reference is not None
+    ]
+    if len(rows) < _MIN_LABELS:
+        return None
+    labels = Counter(label for _, label, _ in rows)
+    most = max(labels.values())
+    found = []
+    for field in dict.fromkeys(name for *_, shown in rows for name in shown):
+        values = _values([shown.get(field, "") for *_, shown in rows])
+        kinds = {value for value in values if value is not None}
+        if len(kinds) <= max(2 * len(labels), len(rows) ** 0.5):
+            told = [(record, label) for record, label, _ in rows]
+            found.append(LabelLeak(field, _right(told, values), len(rows), most))
+    best = max(found, key=lambda leak: leak.right, default=None)
+    if best is None or best.right < max(NINE_IN_TEN * best.items, most + 1):
+        return None
+    return best if 2 * (best.items - best.right) <= best.items - most else None
+
+
+def _values(texts: Sequence[str]) -> list[str | None]:
+    """The values to go by: None for a long text; of numbers with many values up to ten parts."""
+    numbers = [number_of(text) for text in texts]
+    known = [number for number in numbers if number is not None]
+    if len(known) == len(texts) and len(set(known)) > MAX_CATEGORIES:
+        parts = min(MAX_CATEGORIES, int(len(known) ** 0.5))
+        edges = np.quantile(known, np.linspace(0, 1, parts + 1)[1:-1])
+        return [str(part) for part in np.digitize(known, edges)]
+    return [spelling(text) if len(text) <= LONGEST_SLICE else None for text in texts]
+
+
+def _right(rows: Sequence[tuple[str, str]], values: Sequence[str | None]) -> int:
+    """Of how many rows (record, label) the other records with their value have the label most."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    own: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for (record, label), value in zip(rows, values, strict=True):
+        if value is not None:
+            counts[value][label] += 1
+            own[value, record][label] += 1
+    right = 0
+    for (record, label), value in zip(rows, values, strict=True):
+        if value is not None:
+            others = (counts[value] - own[value, record]).most_common(2)
+            tied = len(others) > 1 and others[0][1] == others[1][1]
+            right += bool(others) and not tied and others[0][0] == label
+    return right

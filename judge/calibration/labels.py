@@ -1,23 +1,26 @@
-"""Labels: read and checked, split by record, and turned into what a judge is shown."""
+"""Labels, read and checked; a judge is not shown the fields that hold people's answers."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
-from judge.answers import SEVERAL
-from judge.calibration.agreement import OWN_ANSWERS
-from judge.calibration.leaks import without_answers
+import numpy as np
+
+from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling
+from judge.calibration.people import OWN_ANSWERS
 from judge.digest import digest
 from judge.errors import UsageError
-from judge.names import entry_name
-from judge.prompts import lack
-from judge.records import Kind, Problem, Record
-from judge.records.base import LabelError, clip
+from judge.records import Problem, Record
+from judge.records.base import clip
+from judge.records.fields import LONGEST_SLICE
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
 from judge.rubric import ASKED, Rubric
+from judge.stats.classification import kappas
 
 RubricOf = Callable[[str], Rubric]
 """The rubric of a check; raises UsageError where there is none of that name."""
@@ -170,34 +173,51 @@ def _told(item: LabelledItem) -> str:
     return f"label {clip(item.check)}{number}"
 
 
-# ---------------------------------------------------------------- splitting
+OF_PEOPLE = frozenset(
+    [
+        "annotation",
+        "annotator",
+        "consensus",
+        "gold",
+        "human",
+        "judgement",
+        "judgment",
+        "label",
+        "majority",
+        "preference",
+        "preferred",
+        "rater",
+        "rating",
+        "score",
+        "verdict",
+        "vote",
+        "winner",
+    ]
+)
+"""Words in the names of fields that hold answers of people, where the content is no text."""
 
 
-def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0) -> list[list[int]]:
-    """The places of the items of each part; all items of a record, or group, fall into one part.
+PERHAPS = frozenset(["answer", "choice", "class", "decision", "target"])
+"""Words in the names of fields that may hold them."""
 
-    These are taken in an order that depends on their name and the seed only, reference by reference
-    (that of the first item), so that every part has its share of each. `shares` are the parts'
-    shares of them.
-    """
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(items):
-        places[item.cluster].append(place)
-    strata: dict[str, list[str]] = defaultdict(list)
-    for record, where in places.items():
-        strata[str(items[where[0]].reference)].append(record)
-    parts: list[list[int]] = [[] for _ in shares]
-    filled = [0] * len(shares)
-    for stratum in sorted(strata):
-        for record in sorted(strata[stratum], key=lambda name: drawn(name, seed)):
-            behind = [
-                have / share if share else float("inf")
-                for have, share in zip(filled, shares, strict=True)
-            ]
-            part = behind.index(min(behind))
-            filled[part] += 1
-            parts[part] += places[record]
-    return [sorted(part) for part in parts]
+
+FieldPath = tuple[str, ...]
+"""A field's name, behind those of the objects that it lies in."""
+
+
+FieldContent = tuple[Any, str | None]
+"""A field's content in an item, and the item's label."""
+
+
+MAX_CATEGORIES = 10
+
+
+_MIN_ITEMS = 10
+
+
+_AGREES, _AGREES_BY_NAME = 0.4, 0.1
+"""Kappa with the label from which on a field of the rubric's answers is another person's; the
+second where its name is one of `PERHAPS`."""
 
 
 def grouped(
@@ -231,66 +251,106 @@ def drawn(name: str, seed: int) -> str:
     return digest(f"{seed}\n{name}".encode("utf-8", "surrogatepass"), 64)
 
 
-# ---------------------------------------------------------------- what a judge is shown
-
-_MARKS: Mapping[Kind, str] = {
-    "story": "values",
-    "norm": "rule_of_thumb",
-    "extraction": "predicted",
-}
-"""The field that tells records of a kind from others."""
+# ---------------------------------------------------------------- people's answers
 
 
-def record_for(item: LabelledItem, rubric: Rubric) -> Record:
-    """The item's record as the rubric's judges see it, or with why they cannot be asked about it.
+def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[LabelledItem]:
+    """The items of a source without the fields that hold people's answers, named in `withheld`.
 
-    A rubric that passes what bears out the record's label is given the reference answer where the
-    record has no label of its own, and any answer where there is no reference: its question is
-    asked all the same, and the label is no part of it.
+    Where the rubric names the fields that are shown, all stay. Else a field is left out by its name
+    and content together: a score or category under a name such as `winner` or `annotator2`, or, by
+    whatever name, nothing but answers of the rubric that agree with the label. A text is shown,
+    whatever its name. Fields of objects, also in lists, are judged like the record's own, and named
+    by their path (`meta.vote`).
     """
-    fields = item.record.visible
-    kinds = (kind for kind, mark in _MARKS.items() if kind in rubric.kinds and fields.get(mark))
-    # A rubric on fields of its own sees the whole record.
-    record = item.record.of_kind(next(kinds, "record"))
-    if record.problem is not None:
-        return record
-    if rubric.rule.equals_label and record.label is None:
-        known = item.reference in rubric.answers
-        record = record.with_typed(label=item.reference if known else rubric.answers[0])
-    reason = _misfit(item, record, rubric)
-    return record if reason is None else replace(record, problem=Problem(reason))
+    if rubric.fields:
+        return list(items)
+    columns: dict[FieldPath, list[FieldContent]] = defaultdict(list)
+    for item in items:
+        for path, content in _fields_in(item.record.visible):
+            columns[path].append((content, item.reference))
+    paths = {path for path, rows in columns.items() if _of_people(path[-1], rows, rubric.answers)}
+    if not paths:
+        return list(items)
+    withheld = tuple(
+        ".".join(path)
+        for path in columns
+        if path in paths and not any(path[:n] in paths for n in range(1, len(path)))
+    )
+    records = (replace(it.record, fields=_without(it.record.visible, paths)) for it in items)
+    return [
+        replace(item, record=record, withheld=withheld)
+        for item, record in zip(items, records, strict=True)
+    ]
 
 
-def _misfit(item: LabelledItem, record: Record, rubric: Rubric) -> str | None:
+def _fields_in(content: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
+    """The fields of an object, then those within them; entries of lists have their list's path."""
+    if isinstance(content, Mapping):
+        for name, one in content.items():
+            yield (*path, name), one
+            yield from _fields_in(one, (*path, name))
+    elif isinstance(content, list):
+        for one in content:
+            yield from _fields_in(one, path)
+
+
+def _without(content: Any, paths: Collection[FieldPath], path: FieldPath = ()) -> Any:
+    if isinstance(content, Mapping):
+        return {
+            name: _without(one, paths, (*path, name))
+            for name, one in content.items()
+            if (*path, name) not in paths
+        }
+    return [_without(one, paths, path) for one in content] if isinstance(content, list) else content
+
+
+def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]) -> bool:
+    contents = [content for content, _ in rows if content is not None]
+    words = {word.removesuffix("s") for word in _words(name)}
+    spelt = [one for content in contents for one in _spelt(content)]
+    kinds, known = set(spelt), set(map(spelling, answers))
+    if not kinds:
+        return False
+    if any(isinstance(content, list | dict) for content in contents):
+        given = sum(not known.isdisjoint(_spelt(content)) for content in contents)
+        return bool(words & OF_PEOPLE) and 2 * given > len(contents)
+    if kinds <= known:
+        needed = _AGREES_BY_NAME if words & PERHAPS else _AGREES
+        return bool(words & OF_PEOPLE) or _agreement(rows, sorted(known)) >= needed
+    numbers = all(isinstance(one, int | float) or number_of(one) is not None for one in contents)
+    few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(known) + 1))
+    short = max(map(len, kinds)) <= LONGEST_SLICE
+    return bool(words & OF_PEOPLE) and (numbers or (few and short))
+
+
+def _words(name: str) -> list[str]:
+    """`humanLabel_2` is human and label."""
+    return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).casefold())
+
+
+def _spelt(content: object) -> Iterator[str]:
+    """Every scalar in a field, each of several answers by itself, without what is no label."""
+    if isinstance(content, dict | list):
+        parts = content.values() if isinstance(content, dict) else content
+        for part in parts:
+            yield from _spelt(part)
+    elif (text := scalar_text(content)) is not None:
+        yield from (one for one in spelling(text).split(SEVERAL) if one not in NO_LABEL)
+
+
+def number_of(content: object) -> float | None:
     try:
-        record.texts.refuse_ambiguous(rubric.fields)
-    except LabelError as error:
-        return str(error)
-    if reason := lack(rubric, record):
-        return reason
-    if rubric.each and not item.number:
-        return f"the label is about the record, the check about its {rubric.each}"
-    if rubric.each and item.number > len(record.entries(rubric.each)):
-        return f"the record has no {entry_name(rubric.each)} {item.number}"
-    if not rubric.each and item.number:
-        return "the label is about a value, the check about the record"
-    return None
+        return float(str(content))
+    except ValueError:
+        return None
 
 
-def texts_of(item: LabelledItem, rubric: Rubric) -> dict[str, str]:
-    """The texts of the record that the rubric's judges see, by field; none where it cannot be put
-    to them."""
-    record = record_for(item, rubric)
-    names = rubric.shown(record.texts).values() if record.problem is None else ()
-    return {name: record.texts[name] for name in names if name in record.texts}
-
-
-def key_of(item: LabelledItem, rubric: Rubric) -> str:
-    """A key that identifies a labelled item by all that its judges see of it; "" for one that they
-    cannot be asked about."""
-    record = record_for(item, rubric)
-    if record.problem is not None:
-        return ""
-    names = (*rubric.shown(record.texts).values(), *rubric.needs)
-    texts = {name: record.texts[name] for name in names if name in record.texts}
-    return digest({"texts": texts, "value": record.entry(rubric.each, item.number)})[:16]
+def _agreement(rows: Sequence[FieldContent], known: Sequence[str]) -> float:
+    """Cohen's kappa of a field with the reference, 0 where it is undefined or over few items."""
+    counts = np.zeros((1, len(known), len(known)))
+    for content, reference in rows:
+        said = [*_spelt(content)]
+        if reference is not None and len(said) == 1 and (true := spelling(reference)) in known:
+            counts[0, known.index(true), known.index(said[0])] += 1
+    return float(np.nan_to_num(kappas(counts)[0])) if counts.sum() >= _MIN_ITEMS else 0.0

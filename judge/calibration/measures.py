@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.calibration.observations import LabelledAnswer
+from judge.calibration.observe import LabelledAnswer
 from judge.errors import UsageError
 from judge.stats.agreement import (
     AlternativeAnnotator,

@@ -7,13 +7,11 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from judge.calibration.cascade import CascadePolicy
-from judge.calibration.controls import Controls
-from judge.calibration.curve import Curve
-from judge.calibration.fitting import Fit
-from judge.calibration.leaks import Leak
+from judge.calibration.controls import Controls, LabelLeak
+from judge.calibration.fit import Fit, LearningCurve
+from judge.calibration.guarantee import CascadePolicy
 from judge.calibration.measures import AgainstPeople, Measures
-from judge.calibration.observations import LabelledAnswer
+from judge.calibration.observe import LabelledAnswer
 from judge.names import entry_name
 from judge.profiles import JudgeProfile, Profile
 from judge.records import Record
@@ -117,7 +115,7 @@ class JudgeReport:
     unanswered: str | None = None
     controls: Controls | None = None
     test_sets: Mapping[str, Measures] = field(default_factory=dict)
-    curve: Curve | None = None
+    curve: LearningCurve | None = None
 
     @property
     def final(self) -> Measures:
@@ -138,7 +136,7 @@ class CheckReport:
 
     With `folds` each part of the labels was answered by what was fitted to the others. `clusters`
     are independent of one another; `joined` records or groups are in one with others because of
-    their texts (judge/calibration/clusters.py). Where the rubric names no fields, those `shown` and
+    their texts (judge/calibration/split.py). Where the rubric names no fields, those `shown` and
     those `withheld` as people's answers are told. With a `leak` the figures are no agreement.
     """
 
@@ -150,7 +148,7 @@ class CheckReport:
     joined: int
     shown: tuple[str, ...]
     withheld: tuple[str, ...]
-    leak: Leak | None
+    leak: LabelLeak | None
     with_reference: int
     fitted_on: int
     held_out: int

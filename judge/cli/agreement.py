@@ -12,7 +12,7 @@ from judge.cli.printing import Tables, counted, no_label, print_message, print_o
 from judge.errors import Exit
 
 if TYPE_CHECKING:
-    from judge.calibration.agreement import Agreement, Figures
+    from judge.calibration.people import Agreement, Figures
     from judge.settings import Settings
 
 _MOST_ANSWERS = 40

@@ -1,7 +1,7 @@
 """What calibration fits to labels and a profile keeps: classifiers over first-token questions, and
 probes of a hidden state.
 
-judge/calibration/fitting.py fits them. Here they are applied in plain arithmetic, so that a run
+judge/calibration/fit.py fits them. Here they are applied in plain arithmetic, so that a run
 with a profile loads no statistics library.
 """
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from judge.calibration.clusters import clustered
-from judge.calibration.labels import CalibrationJob, gather, key_of, record_for, split, texts_of
+from judge.calibration.labels import CalibrationJob, gather
+from judge.calibration.observe import key_of, record_for, texts_of
+from judge.calibration.split import clustered, split
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Trainer, TrainingExample

@@ -27,7 +27,7 @@ from judge.records import Record, read, renamed
 from judge.records.base import own_fields
 from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
 from judge.report.table import Cell, Table, TableRow
-from judge.stats.agreement import Threshold, majority
+from judge.stats.agreement import MajorityRule, majority
 from judge.stats.intervals import Estimate
 
 Groups = tuple[str, str]
@@ -36,7 +36,7 @@ Groups = tuple[str, str]
 GROUPS: Groups = ("us", "in")
 RATINGS = "_ratings"
 
-STRONG = Threshold(Fraction(3, 4))
+STRONG = MajorityRule(Fraction(3, 4))
 """Section 3.6: pairs are kept where in one group at least this share gave the same label."""
 
 ENTAIL, NOT_ENTAIL = "entail", "not entail"

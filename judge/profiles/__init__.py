@@ -26,7 +26,7 @@ Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Part(BaseModel):
+class _ProfileModel(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
@@ -36,7 +36,7 @@ class _Part(BaseModel):
     )
 
 
-class Binding(_Part):
+class Binding(_ProfileModel):
     """The judge that a profile is of: rubric, model, method and sampling.
 
     `per_value` tells whether the structured method takes a call for each value.
@@ -74,7 +74,7 @@ class Binding(_Part):
         ]
 
 
-class Data(_Part):
+class Data(_ProfileModel):
     """The labels: their sources, a digest over them, and how they were used; with `folds` each part
     was reported on by what was fitted to the others. Records with the same `group` field are not
     independent of one another."""
@@ -89,7 +89,7 @@ class Data(_Part):
     group: Annotated[str | None, Field(exclude_if=operator.not_)] = None
 
 
-class Rates(_Part):
+class Rates(_ProfileModel):
     """Verdicts against labels, on items that nothing was fitted to.
 
     Of `passes` items that should pass the judge passed `passed`; of `fails` that should fail it
@@ -113,7 +113,7 @@ class Rates(_Part):
         return self
 
 
-class Guarantee(_Part):
+class Guarantee(_ProfileModel):
     """From `sure_at` on the judge agrees with the labels at least `agreement` of the time.
 
     With the confidence `level`, in the long run, on records like the `labels` that it was tested
@@ -126,7 +126,7 @@ class Guarantee(_Part):
     decided: Share
 
 
-class JudgeProfile(_Part):
+class JudgeProfile(_ProfileModel):
     """What calibration learnt about one judge.
 
     `classifier` None leaves the rubric's own decision list in force. `measures` is the agreement
@@ -173,7 +173,7 @@ class JudgeProfile(_Part):
         return digest(plain)[:16]
 
 
-class Profile(_Part):
+class Profile(_ProfileModel):
     """A profile file: judges in the order of their cascade, check by check.
 
     `cascades` names the checks whose first judge decides what it is sure of and leaves the rest to

@@ -19,7 +19,7 @@ from judge.profiles import JudgeProfile, Profiles, Rates
 from judge.records.lines import Line
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
-from judge.stats.text import LEAST_WORDS, words_of
+from judge.stats.text import MIN_WORDS, words_of
 from judge.verdict import Check, Verdict
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class CorrectedRate:
 def _texts(fields: Mapping[str, Any]) -> list[str]:
     """The words of the fields that are texts; of all fields where none is."""
     texts = [words_of(json.dumps(content, ensure_ascii=False)) for content in fields.values()]
-    return [" ".join(words) for words in texts if len(words) >= LEAST_WORDS] or [*map(str, texts)]
+    return [" ".join(words) for words in texts if len(words) >= MIN_WORDS] or [*map(str, texts)]
 
 
 def count(

@@ -123,7 +123,7 @@ def scale_alphas(
 
 Item = TypeVar("Item", bound=Hashable)
 
-ANNOTATORS_AT_LEAST = 3
+MIN_ANNOTATORS = 3
 _FALSE_DISCOVERY_RATE = 0.05
 # Below it the paper takes the t-test's normality for broken, and a rank test instead.
 _ITEMS_FOR_T = 30
@@ -176,7 +176,7 @@ def alternative_annotator(
     from scipy.stats import false_discovery_control
 
     compared = {name: pairs for name in people if (pairs := _wins(name, judge, people))}
-    if len(compared) < ANNOTATORS_AT_LEAST:
+    if len(compared) < MIN_ANNOTATORS:
         return None
     p_values = {name: _p_value(pairs, epsilon) for name, pairs in compared.items()}
     corrected = false_discovery_control(list(p_values.values()), method="by")
@@ -240,7 +240,7 @@ def _signed_ranks(differences: NDArray[np.float64]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class MajorityRule:
     """How many of an item's raters make a majority.
 
     `share` of them, in (0, 1], and at least `least`; more than the share where `strict`. Shares are
@@ -258,7 +258,7 @@ class Threshold:
             raise UsageError(f"majority {self.least}/...: it takes at least one vote")
 
     @classmethod
-    def parse(cls, text: str) -> Threshold:
+    def parse(cls, text: str) -> MajorityRule:
         """`0.75`, `75%` (that share or more), `4/5` (at least 4, and at least four fifths), `half`
         (more than half).
 
@@ -285,11 +285,11 @@ class Threshold:
         return votes >= self.least and (votes > needed if self.strict else votes >= needed)
 
 
-MORE_THAN_HALF = Threshold(Fraction(1, 2), strict=True)
+MORE_THAN_HALF = MajorityRule(Fraction(1, 2), strict=True)
 """The plain majority. A single rater is a majority of one: k of n asks for more."""
 
 
-def majority(answers: Sequence[str], threshold: Threshold = MORE_THAN_HALF) -> str | None:
+def majority(answers: Sequence[str], threshold: MajorityRule = MORE_THAN_HALF) -> str | None:
     """The one answer that enough raters gave; None where there is none or several.
 
     The order of the answers never decides.
@@ -299,7 +299,7 @@ def majority(answers: Sequence[str], threshold: Threshold = MORE_THAN_HALF) -> s
 
 
 def majorities(
-    selections: Sequence[Collection[str]], threshold: Threshold = MORE_THAN_HALF
+    selections: Sequence[Collection[str]], threshold: MajorityRule = MORE_THAN_HALF
 ) -> list[str]:
     """The answers that enough raters selected, sorted, where a rater may select several."""
     votes = Counter(answer for selection in selections for answer in set(selection))

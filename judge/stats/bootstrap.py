@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 # Above this share of undefined draws an interval would speak of the lucky draws only.
-_UNDEFINED_AT_MOST = 0.1
+_MAX_UNDEFINED = 0.1
 # The acceleration needs the statistic without each cluster; blocks of clusters give the same
 # number in expectation, and bound the work where there are thousands.
-_BLOCKS_AT_MOST = 400
+_MAX_BLOCKS = 400
 _SAME = 1e-12
 
 
@@ -111,7 +111,7 @@ class Resamples:
             return Estimate(value, n=n, of=of)
         drawn, left_out = values[1 : 1 + self._draws], values[1 + self._draws :]
         defined = drawn[~np.isnan(drawn)]
-        if len(drawn) - len(defined) > _UNDEFINED_AT_MOST * len(drawn) or np.ptp(defined) <= _SAME:
+        if len(drawn) - len(defined) > _MAX_UNDEFINED * len(drawn) or np.ptp(defined) <= _SAME:
             return Estimate(value, n=n, of=of)
         levels = _bca_levels(value, defined, left_out[~np.isnan(left_out)])
         low, high = np.quantile(defined, levels)
@@ -134,7 +134,7 @@ def _blocks_left_out(clusters: int) -> NDArray[np.float64]:
     """(blocks, clusters): 0 for the block's own clusters, 1 for the others."""
     import numpy as np
 
-    blocks = min(clusters, _BLOCKS_AT_MOST)
+    blocks = min(clusters, _MAX_BLOCKS)
     block_of = np.arange(clusters) % max(blocks, 1)
     kept: NDArray[np.float64] = (block_of != np.arange(blocks)[:, None]).astype(np.float64)
     return kept

@@ -14,7 +14,7 @@ from judge.stats.intervals import Z_95, Estimate, score_limits, student_95
 
 CONTRADICTED = "the labelled and the judged items contradict each other"
 
-LEAST_LABELS = 60
+MIN_LABELS = 60
 """Independent labels from which on Rogan and Gladen's interval is given out.
 
 Over a grid of pass rates from 0.05 to 0.95 and of TPR and TNR from 0.65 it then covers the truth in
@@ -80,7 +80,7 @@ def rogan_gladen(
 
     The labelled items are taken as apart from the judged ones, and the judge as erring alike on
     both. Refused (value None, with a reason) where nothing was judged, where either class has no
-    label, where the labels are worth fewer than `LEAST_LABELS` independent ones, where TPR + TNR -
+    label, where the labels are worth fewer than `MIN_LABELS` independent ones, where TPR + TNR -
     1 is not clearly above 0 (any pass rate fits what such a judge said), and where no pass rate
     is kept (`CONTRADICTED`).
     """
@@ -92,9 +92,9 @@ def rogan_gladen(
     if not (positives and negatives):
         missing = "passed" if negatives else "failed"
         return _refused(raw, labels, f"no labelled item that people {missing}")
-    if labels / deff_labelled < LEAST_LABELS:
+    if labels / deff_labelled < MIN_LABELS:
         worth = f" worth {labels / deff_labelled:.0f} independent ones" if deff_labelled > 1 else ""
-        reason = f"{labels} labels{worth}: an interval that holds takes {LEAST_LABELS} at least"
+        reason = f"{labels} labels{worth}: an interval that holds takes {MIN_LABELS} at least"
         return _refused(raw, labels, reason)
     hits = _Share.of(true_positives, positives, deff_labelled)
     # One minus the TNR; the complement of a Wilson interval is the complement's.

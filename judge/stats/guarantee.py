@@ -10,12 +10,12 @@ from math import ceil, log
 from judge.stats.intervals import Estimate, lower_bound, wilson
 
 _STEPS = 20
-_MOST_LABELS = 1_000_000
+_MAX_LABELS = 1_000_000
 """A rate that would take more is too close to the wanted one, or below it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class ThresholdTest:
     """The lowest threshold that passed, or why there is none.
 
     `threshold`: the judge decides items whose confidence is at least this; None where no threshold
@@ -39,7 +39,7 @@ def threshold_with_guarantee(
     *,
     agreement: float = 0.9,
     level: float = 0.95,
-) -> Guarantee:
+) -> ThresholdTest:
     """The lowest threshold at which the judge agrees with people at least `agreement` of the time.
 
     With confidence `level` over the draw of the labelled items, the agreement on new items like
@@ -60,7 +60,7 @@ def threshold_with_guarantee(
     `missing` reads the bound of the first threshold at the agreement observed so far.
     """
     n = len(agrees)
-    found: Guarantee | None = None
+    found: ThresholdTest | None = None
     for threshold in sorted(set(grid), reverse=True):
         kept = [agree for sure, agree in zip(confidences, agrees, strict=True) if sure >= threshold]
         agreed, size = sum(kept), len(kept)
@@ -68,7 +68,7 @@ def threshold_with_guarantee(
         if low < agreement:
             return found or _refused(threshold, agreed, size, n, agreement, level)
         observed = Estimate(agreed / size, low=low, n=size, of=n)
-        found = Guarantee(threshold, wilson(size, n), observed)
+        found = ThresholdTest(threshold, wilson(size, n), observed)
     assert found is not None, "the grid has a threshold"
     return found
 
@@ -113,7 +113,7 @@ def least_items(*, agreement: float = 0.9, level: float = 0.95) -> int:
 
 def _refused(
     threshold: float, agreed: int, kept: int, n: int, agreement: float, level: float
-) -> Guarantee:
+) -> ThresholdTest:
     """How many labels are still to be given, and the words that say so."""
     wanted = f"agreement of {agreement:.0%} with {level:.0%} confidence"
     missing = None
@@ -131,7 +131,7 @@ def _refused(
             f"{wanted} cannot be shown with {n} labels: it takes about {missing} more, if the "
             "judge goes on agreeing as it did"
         )
-    return Guarantee(None, Estimate(None, of=n), Estimate(None), missing, told)
+    return ThresholdTest(None, Estimate(None, of=n), Estimate(None), missing, told)
 
 
 def _items_needed(rate: float, agreement: float, level: float) -> int | None:
@@ -140,6 +140,6 @@ def _items_needed(rate: float, agreement: float, level: float) -> int | None:
     def passes(items: int) -> bool:
         return lower_bound(rate * items, items, level=level) >= agreement
 
-    sizes = range(1, _MOST_LABELS)
+    sizes = range(1, _MAX_LABELS)
     place = bisect_left(sizes, True, key=passes)
     return sizes[place] if place < len(sizes) else None

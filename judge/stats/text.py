@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-LEAST_WORDS = 3
+MIN_WORDS = 3
 """A field with fewer is an id, a date, a name or a class: beside a text it makes no other one."""
 
 # Scripts without blanks between words count by their signs.

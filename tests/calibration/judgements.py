@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.calibration.observations import LabelledAnswer
+from judge.calibration.observe import LabelledAnswer
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
 from judge.verdict import AnswerOutcome

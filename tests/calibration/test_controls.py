@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from judge.calibration import controls
-from judge.calibration.labels import record_for
+from judge.calibration.observe import record_for
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import builtin

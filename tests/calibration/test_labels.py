@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.calibration.labels import CalibrationJob, gather, key_of, record_for, split
+from judge.calibration.labels import CalibrationJob, gather
+from judge.calibration.observe import key_of, record_for
+from judge.calibration.split import split
 from judge.errors import UsageError
 from judge.records import Record
 from judge.records.labels import LabelledItem

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration.calibration import acalibrate
-from judge.calibration.labels import CalibrationJob
-from judge.calibration.leaks import leak_of, without_answers
+from judge.calibration.calibrate import acalibrate
+from judge.calibration.controls import leak_of
+from judge.calibration.labels import CalibrationJob, without_answers
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import rubric_from_flags

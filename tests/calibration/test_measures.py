@@ -9,12 +9,8 @@ from dataclasses import replace
 import pytest
 from sklearn import metrics
 
-from judge.calibration.measures import (
-    ABSENT,
-    measure,
-    slices,
-)
-from judge.calibration.observations import LabelledAnswer
+from judge.calibration.measures import ABSENT, measure, slices
+from judge.calibration.observe import LabelledAnswer
 from judge.errors import UsageError
 from judge.records import Record
 from judge.stats.intervals import Estimate

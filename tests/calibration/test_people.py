@@ -1,81 +1,185 @@
-"""People beside the judge: by hand, with libraries, and where there is too little."""
+"""The people's report: the papers' tables in small, real annotations, and what is left out."""
 
 from __future__ import annotations
 
 import json
-import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
+from statsmodels.stats.inter_rater import aggregate_raters
+from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
-from judge.calibration.measures import against_people
-from judge.calibration.observations import LabelledAnswer
-from judge.stats.intervals import Estimate, plain
-
-from .judgements import judged
-
-
-def crowd(
-    seed: int, judge_right: float, people_right: float, items: int = 80
-) -> list[LabelledAnswer]:
-    """Four people and a judge, each right so often, else at random among three answers."""
-    rng = random.Random(seed)
-
-    def said(true: str, right: float) -> str:
-        return true if rng.random() < right else rng.choice(["yes", "no", "neutral"])
-
-    found = []
-    for number in range(items):
-        true = rng.choice(["yes", "no", "neutral"])
-        people = [(f"p{who}", said(true, people_right)) for who in range(4)]
-        found.append(judged(f"r{number}", said(true, judge_right), people=people))
-    return found
+from judge.calibration.people import Agreement, agreement
+from judge.records import Record
+from judge.records.labels import Annotation, LabelledItem
+from judge.stats.agreement import MajorityRule
+from judge.stats.intervals import plain
 
 
-def test_by_hand() -> None:
+def item(
+    record: str,
+    answers: str | Mapping[str, str] = "",
+    gold: str | None = None,
+    *,
+    check: str = "relevance",
+    number: int = 0,
+    groups: Mapping[str, str] | None = None,
+) -> LabelledItem:
+    """Answers as text are those of annotators 1, 2, 3 ..., a dot where one gave none."""
+    if isinstance(answers, str):
+        named = {"y": "yes", "n": "no", "?": "unsure"}
+        answers = {str(n): named.get(a, a) for n, a in enumerate(answers, 1) if a != "."}
+    given = tuple(Annotation(who, said, (groups or {}).get(who)) for who, said in answers.items())
+    return LabelledItem(Record("", 0, {}, name=record), check, number, gold, given)
+
+
+def one_check(items: Iterable[LabelledItem], *, draws: int = 2, **options: Any) -> Agreement:
+    report = agreement(items, draws=draws, **options)
+    assert len(report.checks) == 1
+    return report
+
+
+def test_normad_table_4_a_row_a_country() -> None:
+    countries = {**dict.fromkeys("123", "china"), **dict.fromkeys("456", "india")}
+    report = one_check(
+        [
+            item("a", "yyn", "yes", groups=countries),
+            item("b", "nnn", "no", groups=countries),
+            item("c", "...yyy", "yes", groups=countries),
+        ]
+    )
+    china, india = (report.checks[0].groups[name].measures for name in ("china", "india"))
+    assert (china["accuracy"].value, china["accuracy"].of) == (1.0, 2)
+    # alpha: D_o = 2/6; of all pairs of six ratings, four of one kind, D_e = 2 * 8 / 30.
+    assert china["alpha_nominal"].value == pytest.approx(1 - (1 / 3) / (16 / 30))
+    assert india["fleiss"].value is None and india["alpha_nominal"].value is None
+
+
+def test_culturalbench_step_3() -> None:
+    several = {str(n): answer for n, answer in enumerate(["a|b", "b|a", "a|b", "b|a|c", "c"], 1)}
+    report = one_check(
+        [item("one", "aaaab", "a"), item("two", several, "b|a"), item("none", "aaabb", "a")],
+        majority=MajorityRule.parse("4/5"),
+    )
+    found = report.checks[0].overall
+    assert (found.questions, found.majorities) == (3, {"a": 1, "a|b": 1, "diverge": 1})
+    assert found.outcomes == {"single": 1, "several": 1, "diverge": 1}
+    accuracy = found.measures["accuracy"]
+    assert (accuracy.value, accuracy.n, accuracy.of) == (1.0, 2, 3)
+
+
+def test_what_decides_nothing_wins_no_majority() -> None:
+    """CulturalBench 3.3: what four of five cannot answer has no majority, and is dropped."""
+    out = {"x": "i don't know", "u": "unanswerable", "k": "i don't have knowledge", "s": "skip"}
+
+    def given(answers: str) -> dict[str, str]:
+        return {str(n): out.get(answer, answer) for n, answer in enumerate(answers)}
+
+    items = [item(answers, given(answers)) for answers in ("xxxxa", "uuuuu", "kkkkb", "bbbbx")]
+    items += [item("several", {str(n): f"a|{out['x']}" for n in range(4)})]
+    items += [item("ssss", given("ssss"))]
+    four = MajorityRule.parse("4/5")
+    figures = one_check(items, majority=four).checks[0].overall
+    assert figures.majorities == {"a": 1, "b": 1, "diverge": 3, "skip": 1}
+    assert figures.answers["i don't know"] == 5, "they are answers all the same"
+    own = one_check(items, majority=four, opt_outs=["Skip."]).checks[0].overall
+    assert own.majorities["diverge"] == 1 and "skip" not in own.majorities
+    assert own.majorities["a|i don't know"] == 1
+
+
+def test_two_annotators_have_cohens_kappa_over_what_both_answered() -> None:
+    first, second = "yyynnny", "ynynnyy"
+    pairs = [f"{a}{b}" for a, b in zip(first, second, strict=True)]
+    items = [item(f"r{n}", pair) for n, pair in enumerate([*pairs, "y.", ".n"])]
+    cohen = one_check(items).checks[0].overall.measures["cohen"]
+    assert cohen.value == pytest.approx(cohen_kappa_score(list(first), list(second)))
+    assert (cohen.n, cohen.of) == (7, 9)
+    assert "cohen" not in one_check([item("a", "yyn")]).checks[0].overall.measures
+
+
+def test_unsure_is_an_answer_of_its_own() -> None:
+    items = [item("a", "yy?"), item("b", "n??"), item("c", "nnn")]
+    figures = one_check(items).checks[0].overall
+    assert figures.answers == {"no": 4, "yes": 2, "unsure": 3}
+    assert figures.majorities == {"no": 1, "unsure": 1, "yes": 1}
+    table, _ = aggregate_raters([[1, 1, 2], [0, 2, 2], [0, 0, 0]])
+    assert figures.measures["fleiss"].value == pytest.approx(statsmodels_kappa(table))
+
+
+def test_what_several_files_say_goes_together() -> None:
+    votes, gold = item("a", "yyn"), item("a", gold="yes")
+    report = one_check(
+        [votes, gold, item("a", {"1": "no", "2": "yes", "3": "no"}), item("a", gold="no")]
+    )
+    assert report.checks[0].overall.measures["accuracy"].value == 1.0
+    assert report.checks[0].overall.labels == 3
+    assert (report.repeated, report.conflicting) == (3, 1)
+
+
+def test_seeds_and_no_answers() -> None:
+    items = [item(f"r{n}", "yny" if n % 3 else "yyy") for n in range(12)]
+    one, same, other = (agreement(items, draws=50, seed=seed).as_json() for seed in (1, 1, 2))
+    assert one == same != other
+    assert json.loads(json.dumps(one)) == one
+    assert agreement([item("a", gold="yes")]).checks == []
+    fleiss = one_check([item("a", "y")]).checks[0].overall.measures["fleiss"]
+    assert (fleiss.value, fleiss.n, fleiss.of) == (None, 0, 1)
+
+
+def test_a_record_that_is_given_twice_narrows_no_interval() -> None:
+    once = [item(f"r{n}", "yyy" if n % 3 else "yyn") for n in range(30)]
+    twice = [replace(one, number=number) for one in once for number in (0, 1)]
+    single, double = (
+        one_check(items, draws=200, seed=3).checks[0].overall.measures["pairwise"]
+        for items in (once, twice)
+    )
+    assert plain(single) | {"n": 60, "of": 60} == plain(double)
+    assert single.low is not None and single.low < (single.value or 0) < (single.high or 0)
+
+
+def test_two_annotators_on_a_scale_have_a_weighted_kappa_as_well() -> None:
+    first, second = [1, 2, 3, 5, 4, 1, 2], [1, 3, 3, 4, 2, 2, 2]
     items = [
-        judged("a", "yes", people=[("p", "yes"), ("q", "yes"), ("r", "no")]),
-        judged("b", "no", people=[("p", "unsure"), ("q", "no")]),
-        judged("c", "no", people=[("p", "no")]),
-        judged("d", None, people=[("p", "no"), ("q", "no")]),
+        item(str(n), {"a": str(ours), "b": str(theirs)})
+        for n, (ours, theirs) in enumerate(zip(first, second, strict=True))
     ]
-    found = against_people(items)
-    assert found.annotators == 3
-    # Pairs: 1 of 3 agree on a, 0 of 1 on b; with the judge 2 of 3 and 1 of 2.
-    assert found.human_human.value == pytest.approx((1 / 3 + 0) / 2)
-    assert found.human_judge.value == pytest.approx((2 / 3 + 1 / 2) / 2)
-    assert {(one.n, one.of) for one in (found.human_human, found.human_kappa)} == {(2, 4)}
+    unsure = item("u", {"a": "unsure", "b": "5"})
+    measures = one_check([*items, unsure], draws=200).checks[0].overall.measures
+    theirs = cohen_kappa_score(first, second, weights="quadratic")
+    assert measures["weighted"].value == pytest.approx(theirs)
+    assert (measures["weighted"].n, measures["weighted"].of) == (7, 8)
+    assert measures["weighted"].low is not None
+    assert "weighted" not in one_check([item("a", "yn")]).checks[0].overall.measures
 
 
-def test_kappas_against_libraries() -> None:
-    items = crowd(0, 0.7, 0.8)
-    found = against_people(items)
-    ratings = [[vote.answer for vote in one.item.annotations] for one in items]
-    counts, _ = aggregate_raters(
-        [[["yes", "no", "neutral"].index(answer) for answer in row] for row in ratings]
-    )
-    # Pooled over pairs with common frequencies, every item with four raters: Fleiss's kappa.
-    assert found.human_kappa.value == pytest.approx(fleiss_kappa(counts))
-    pairs = [
-        (answer, one.answer) for one, row in zip(items, ratings, strict=True) for answer in row
-    ]
-    assert found.judge_kappa.value == pytest.approx(
-        cohen_kappa_score([a for a, _ in pairs], [b for _, b in pairs])
-    )
+def test_a_scale_has_ordinal_and_interval_alpha_for_any_number_of_raters() -> None:
+    """Krippendorff's (2011) example, section D; an unsure rating is left out, not a point."""
+    units = ["11.1", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", ".555", "..11"]
+    items = [item(str(n), unit) for n, unit in enumerate([*units, ".3.."])]
+    measures = one_check(items, draws=50).checks[0].overall.measures
+    alphas = {name: measures[f"alpha_{name}"] for name in ("nominal", "ordinal", "interval")}
+    told = {name: round(one.value or 0, 3) for name, one in alphas.items()}
+    assert told == {"nominal": 0.743, "ordinal": 0.815, "interval": 0.849}
+    assert all((one.n, one.of) == (11, 12) for one in alphas.values())
+    unsure = one_check([*items, item("u", "5?")], draws=50).checks[0].overall.measures
+    for name in ("alpha_ordinal", "alpha_interval"):
+        assert unsure[name].value == measures[name].value
+        assert (unsure[name].n, unsure[name].of) == (11, 13)
+    assert "alpha_ordinal" not in one_check([item("a", "yyn"), item("b", "0.")]).checks[0].groups
 
 
-def test_the_test_tells_a_good_judge_from_a_bad_one() -> None:
-    good, bad = against_people(crowd(1, 0.95, 0.7)), against_people(crowd(1, 0.0, 0.7))
-    assert good.test is not None and bad.test is not None
-    assert (good.test.passes, bad.test.passes) == (True, False)
-    json.dumps(plain(good), allow_nan=False)
+def test_answers_of_a_scale_stand_in_the_order_of_their_numbers() -> None:
+    values = ["10", "-1", "0.5", "9", "unsure"]
+    report = one_check([item("a", dict(zip("abcde", values, strict=True)))])
+    assert report.checks[0].classes == ("-1", "0.5", "9", "10", "unsure")
 
 
-def test_too_little() -> None:
-    nothing = against_people([judged("a", "yes", "yes")])
-    assert nothing.human_human == nothing.human_kappa == Estimate(None, n=0, of=1)
-    assert nothing.test is None
-    assert against_people([]).judge_kappa.value is None
-    two = [judged("a", "yes", people=[("p", "yes"), ("q", "no")])]
-    assert against_people(two).test is None
+def test_no_label_is_no_answer() -> None:
+    items = [item("a", {"1": "yes", "2": "null"}, "na"), item("b", {"1": "nan"}), item("c", "yn")]
+    report = one_check(items)
+    figures = report.checks[0].overall
+    assert (report.no_label, figures.questions, figures.answers) == (3, 2, {"no": 1, "yes": 2})
+    assert "accuracy" not in figures.measures

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from made_profiles import binding, judge_profile
 
-from judge.calibration.fitting import Fit
+from judge.calibration.fit import Fit
 from judge.calibration.measures import measure
-from judge.calibration.observations import LabelledAnswer
+from judge.calibration.observe import LabelledAnswer
 from judge.calibration.report import Calibration, CheckReport, JudgeReport
 from judge.records import Record
 from judge.records.labels import LabelledItem

@@ -9,7 +9,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
 from judge.errors import UsageError
 from judge.stats.agreement import (
-    Threshold,
+    MajorityRule,
     count_table,
     majority,
     rater_agreement,
@@ -81,7 +81,7 @@ def test_two_points_have_one_alpha_whatever_the_metric(raters: int) -> None:
 @pytest.mark.parametrize("text", ["most", "0", "1.2", "5/4", "4/0"])
 def test_what_is_no_threshold(text: str) -> None:
     with pytest.raises(UsageError, match="majority"):
-        Threshold.parse(text)
+        MajorityRule.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_what_is_no_threshold(text: str) -> None:
     ],
 )
 def test_majority(answers: str, threshold: str, expected: str | None) -> None:
-    assert majority(answers, Threshold.parse(threshold)) == expected
+    assert majority(answers, MajorityRule.parse(threshold)) == expected

@@ -63,7 +63,7 @@ class LabelledItem:
     @property
     def cluster(self) -> str:
         """The name of the items that are never apart, between fitting and reporting: its group,
-        else its record (`judge.calibration.clusters` gives every item its group)."""
+        else its record (`judge.calibration.split` gives every item its group)."""
         return self.group or self.record.id
 
     def answered(self, answers: Collection[str] = ()) -> LabelledItem:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from judge.calibration.labels import CalibrationJob, record_for
-from judge.calibration.observations import LabelledAnswer
-from judge.calibration.rating import data_of, rates, should_pass
-from judge.calibration.trials import Parts, Study
+from judge.calibration.labels import CalibrationJob
+from judge.calibration.observe import LabelledAnswer, record_for
+from judge.calibration.split import Split
+from judge.calibration.trial import CheckData, data_of, rates, should_pass
 from judge.profiles import Data
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
@@ -130,9 +130,9 @@ def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:
 def test_the_digest_is_of_items_and_answers_in_any_order() -> None:
     def data_from(items: Sequence[LabelledItem]) -> Data:
         unused: Any = None
-        parts = Parts([0, 1, 2], [], [3])
+        parts = Split([0, 1, 2], [], [3])
         return data_of(
-            Study(CalibrationJob(["x.jsonl", "y.csv"]), unused, unused, items, parts, {})
+            CheckData(CalibrationJob(["x.jsonl", "y.csv"]), unused, unused, items, parts, {})
         )
 
     voted = norm_item("b", None, annotations=(Annotation("w1", "yes"), Annotation("w2", "no")))

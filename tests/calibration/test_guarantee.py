@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from judge.calibration.cascade import decided, policy_of, refusal
-from judge.calibration.observations import LabelledAnswer
+from judge.calibration.guarantee import decided, policy_of, refusal
+from judge.calibration.observe import LabelledAnswer
 
 from .judgements import judged
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration.cascade import sureness
-from judge.calibration.observations import LabelledAnswer, observe
+from judge.calibration.guarantee import sureness
+from judge.calibration.observe import LabelledAnswer, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import NOTHING_READ, Judge

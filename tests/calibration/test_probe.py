@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from judge.calibration.curve import curve
-from judge.calibration.fitting import fit
-from judge.calibration.training import TrainingItem
+from judge.calibration.fit import curve, fit
+from judge.calibration.probe import TrainingItem
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation, Probe
 

@@ -19,7 +19,7 @@ from judge.records.labels import LabelledItem, read_labels
 from judge.settings import Settings
 from judge.stats.agreement import (
     MORE_THAN_HALF,
-    Threshold,
+    MajorityRule,
     count_table,
     majorities,
     rater_agreement,
@@ -55,7 +55,7 @@ _UNSIGNED = (
 class _Rule:
     """What makes a majority, and the answers that are none."""
 
-    threshold: Threshold
+    threshold: MajorityRule
     opt_outs: frozenset[str]
 
     def winner(self, answers: Sequence[str]) -> str | None:
@@ -152,7 +152,7 @@ def agreement_of(
         sources: files, `-`, or NAME:PATH of a public set.
         settings: for `map` and `answers`.
         check: only this one.
-        majority: as `Threshold.parse` reads it.
+        majority: as `MajorityRule.parse` reads it.
 
     Raises:
         UsageError: there are no labels, or they do not say who gave them.
@@ -173,7 +173,7 @@ def agreement_of(
 
     report = agreement(
         items(),
-        majority=Threshold.parse(majority),
+        majority=MajorityRule.parse(majority),
         opt_outs=opt_outs or OPT_OUTS,
         answers=settings.answers,
         seed=seed,
@@ -193,7 +193,7 @@ def agreement_of(
 def agreement(
     items: Iterable[LabelledItem],
     *,
-    majority: Threshold = MORE_THAN_HALF,
+    majority: MajorityRule = MORE_THAN_HALF,
     opt_outs: Collection[str] = OPT_OUTS,
     answers: Collection[str] = (),
     draws: int = 1000,

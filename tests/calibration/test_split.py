@@ -17,12 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.backends.base import Call
-from judge.calibration.calibration import acalibrate
-from judge.calibration.cascade import policy_of
-from judge.calibration.clusters import clustered
+from judge.calibration.calibrate import acalibrate
+from judge.calibration.guarantee import policy_of
 from judge.calibration.labels import CalibrationJob
-from judge.calibration.observations import LabelledAnswer
-from judge.calibration.trials import Parts
+from judge.calibration.observe import LabelledAnswer
+from judge.calibration.split import Split, clustered
 from judge.configuration import resolve
 from judge.local import store, teaching
 from judge.local.adapter import TrainingExample
@@ -205,7 +204,7 @@ def test_a_guarantee_holds_where_items_come_in_groups_or_copies(same: str) -> No
                 gold = "yes" if rng.random() < right else "no"
                 items.append(replace(mail(f"{number}-{n}", text, group), gold=gold))
         ((items,), _) = clustered([items], ANY)
-        parts = Parts.of(CalibrationJob(["x"], agreement=0.9, seed=seed), items, 1)
+        parts = Split.of(CalibrationJob(["x"], agreement=0.9, seed=seed), items, 1)
         kept, tested = (
             [LabelledAnswer(items[n], AnswerOutcome.ANSWERED, "yes") for n in part]
             for part in (parts.kept, *parts.stages)

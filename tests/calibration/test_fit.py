@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from judge.calibration import fitting
-from judge.calibration.fitting import LEAST_ITEMS, Fit, fit
-from judge.calibration.training import Training, TrainingItem
+from judge.calibration.fit import MIN_ITEMS, Fit, TokenWay, fit
+from judge.calibration.probe import Training, TrainingItem
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Chances, Logistic, Observation, features
 from judge.rubric import Rubric, builtin
@@ -126,10 +125,10 @@ def test_folds_keep_the_items_of_a_record_together() -> None:
 
 
 def test_too_few_items() -> None:
-    found = fitted(BOTH[: LEAST_ITEMS - 1])
+    found = fitted(BOTH[: MIN_ITEMS - 1])
     assert (found.classifier, found.tried) == (None, ())
-    assert found.reason == f"{LEAST_ITEMS - 1} items to fit to; {LEAST_ITEMS} wanted"
-    assert fitted([]).reason == f"0 items to fit to; {LEAST_ITEMS} wanted"
+    assert found.reason == f"{MIN_ITEMS - 1} items to fit to; {MIN_ITEMS} wanted"
+    assert fitted([]).reason == f"0 items to fit to; {MIN_ITEMS} wanted"
 
 
 @pytest.mark.parametrize("records", [1, 2, 4])
@@ -157,7 +156,7 @@ def test_weights_give_scikit_learns_probabilities_of_three_answers() -> None:
         TrainingItem(Observation({0: tuple(map(float, row)), 1: two(0.3)}), answer, f"r{n}")
         for n, (row, answer) in enumerate(zip(spread, answers, strict=True))
     ]
-    way = fitting.TokenWay((0, 1), 0.3)
+    way = TokenWay((0, 1), 0.3)
     made = way.fitted(Training(train, rubric.answers))
     x = np.array(
         [

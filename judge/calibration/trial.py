@@ -2,65 +2,40 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from judge.backends.base import HiddenStates
 from judge.calibration import controls
-from judge.calibration.fitting import Fit, fit
-from judge.calibration.labels import CalibrationJob, split
-from judge.calibration.observations import LabelledAnswer, as_read, observe
-from judge.calibration.training import TrainingItem
+from judge.calibration.controls import Controls, LabelLeak
+from judge.calibration.fit import Fit, fit
+from judge.calibration.guarantee import LEVEL, decided
+from judge.calibration.labels import CalibrationJob
+from judge.calibration.measures import Measures
+from judge.calibration.observe import LabelledAnswer, as_read, observe
+from judge.calibration.probe import TrainingItem
+from judge.calibration.split import Split
+from judge.digest import digest
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Probe
 from judge.judging.judge import Judge, Sampling
+from judge.profiles import Data, Guarantee, JudgeProfile, Rates
+from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.run.panels import Resources
+from judge.rubric import Rubric
+from judge.run.panels import Resources, profile_key
+from judge.stats.corrected_rate import design_effect
+from judge.stats.guarantee import ThresholdTest
+from judge.stats.intervals import plain
 from judge.verdict import AnswerOutcome
 
-_HELD_OUT = 0.5
-"""Share of the records that nothing is fitted to."""
-
-_GUARANTEED = 0.6
-"""The same where a guarantee is wanted, which is tested on two thirds of them."""
-
-Told = Callable[[str, str, int, int], None]
+CheckProgress = Callable[[str, str, int, int], None]
 """Called with check, model, items done and items in all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The places of the items to fit to, of those that each stage of a guarantee is tested on, and
-    of those kept apart for the report.
-
-    With `folds` all items serve for both: each fold is reported on by what was fitted to the others
-    (Stone 1974), and the profile gets what was fitted to all.
-    """
-
-    fitted: list[int]
-    stages: list[list[int]]
-    kept: list[int]
-    folds: Sequence[list[int]] = ()
-
-    @classmethod
-    def of(cls, job: CalibrationJob, items: Sequence[LabelledItem], judges: int) -> Parts:
-        """A guarantee takes more labels than the report of it."""
-        if job.folds is not None:
-            folds = split(items, [1 / job.folds] * job.folds, job.seed)
-            everything = [*range(len(items))]
-            return cls(everything, [], everything, [one for one in folds if one])
-        usual = _HELD_OUT if job.agreement is None else _GUARANTEED
-        apart = usual if job.held_out is None else job.held_out
-        stages = 0 if job.agreement is None else judges
-        share = apart / (2 * stages + 1)
-        shares = [1 - apart, *[2 * share] * stages, share]
-        fitted, *tested, kept = split(items, shares, job.seed)
-        return cls(fitted, tested, kept)
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
+class JudgeTrial:
     """What one judge said of a check's items, and what was fitted to it.
 
     `judge` reads by what was fitted, and items at the places in `apart` by what was fitted without
@@ -73,7 +48,7 @@ class Trial:
     observed: Sequence[LabelledAnswer]
     fit: Fit
     train: Sequence[TrainingItem] = ()
-    blind: Trial | None = None
+    blind: JudgeTrial | None = None
     swapped: Mapping[int, LabelledAnswer] = field(default_factory=dict)
     apart: Mapping[int, AnswerReader] = field(default_factory=dict)
 
@@ -91,7 +66,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class CheckData:
     """One check's items and their parts, and what its judges are asked with.
 
     `further` has the items of the sets that are only reported on, by source.
@@ -99,9 +74,9 @@ class Study:
 
     job: CalibrationJob
     resources: Resources
-    told: Told
+    told: CheckProgress
     items: Sequence[LabelledItem]
-    parts: Parts
+    parts: Split
     further: Mapping[str, Sequence[LabelledItem]]
 
     @property
@@ -131,7 +106,7 @@ class Study:
             told=lambda count: self.told(name, judge.client.spec, count, len(items)),
         )
 
-    async def tried(self, judge: Judge) -> Trial:
+    async def tried(self, judge: Judge) -> JudgeTrial:
         """Ask a judge, fit to what it said, and do the same without the deciding field."""
         observed = await self.observe(judge, self.items, "")
         name = judge.rubric.deciding
@@ -140,7 +115,7 @@ class Study:
         swapped = await self._swapped(judge, name)
         if judge.rubric.fields == (name,):
             # Nothing else is shown: the best that can be said is one answer for all.
-            blind = Trial(judge, self._constant(), Fit())
+            blind = JudgeTrial(judge, self._constant(), Fit())
         else:
             blind = self._fitted(judge, await self._without(judge, name), {})
         return replace(self._fitted(judge, observed, swapped), blind=blind, swapped=swapped)
@@ -181,14 +156,14 @@ class Study:
         judge: Judge,
         observed: Sequence[LabelledAnswer],
         swapped: Mapping[int, LabelledAnswer],
-    ) -> Trial:
+    ) -> JudgeTrial:
         """The judge with what was fitted to the items to fit to, and to their swapped ones."""
         if not judge.probabilistic:
             reason = "the structured method is taken as it stands"
-            return Trial(judge, observed, Fit(reason=reason))
+            return JudgeTrial(judge, observed, Fit(reason=reason))
         found, train = self._fit(judge, observed, swapped, self.parts.fitted)
         if found.classifier is None:
-            return Trial(judge, observed, found, train)
+            return JudgeTrial(judge, observed, found, train)
         method = "probe" if isinstance(found.classifier, Probe) else judge.method
         reads = replace(judge, method=method, reader=AnswerReader(classifier=found.classifier))
         apart: dict[int, AnswerReader] = {}
@@ -197,7 +172,7 @@ class Study:
             made, _ = self._fit(judge, observed, swapped, others)
             reader = AnswerReader(classifier=made.classifier) if made.classifier else judge.reader
             apart |= dict.fromkeys(fold, reader)
-        return Trial(reads, observed, found, train, apart=apart)
+        return JudgeTrial(reads, observed, found, train, apart=apart)
 
     def _fit(
         self,
@@ -220,3 +195,136 @@ class Study:
             if reference in rubric.answers
         ]
         return fit(rubric, judge.reader, train, seed=self.job.seed), train
+
+
+# ---------------------------------------------------------------- the judge's profile
+
+
+MEASURES = ("accuracy", "kappa", "auc", "calibration_error")
+
+
+ORDINAL = ("weighted_kappa", "spearman")
+"""What a profile keeps of the measures; the second ones where the answers are a scale."""
+
+
+def profile_of(
+    study: CheckData,
+    seen: JudgeTrial,
+    stage: ThresholdTest | None,
+    final: Measures,
+    controls: Controls | None,
+    leak: LabelLeak | None,
+) -> JudgeProfile:
+    """A judge's profile; `stage` is its test for the agreement that was asked for, if one was, and
+    `final` what it measures over the items kept apart."""
+    agreement, held_out = study.job.agreement, rateable(seen.answers(study.parts.kept))
+    sure_at, guarantee = 0.0, None
+    if agreement is not None and stage is not None and stage.threshold is not None:
+        sure_at = stage.threshold
+        guarantee = Guarantee(
+            agreement=agreement,
+            level=LEVEL,
+            labels=stage.coverage.of,
+            decided=round(stage.coverage.value or 0.0, 4),
+        )
+        held_out = [decided([one], [sure_at]) for one in held_out]
+    return JudgeProfile(
+        binding=profile_key(seen.judge, *study.drawn),
+        data=data_of(study),
+        combination=seen.fit.classifier,
+        sure_at=sure_at,
+        guarantee=guarantee,
+        rates=rates(seen.judge.rubric, held_out),
+        answered_by=seen.judge.client.answering,
+        measures={
+            name: plain(getattr(final, name))
+            for name in (*MEASURES, *(ORDINAL if final.weighted_kappa else ()))
+        },
+        controls=controls.as_noted() if controls else {},
+        leak=leak.field if leak else None,
+    )
+
+
+def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
+    """Whether a record with this answer passes the rubric's check."""
+    return answer in rubric.passing(record.label)
+
+
+def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
+    """How the judge's verdicts err on items that nothing was fitted to.
+
+    Those count that got a reply, and whose reference is one of the check's answers, and not
+    `unsure`, say.
+    """
+    rows: list[tuple[str, bool, bool | None]] = []
+    for one in held_out:
+        reference = one.item.reference
+        if (
+            one.record is None
+            or one.outcome is AnswerOutcome.ERROR
+            or reference not in rubric.answers
+        ):
+            continue
+        truth = should_pass(rubric, one.record, reference)
+        passed = None if one.answer is None else should_pass(rubric, one.record, one.answer)
+        rows.append((one.item.cluster, truth, passed))
+    # The undecided ones count as failed and as passed where a rate is corrected.
+    as_failed = _design_effect([(cluster, truth, said is True) for cluster, truth, said in rows])
+    as_passed = _design_effect(
+        [(cluster, truth, said is not False) for cluster, truth, said in rows]
+    )
+    met = Counter((truth, passed) for _, truth, passed in rows)
+    return Rates(
+        passed=met[True, True],
+        passes=met[True, True] + met[True, False],
+        failed=met[False, False],
+        fails=met[False, False] + met[False, True],
+        undecided_passes=met[True, None],
+        undecided_fails=met[False, None],
+        design_effect=round(max(as_failed, as_passed), 4),
+    )
+
+
+def _design_effect(rows: Sequence[tuple[str, bool, bool]]) -> float:
+    """That of the passes (cluster, label, passed) about the share of passes of their label."""
+    residuals: dict[str, float] = defaultdict(float)
+    squares = 0.0
+    for label in (True, False):
+        given = [(cluster, passed) for cluster, truth, passed in rows if truth is label]
+        share = sum(passed for _, passed in given) / max(1, len(given))
+        for cluster, passed in given:
+            residuals[cluster] += passed - share
+            squares += (passed - share) ** 2
+    sizes = Counter(cluster for cluster, *_ in rows)
+    return design_effect([residuals[cluster] for cluster in sizes], [*sizes.values()], squares)
+
+
+def rateable(judged: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
+    """Without what could not be put to the judge, and without edited records: they were rewritten
+    until the judge passed them, so their labels say nothing of others."""
+    return [
+        one for one in judged if one.record is not None and one.item.slices.get("edited") != "yes"
+    ]
+
+
+def data_of(study: CheckData) -> Data:
+    """What the labels were, with a digest over items and answers."""
+    told = sorted(
+        [
+            item.record.id,
+            str(item.number),
+            item.gold or "",
+            *(f"{one.annotator}={one.answer}" for one in item.annotations),
+        ]
+        for item in study.items
+    )
+    return Data(
+        sources=tuple(study.job.sources),
+        digest=digest(told)[:16],
+        items=len(study.items),
+        records=len({item.record.id for item in study.items}),
+        fitted_on=len(study.parts.fitted),
+        held_out=len(study.parts.kept),
+        folds=len(study.parts.folds),
+        group=study.job.group,
+    )

@@ -6,21 +6,23 @@ reporting, are drawn together in the bootstrap, and count once in a guarantee.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import xor
 
 import numpy as np
 
-from judge.calibration.labels import texts_of
+from judge.calibration.labels import CalibrationJob, drawn
+from judge.calibration.observe import texts_of
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
-from judge.stats.text import LEAST_WORDS, words_of
+from judge.stats.text import MIN_WORDS, words_of
 
 Bag = frozenset[tuple[str, int]]
 """The words of a text, a repeated one by its repetitions' numbers as well."""
+
 
 _TENTHS = 9
 """Of the words of two texts that are nearly the same, so many tenths are in both (Jaccard)."""
@@ -78,7 +80,7 @@ class _Joined:
 def _bags(texts: Mapping[str, str]) -> dict[str, Bag]:
     """The words of each field that is a text; of all fields where none is."""
     bags = {name: _bag(text) for name, text in texts.items()}
-    return {name: bag for name, bag in bags.items() if len(bag) >= LEAST_WORDS} or bags
+    return {name: bag for name, bag in bags.items() if len(bag) >= MIN_WORDS} or bags
 
 
 def _bag(text: str) -> Bag:
@@ -113,3 +115,74 @@ def _alike(one: Mapping[str, Bag], other: Mapping[str, Bag]) -> bool:
     return one.keys() == other.keys() and all(
         10 * len(bag & other[name]) >= _TENTHS * len(bag | other[name]) for name, bag in one.items()
     )
+
+
+# ---------------------------------------------------------------- parts
+
+
+# ---------------------------------------------------------------- splitting
+
+
+def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0) -> list[list[int]]:
+    """The places of the items of each part; all items of a record, or group, fall into one part.
+
+    These are taken in an order that depends on their name and the seed only, reference by reference
+    (that of the first item), so that every part has its share of each. `shares` are the parts'
+    shares of them.
+    """
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        places[item.cluster].append(place)
+    strata: dict[str, list[str]] = defaultdict(list)
+    for record, where in places.items():
+        strata[str(items[where[0]].reference)].append(record)
+    parts: list[list[int]] = [[] for _ in shares]
+    filled = [0] * len(shares)
+    for stratum in sorted(strata):
+        for record in sorted(strata[stratum], key=lambda name: drawn(name, seed)):
+            behind = [
+                have / share if share else float("inf")
+                for have, share in zip(filled, shares, strict=True)
+            ]
+            part = behind.index(min(behind))
+            filled[part] += 1
+            parts[part] += places[record]
+    return [sorted(part) for part in parts]
+
+
+_HELD_OUT = 0.5
+"""Share of the records that nothing is fitted to."""
+
+
+_GUARANTEED = 0.6
+"""The same where a guarantee is wanted, which is tested on two thirds of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The places of the items to fit to, of those that each stage of a guarantee is tested on, and
+    of those kept apart for the report.
+
+    With `folds` all items serve for both: each fold is reported on by what was fitted to the others
+    (Stone 1974), and the profile gets what was fitted to all.
+    """
+
+    fitted: list[int]
+    stages: list[list[int]]
+    kept: list[int]
+    folds: Sequence[list[int]] = ()
+
+    @classmethod
+    def of(cls, job: CalibrationJob, items: Sequence[LabelledItem], judges: int) -> Split:
+        """A guarantee takes more labels than the report of it."""
+        if job.folds is not None:
+            folds = split(items, [1 / job.folds] * job.folds, job.seed)
+            everything = [*range(len(items))]
+            return cls(everything, [], everything, [one for one in folds if one])
+        usual = _HELD_OUT if job.agreement is None else _GUARANTEED
+        apart = usual if job.held_out is None else job.held_out
+        stages = 0 if job.agreement is None else judges
+        share = apart / (2 * stages + 1)
+        shares = [1 - apart, *[2 * share] * stages, share]
+        fitted, *tested, kept = split(items, shares, job.seed)
+        return cls(fitted, tested, kept)

@@ -1,4 +1,5 @@
-"""A judge's answers to labelled items, with the first tokens and hidden states to fit to."""
+"""What a judge is shown of labelled items, and its answers: with the first tokens and hidden states
+to fit to."""
 
 from __future__ import annotations
 
@@ -6,21 +7,97 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.calibration.labels import record_for
+from judge.digest import digest
 from judge.errors import BackendError
 from judge.judging.classifiers import Observation
 from judge.judging.client import Unread
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
-from judge.records import Record
+from judge.names import entry_name
+from judge.prompts import lack
+from judge.records import Kind, Problem, Record
+from judge.records.base import LabelError
 from judge.records.labels import LabelledItem
+from judge.rubric import Rubric
 from judge.run.stream import run
 from judge.verdict import AnswerOutcome, Verdict, Vote
+
+# ---------------------------------------------------------------- what a judge is shown
+
+
+# ---------------------------------------------------------------- what a judge is shown
+
+_MARKS: Mapping[Kind, str] = {
+    "story": "values",
+    "norm": "rule_of_thumb",
+    "extraction": "predicted",
+}
+"""The field that tells records of a kind from others."""
+
+
+def record_for(item: LabelledItem, rubric: Rubric) -> Record:
+    """The item's record as the rubric's judges see it, or with why they cannot be asked about it.
+
+    A rubric that passes what bears out the record's label is given the reference answer where the
+    record has no label of its own, and any answer where there is no reference: its question is
+    asked all the same, and the label is no part of it.
+    """
+    fields = item.record.visible
+    kinds = (kind for kind, mark in _MARKS.items() if kind in rubric.kinds and fields.get(mark))
+    # A rubric on fields of its own sees the whole record.
+    record = item.record.of_kind(next(kinds, "record"))
+    if record.problem is not None:
+        return record
+    if rubric.rule.equals_label and record.label is None:
+        known = item.reference in rubric.answers
+        record = record.with_typed(label=item.reference if known else rubric.answers[0])
+    reason = _misfit(item, record, rubric)
+    return record if reason is None else replace(record, problem=Problem(reason))
+
+
+def _misfit(item: LabelledItem, record: Record, rubric: Rubric) -> str | None:
+    try:
+        record.texts.refuse_ambiguous(rubric.fields)
+    except LabelError as error:
+        return str(error)
+    if reason := lack(rubric, record):
+        return reason
+    if rubric.each and not item.number:
+        return f"the label is about the record, the check about its {rubric.each}"
+    if rubric.each and item.number > len(record.entries(rubric.each)):
+        return f"the record has no {entry_name(rubric.each)} {item.number}"
+    if not rubric.each and item.number:
+        return "the label is about a value, the check about the record"
+    return None
+
+
+def texts_of(item: LabelledItem, rubric: Rubric) -> dict[str, str]:
+    """The texts of the record that the rubric's judges see, by field; none where it cannot be put
+    to them."""
+    record = record_for(item, rubric)
+    names = rubric.shown(record.texts).values() if record.problem is None else ()
+    return {name: record.texts[name] for name in names if name in record.texts}
+
+
+def key_of(item: LabelledItem, rubric: Rubric) -> str:
+    """A key that identifies a labelled item by all that its judges see of it; "" for one that they
+    cannot be asked about."""
+    record = record_for(item, rubric)
+    if record.problem is not None:
+        return ""
+    names = (*rubric.shown(record.texts).values(), *rubric.needs)
+    texts = {name: record.texts[name] for name in names if name in record.texts}
+    return digest({"texts": texts, "value": record.entry(rubric.each, item.number)})[:16]
+
+
+# ---------------------------------------------------------------- answers
+
 
 _LOST = {
     Verdict.UNREADABLE: AnswerOutcome.UNREADABLE,
     Verdict.ERROR: AnswerOutcome.ERROR,
     Verdict.ABSTAIN: AnswerOutcome.ABSTAINED,
 }
+
 
 _Votes = dict[tuple[int, tuple[int, ...]], Vote]
 """The votes on one record, by index and the values asked about."""

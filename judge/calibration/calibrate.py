@@ -10,17 +10,22 @@ from dataclasses import replace
 from threadpoolctl import threadpool_limits
 
 from judge.backends.base import Taught
-from judge.calibration.cascade import decided, policy_of, refusal
-from judge.calibration.clusters import clustered
-from judge.calibration.controls import Controls, controls_of
-from judge.calibration.curve import Curve, curve
-from judge.calibration.labels import CalibrationJob, gather, grouped, key_of, texts_of
-from judge.calibration.leaks import Leak, leak_of
+from judge.calibration.controls import Controls, LabelLeak, controls_of, leak_of
+from judge.calibration.fit import LearningCurve, curve
+from judge.calibration.guarantee import decided, policy_of, refusal
+from judge.calibration.labels import CalibrationJob, gather, grouped
 from judge.calibration.measures import Measures, against_people, measure, slices
-from judge.calibration.observations import LabelledAnswer
-from judge.calibration.rating import profile_of, rateable, rates
+from judge.calibration.observe import LabelledAnswer, key_of, texts_of
 from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
-from judge.calibration.trials import Parts, Study, Told, Trial
+from judge.calibration.split import Split, clustered
+from judge.calibration.trial import (
+    CheckData,
+    CheckProgress,
+    JudgeTrial,
+    profile_of,
+    rateable,
+    rates,
+)
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Classifier
@@ -31,12 +36,14 @@ from judge.rubric import Rubric
 from judge.run.models import NO_PROFILE
 from judge.run.panels import Resources
 from judge.settings import Settings
-from judge.stats.guarantee import Guarantee
+from judge.stats.guarantee import ThresholdTest
 from judge.verdict import AnswerOutcome
 from judge.version import __version__
 
 
-def calibrate(job: CalibrationJob, settings: Settings, told: Told = lambda *_: None) -> Calibration:
+def calibrate(
+    job: CalibrationJob, settings: Settings, told: CheckProgress = lambda *_: None
+) -> Calibration:
     """`acalibrate` with the judges, checks and seed that the settings name, which judge without a
     profile, but with the adapters that `judge validate` takes; not for use inside an event loop."""
     job = replace(job, checks=settings.check, seed=settings.seed, adapters=True)
@@ -54,7 +61,7 @@ def calibrate(job: CalibrationJob, settings: Settings, told: Told = lambda *_: N
 
 
 async def acalibrate(
-    job: CalibrationJob, resources: Resources, told: Told = lambda *_: None
+    job: CalibrationJob, resources: Resources, told: CheckProgress = lambda *_: None
 ) -> Calibration:
     """Put the labelled items to every judge of the run, and say how far they agree.
 
@@ -95,8 +102,8 @@ async def acalibrate(
             # A check without anything to fit is reported on as a whole.
             fits = any(judge.probabilistic for judge in judges)
             whole_job = replace(job, held_out=1.0, folds=None)
-            parts = Parts.of(job if fits else whole_job, items, len(judges))
-            study = Study(job, resources, told, items, parts, others)
+            parts = Split.of(job if fits else whole_job, items, len(judges))
+            study = CheckData(job, resources, told, items, parts, others)
             report, whole = await _check(study, judges, joined[check])
             checks.append(report)
             if whole is not None:
@@ -181,13 +188,13 @@ def _further(
 
 
 async def _check(
-    study: Study, judges: Sequence[Judge], joined: int
+    study: CheckData, judges: Sequence[Judge], joined: int
 ) -> tuple[CheckReport, Rates | None]:
     """The report of one check, and the rates of its cascade, if it is to have one."""
     job, items, rubric = study.job, study.items, judges[0].rubric
     seen = [await study.tried(judge) for judge in judges]
     if job.agreement is None and all(one.fit.classifier is None for one in seen):
-        study = replace(study, parts=Parts([], [], list(range(len(items)))))
+        study = replace(study, parts=Split([], [], list(range(len(items)))))
     parts, policy, whole = study.parts, None, None
     if job.agreement is not None:
         policy = policy_of(
@@ -229,7 +236,7 @@ async def _check(
 
 
 async def _judge(
-    study: Study, seen: Trial, stage: Guarantee | None, leak: Leak | None
+    study: CheckData, seen: JudgeTrial, stage: ThresholdTest | None, leak: LabelLeak | None
 ) -> JudgeReport:
     """The report of one judge; `stage` is its test for the guarantee, if one is wanted."""
     job, judge, parts = study.job, seen.judge, study.parts
@@ -273,7 +280,7 @@ async def _judge(
     )
 
 
-async def _apart(study: Study, seen: Trial, source: str) -> list[LabelledAnswer]:
+async def _apart(study: CheckData, seen: JudgeTrial, source: str) -> list[LabelledAnswer]:
     """The judge's answers to a further set, without what is in one cluster with the items that were
     fitted to; of the contrast set, to the reported records turned round, where it has them."""
     items, parts = study.items, study.parts
@@ -286,7 +293,7 @@ async def _apart(study: Study, seen: Trial, source: str) -> list[LabelledAnswer]
 
 
 def _controls(
-    study: Study, seen: Trial, contrast: Sequence[LabelledAnswer] | None
+    study: CheckData, seen: JudgeTrial, contrast: Sequence[LabelledAnswer] | None
 ) -> Controls | None:
     if seen.blind is None:
         return None
@@ -304,7 +311,7 @@ def _controls(
     )
 
 
-def _curve(study: Study, seen: Trial) -> Curve | None:
+def _curve(study: CheckData, seen: JudgeTrial) -> LearningCurve | None:
     if study.parts.folds:
         return None
     observed = [seen.observed[place] for place in study.parts.kept]

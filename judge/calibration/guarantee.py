@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from judge.calibration.observations import LabelledAnswer
-from judge.stats.guarantee import Guarantee, grid_from, threshold_with_guarantee
+from judge.calibration.observe import LabelledAnswer
+from judge.stats.guarantee import ThresholdTest, grid_from, threshold_with_guarantee
 from judge.verdict import AnswerOutcome
 
 LEVEL = 0.95
 """The confidence of a guarantee."""
 
-Part = Sequence[LabelledAnswer]
+JudgeAnswers = Sequence[LabelledAnswer]
 """One judge's answers to one part of the labelled items."""
 
 
@@ -28,14 +28,14 @@ class CascadePolicy:
     on to people.
     """
 
-    stages: tuple[Guarantee, ...]
+    stages: tuple[ThresholdTest, ...]
     decided: tuple[float, ...]
     passed_on: float
 
 
 def policy_of(
-    apart: Sequence[Part],
-    stages: Sequence[Sequence[Part]],
+    apart: Sequence[JudgeAnswers],
+    stages: Sequence[Sequence[JudgeAnswers]],
     agreement: float,
     *,
     seed: int = 0,
@@ -67,7 +67,7 @@ def policy_of(
         agreement: how often the judges shall agree with the labels, with the confidence LEVEL.
     """
     each = 1 - (1 - LEVEL) / len(stages)
-    found: list[Guarantee] = []
+    found: list[ThresholdTest] = []
     shares: list[float] = []
     left = 1.0
     for number, answers in enumerate(stages):
@@ -135,7 +135,7 @@ def _decides(
     return None
 
 
-def _one_a_cluster(part: Part, seed: int) -> list[LabelledAnswer]:
+def _one_a_cluster(part: JudgeAnswers, seed: int) -> list[LabelledAnswer]:
     """One item of each cluster, among those with a reference; of every judge's answers the same."""
     items: dict[str, list[LabelledAnswer]] = defaultdict(list)
     for one in part:

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
-from judge.calibration import calibration, cascade, controls, fitting, trials
-from judge.calibration.calibration import acalibrate
-from judge.calibration.labels import CalibrationJob, split
+from judge.calibration import calibrate, controls, fit, guarantee, split, trial
+from judge.calibration.calibrate import acalibrate
+from judge.calibration.labels import CalibrationJob
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
 from judge.judging.answer_reader import AnswerReader
@@ -128,7 +128,7 @@ def test_no_fold_is_reported_on_by_what_was_fitted_to_it(labels: Written) -> Non
     is wrong on all of the other. A fit that had seen both would be right on half."""
     answers = {f"r{n}": "yes" if n % 2 else "no" for n in range(80)}
     items = [norm_item(name, answer) for name, answer in answers.items()]
-    first, _ = split(items, [0.5, 0.5])
+    first, _ = split.split(items, [0.5, 0.5])
     chances = {
         name: 0.9 if (answer == "yes") == (n in first) else 0.1
         for n, (name, answer) in enumerate(answers.items())
@@ -201,7 +201,7 @@ def test_the_fit_never_sees_the_held_out_part(
     def by_number(items: Sequence[Any], shares: Sequence[float], seed: int) -> list[list[int]]:
         return [[n for n in range(len(items)) if n % 2 == part] for part in range(2)]
 
-    monkeypatch.setattr(trials, "split", by_number)
+    monkeypatch.setattr(split, "split", by_number)
     rows, chances = biased(160)
     before = run(CalibrationJob([labels(rows)], draws=10), reads(chances))
     turned = [
@@ -224,16 +224,16 @@ def test_a_group_is_fitted_to_tested_on_or_reported_on_and_never_two_of_these(
     """Countries are the groups; each of two judges has a test of its own for the guarantee."""
     fitted, parts = set(), []
 
-    def fit(*args: Any, **more: Any) -> Any:
+    def observed_fit(*args: Any, **more: Any) -> Any:
         fitted.update(one.group for one in args[2])
-        return fitting.fit(*args, **more)
+        return fit.fit(*args, **more)
 
     def policy_of(apart: Any, stages: Any, *args: Any, **more: Any) -> Any:
         parts.extend([*apart, *(answers for stage in stages for answers in stage)])
-        return cascade.policy_of(apart, stages, *args, **more)
+        return guarantee.policy_of(apart, stages, *args, **more)
 
-    monkeypatch.setattr(trials, "fit", fit)
-    monkeypatch.setattr(calibration, "policy_of", policy_of)
+    monkeypatch.setattr(trial, "fit", observed_fit)
+    monkeypatch.setattr(calibrate, "policy_of", policy_of)
     rows, chances = biased(400)
     rows = [{**row, "country": f"c{n % 40}"} for n, row in enumerate(rows)]
     job = CalibrationJob([labels(rows)], group="country", by=["country"], agreement=0.6, draws=10)
@@ -267,9 +267,9 @@ def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
 ) -> None:
     trains: list[Sequence[Any]] = []
 
-    def fit(*args: Any, **more: Any) -> Any:
+    def observed_fit(*args: Any, **more: Any) -> Any:
         trains.append(args[2])
-        return fitting.fit(*args, **more)
+        return fit.fit(*args, **more)
 
     def swapped_of(items: Sequence[Any], *args: Any) -> Any:
         drawn_from.append({one.record.id for one in items})
@@ -278,7 +278,7 @@ def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
     drawn_from: list[set[str]] = []
     swapped_fields = controls.swapped
     monkeypatch.setattr(controls, "swapped", swapped_of)
-    monkeypatch.setattr(trials, "fit", fit)
+    monkeypatch.setattr(trial, "fit", observed_fit)
     rows, chances = biased(100)
     rows = [
         asking.norm(row["id"], {"relevance": row["labels"]["plain"]}, rule_of_thumb=f"Rule {n}.")
@@ -354,7 +354,7 @@ def test_a_model_takes_the_adapter_that_comes_with_judge(
     """As `judge validate` does, so that what is fitted is the judge that it uses."""
     rows, chances = biased(80)
     first = run(CalibrationJob([labels(rows)], draws=50), reads(chances, "one+x"))
-    monkeypatch.setattr(calibration, "shipped", lambda: Profiles.of(first.profile, None))
+    monkeypatch.setattr(calibrate, "shipped", lambda: Profiles.of(first.profile, None))
     resources = resources_of(reads(chances))
     resources.models.clients["scripted:one+x"] = reads(chances, "one+x")
     found = asyncio.run(

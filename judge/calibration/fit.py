@@ -9,33 +9,37 @@ least log loss in cross-validation over the training part is taken.
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold
 
-from judge.calibration import probes
-from judge.calibration.probes import Fold, ProbeWay
-from judge.calibration.training import Training, TrainingItem, regression
+from judge.calibration import probe
+from judge.calibration.probe import Fold, ProbeWay, Training, TrainingItem, regression
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import LEAST_CHANCE, Classifier, Logistic
 from judge.rubric import Rubric
 
-LEAST_ITEMS = 30
+MIN_ITEMS = 30
 """Fewest training items that anything is fitted to."""
 
-LEAST_OF_A_CLASS = 5
+
+MIN_OF_AN_ANSWER = 5
 """Fewest training items of each answer, so that every fold can have one."""
 
+
 FOLDS = 5
+
+
 STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Inverse strengths of the ridge penalty, on features of unit variance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Candidate:
     """A candidate, and how it did in cross-validation: mean log loss in nats, accuracy (0 to 1)."""
 
     name: str
@@ -53,7 +57,7 @@ class Fit:
 
     classifier: Classifier | None = None
     how: str = "as it stands"
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[Candidate, ...] = ()
     items: int = 0
     reason: str | None = None
     way: TokenWay | ProbeWay | None = None
@@ -74,17 +78,17 @@ def fit(
 ) -> Fit:
     """The best classifier for these items.
 
-    Without a classifier where there are too few items (`LEAST_ITEMS`), too few of an answer
-    (`LEAST_OF_A_CLASS`) or of records, with the reason, and where the decision list, read by
+    Without a classifier where there are too few items (`MIN_ITEMS`), too few of an answer
+    (`MIN_OF_AN_ANSWER`) or of records, with the reason, and where the decision list, read by
     `reader`, does best.
     """
     counts = Counter(one.answer for one in train if one.natural)
     items, answers = counts.total(), tuple(a for a in rubric.answers if counts[a])
-    if items < LEAST_ITEMS:
-        return Fit(items=items, reason=f"{items} items to fit to; {LEAST_ITEMS} wanted")
-    if len(answers) < 2 or min(counts[a] for a in answers) < LEAST_OF_A_CLASS:
+    if items < MIN_ITEMS:
+        return Fit(items=items, reason=f"{items} items to fit to; {MIN_ITEMS} wanted")
+    if len(answers) < 2 or min(counts[a] for a in answers) < MIN_OF_AN_ANSWER:
         told = ", ".join(f"{counts[a]} {a}" for a in rubric.answers)
-        reason = f"each answer needs {LEAST_OF_A_CLASS} items to fit to; there are {told}"
+        reason = f"each answer needs {MIN_OF_AN_ANSWER} items to fit to; there are {told}"
         return Fit(items=items, reason=reason)
     # An answer that no record has as it is cannot be learnt from swapped ones alone.
     known = Training([one for one in train if one.answer in answers], answers)
@@ -92,7 +96,7 @@ def fit(
     if not folds:
         reason = "the answers are not spread over enough records to fit to some and try on others"
         return Fit(items=items, reason=reason)
-    found: list[tuple[TokenWay | ProbeWay | None, Tried]] = []
+    found: list[tuple[TokenWay | ProbeWay | None, Candidate]] = []
     if all(one.observation.chances for one in known.reads):
         found.append((None, _as_it_stands(rubric, reader, known, folds)))
         found += _of_tokens(known, folds)
@@ -121,14 +125,14 @@ def _folds(train: Training, seed: int) -> list[Fold]:
     ]
 
 
-Told = tuple[Mapping[str, float], str]
+ScoredAnswer = tuple[Mapping[str, float], str]
 """The probabilities given to an item's answers, and the answer that is right."""
 
 
-def _score(name: str, questions: tuple[int, ...], pairs: Sequence[Told]) -> Tried:
+def _score(name: str, questions: tuple[int, ...], pairs: Sequence[ScoredAnswer]) -> Candidate:
     losses = [-math.log(max(found.get(true, 0.0), LEAST_CHANCE)) for found, true in pairs]
     right = [max(found, key=lambda a: found[a]) == true for found, true in pairs]
-    return Tried(name, questions, sum(losses) / len(losses), sum(right) / len(right))
+    return Candidate(name, questions, sum(losses) / len(losses), sum(right) / len(right))
 
 
 def _tried_on(train: Training, places: Sequence[int]) -> list[TrainingItem]:
@@ -137,7 +141,7 @@ def _tried_on(train: Training, places: Sequence[int]) -> list[TrainingItem]:
 
 def _as_it_stands(
     rubric: Rubric, reader: AnswerReader, train: Training, folds: Sequence[Fold]
-) -> Tried:
+) -> Candidate:
     read = [one for _, outside in folds for one in _tried_on(train, outside)]
     pairs = [(reader.decide(rubric, one.observation).probabilities, one.answer) for one in read]
     return _score("as it stands", reader.questions(rubric), pairs)
@@ -145,10 +149,10 @@ def _as_it_stands(
 
 def _of_states(
     train: Training, folds: Sequence[Fold], questions: tuple[int, ...]
-) -> Iterator[tuple[ProbeWay, Tried]]:
+) -> Iterator[tuple[ProbeWay, Candidate]]:
     """Every probe, with the features of these questions beside the state."""
     places = [n for _, outside in folds for n in outside if train.reads[n].natural]
-    for way, shares in probes.ways(train, folds, questions):
+    for way, shares in probe.ways(train, folds, questions):
         rows = (dict(zip(train.answers, map(float, shares[n]), strict=True)) for n in places)
         pairs = [(row, train.reads[n].answer) for row, n in zip(rows, places, strict=True)]
         yield way, _score(way.name, questions, pairs)
@@ -182,8 +186,8 @@ class TokenWay:
             intercepts=tuple(intercepts.round(6).tolist()),
         )
 
-    def tried(self, train: Training, folds: Sequence[Fold]) -> Tried:
-        pairs: list[Told] = []
+    def tried(self, train: Training, folds: Sequence[Fold]) -> Candidate:
+        pairs: list[ScoredAnswer] = []
         for inside, outside in folds:
             made = self.fitted(train.part(inside))
             read = _tried_on(train, outside)
@@ -191,7 +195,7 @@ class TokenWay:
         return _score(self.name, self.questions, pairs)
 
 
-def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWay, Tried]]:
+def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWay, Candidate]]:
     """Each question by itself, then sets that grow by the question that helps most."""
     questions = sorted(train.reads[0].observation.chances)
     single: dict[int, float] = {}
@@ -208,3 +212,94 @@ def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWa
         for strength in STRENGTHS:
             way = TokenWay(tuple(sorted(chosen)), strength)
             yield way, way.tried(train, folds)
+
+
+# ---------------------------------------------------------------- with fewer labels
+
+
+_DRAWS = 5
+"""Draws of each size; the curve has their mean."""
+
+
+_MIN_POINTS = 3
+"""Fewest sizes from which more labels are guessed at."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Kappa with so many labels to fit to: the mean over so many draws of them."""
+
+    labels: int
+    kappa: float
+    draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class LearningCurve:
+    """Kappa by number of labels, rising; `next` is what twice as many would bring: a guess, of half
+    of what the last doubling brought."""
+
+    points: tuple[CurvePoint, ...]
+    next: CurvePoint | None = None
+
+    def told(self) -> str:
+        """The curve in one line."""
+        found = ", ".join(f"{one.kappa:.2f} with {one.labels}" for one in self.points)
+        if self.next is None:
+            return f"kappa by labels fitted to: {found}"
+        more = self.next.labels - self.points[-1].labels
+        guess = f"about {more} more would bring {self.next.kappa:.2f}"
+        return f"kappa by labels fitted to: {found}; {guess}"
+
+
+def curve(
+    fit: Fit,
+    train: Sequence[TrainingItem],
+    kappa: Callable[[Classifier], float | None],
+    *,
+    seed: int = 0,
+) -> LearningCurve | None:
+    """The curve of what was fitted; None where nothing was, or there are too few labels for it.
+
+    Args:
+        train: what was fitted to; a smaller size takes whole groups of it.
+        kappa: a classifier's agreement on items that nothing was fitted to.
+    """
+    if fit.classifier is None:
+        return None
+    whole, size = sum(one.natural for one in train), MIN_ITEMS
+    points: list[CurvePoint] = []
+    while size < whole / 1.2:
+        drawn = [fit.again(_drawn(train, size, f"{seed}\n{size}\n{n}")) for n in range(_DRAWS)]
+        found = [agreed for made in drawn if made and (agreed := kappa(made)) is not None]
+        if found:
+            points.append(CurvePoint(size, sum(found) / len(found), len(found)))
+        size *= 2
+    if size == MIN_ITEMS:
+        return None
+    if (best := kappa(fit.classifier)) is not None:
+        points.append(CurvePoint(whole, best, 1))
+    if not points:
+        return None
+    return LearningCurve(tuple(points), _next(points) if len(points) >= _MIN_POINTS else None)
+
+
+def _drawn(train: Sequence[TrainingItem], size: int, seed: str) -> list[TrainingItem]:
+    """Whole groups drawn at random, until they hold so many labels."""
+    groups: dict[str, list[TrainingItem]] = {}
+    for one in train:
+        groups.setdefault(one.group, []).append(one)
+    names = sorted(groups)
+    random.Random(seed).shuffle(names)
+    part: list[TrainingItem] = []
+    for name in names:
+        if sum(one.natural for one in part) < size:
+            part += groups[name]
+    return part
+
+
+def _next(points: Sequence[CurvePoint]) -> CurvePoint:
+    before, last = points[-2:]
+    doublings = math.log2(last.labels / before.labels)
+    gain = max(0.0, last.kappa - before.kappa) / doublings
+    return CurvePoint(2 * last.labels, min(1.0, last.kappa + gain / 2), 0)
