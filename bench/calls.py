@@ -64,35 +64,35 @@ NORM_ROUNDS = 3
 Run = Callable[[Record, Bound], Awaitable[tuple[Verdict, Mapping[str, Any]]]]
 
 
-async def ours(subject: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def ours(record: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
     """The workflow as it is: (verdict, fields that it changed)."""
-    outcome = await bound.workflow.run(subject, bound.context)
+    outcome = await bound.workflow.run(record, bound.context)
     return outcome.judgement.verdict, outcome.changes
 
 
-async def cqbenchs(subject: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def cqbenchs(record: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
     """CQ-Bench, section 2.1: the loops and then the acceptance, once, whatever came in."""
-    work = Work(subject, bound.context)
+    work = Work(record, bound.context)
     work.rounds = bound.context.rounds
     outcome = await bound.workflow.once(work)
     return outcome.judgement.verdict, outcome.changes
 
 
-async def normads(subject: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def normads(record: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
     """NormAd, section 4.2: three rounds of verification and regeneration, then two checks."""
-    work = Work(subject, bound.context)
+    work = Work(record, bound.context)
     for number in range(1, NORM_ROUNDS + 1):
         work.round = number
         # Each round is a draw of its own: at temperature 0 the same question is asked only once.
         panel = bound.context.panel("relevance", "loop")
         drawn = replace(panel, sampling=Sampling(temperature=1.0, seed=number))
-        relevance = await drawn.check(work.subject, by="loop", round=number)
+        relevance = await drawn.check(work.record, by="loop", round=number)
         work.checks.append(relevance)
         if work.failed("relevance") and number < NORM_ROUNDS:
             await regeneration({"work": work})
     checks = [relevance, *[await work.check(name) for name in NORM_CHECKS[1:]]]
     verdict = worst(check.verdict for check in checks if check is not None)
-    return verdict, {"story": work.subject.story}
+    return verdict, {"story": work.record.story}
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,9 +267,9 @@ def evidence(data: bytes) -> None:
 def screening(data: bytes) -> None:
     """A record's text, looked through for messages to the judge: what is found stands in it."""
     text = data.decode("utf-8", "replace")
-    subject = Record("fuzz", 1, {"rule_of_thumb": "Greet.", "story": text})
+    record = Record("fuzz", 1, {"rule_of_thumb": "Greet.", "story": text})
     begun = time.process_time()
-    assert all(len(one.passage) <= SHOWN for one in injections(RELEVANCE, subject))
+    assert all(len(one.passage) <= SHOWN for one in injections(RELEVANCE, record))
     assert time.process_time() - begun < 0.5, f"{len(data)} bytes took too long"
 
 

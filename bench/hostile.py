@@ -66,8 +66,8 @@ def labelled(source: str, rubrics: dict[str, Rubric]) -> Iterator[Looked]:
 
 def row(table: Table, kind: str, name: str, looked: list[Looked]) -> int:
     begun, found, forms = time.perf_counter(), 0, Counter[str]()
-    for _, rubric, subject in looked:
-        seen = injections(rubric, subject)
+    for _, rubric, record in looked:
+        seen = injections(rubric, record)
         found += bool(seen)
         forms.update({one.form for one in seen})
     spent = (time.perf_counter() - begun) / max(len(looked), 1)

@@ -28,7 +28,7 @@ LENGTHS = {"short (40 words)": 2, "long (700 words)": 40}
 QUESTIONS = ("polite", "clear", "urgent", "friendly", "formal")
 
 
-def subject(number: int, sentences: int) -> Record:
+def record(number: int, sentences: int) -> Record:
     text = "".join(SENTENCE.format(n=f"{number}.{k}") for k in range(sentences))
     return Record("bench", number, {"text": text})
 
@@ -42,10 +42,10 @@ async def timed(
     client: Client, work: Callable[[Record], Awaitable[object]], records: int, sentences: int
 ) -> tuple[float, int, float]:
     """Records a minute, tokens evaluated, seconds a record; the first record is not counted."""
-    await work(subject(-1, sentences))
+    await work(record(-1, sentences))
     before, started = client.counters.input_tokens - client.counters.cached_tokens, time.monotonic()
     for number in range(records):
-        await work(subject(number, sentences))
+        await work(record(number, sentences))
     seconds = time.monotonic() - started
     read = client.counters.input_tokens - client.counters.cached_tokens - before
     return 60 * records / seconds, read, seconds / records

@@ -32,12 +32,12 @@ class Passage:
         return f"{self.character or 'Narrator'} ({how} value {values}): {words}"
 
 
-def passages(subject: Record, answers: Sequence[Answer]) -> list[Passage]:
+def passages(record: Record, answers: Sequence[Answer]) -> list[Passage]:
     """The quoted passages in story order; those that overlap become one."""
-    number_of = {subject.value(n): n for n in subject.numbers}
+    number_of = {record.value(n): n for n in record.numbers}
     places: list[Passage] = []
     for answer in answers:
-        span = locate(answer.quote, subject.story) if answer.quote else None
+        span = locate(answer.quote, record.story) if answer.quote else None
         if span is not None and answer.value in number_of:
             number = number_of[answer.value]
             places.append(Passage(span.start, span.end, answer.character, (number,)))
@@ -52,26 +52,26 @@ def passages(subject: Record, answers: Sequence[Answer]) -> list[Passage]:
 
 
 def apply_rewrites(
-    subject: Record, places: Sequence[Passage], reply: Rewrites, edit: Callable[..., Edit]
+    record: Record, places: Sequence[Passage], reply: Rewrites, edit: Callable[..., Edit]
 ) -> tuple[str, list[Edit]]:
     """The story with each passage replaced, and the edits in story order.
 
     Args:
         edit: makes an edit of `character`, `values`, `before` and `after`.
     """
-    story, edits = subject.story, []
+    story, edits = record.story, []
     texts = {part.passage: part.text for part in reply.rewrites}
     for number, place in reversed(list(enumerate(places, 1))):
         before = story[place.start : place.end]
         after = _fitted(texts[number].strip(), story, place)
         story = story[: place.start] + after + story[place.end :]
-        values = tuple(subject.value(n) for n in place.numbers)
+        values = tuple(record.value(n) for n in place.numbers)
         edits.append(edit(character=place.character, values=values, before=before, after=after))
     return story, edits[::-1]
 
 
 def apply_insertions(
-    subject: Record, reply: Insertions, edit: Callable[..., Edit]
+    record: Record, reply: Insertions, edit: Callable[..., Edit]
 ) -> tuple[str, list[Edit]]:
     """The story with the new dialogue put in, and the edits in story order.
 
@@ -81,19 +81,19 @@ def apply_insertions(
     """
     placed = []
     for part in reply.insertions:
-        span = locate(part.after, subject.story)
+        span = locate(part.after, record.story)
         assert span is not None, "validated with the reply"
-        placed.append((_sentence_end(subject.story, span.end), part))
-    story, edits = subject.story, []
+        placed.append((_sentence_end(record.story, span.end), part))
+    story, edits = record.story, []
     gaps = ("\r\n\r\n", "\n\n", "\r\n", "\n")
     paragraph = next((gap for gap in gaps if gap in story), " ")
     in_order = sorted(placed, key=lambda pair: pair[0])
     for place, part in reversed(in_order):
         new = part.dialogue.strip()
-        closes = subject.story[place:].lstrip(" \t\r")[:1] in ("", "\n")
+        closes = record.story[place:].lstrip(" \t\r")[:1] in ("", "\n")
         gap = paragraph if closes else " "
         story = story[:place] + gap + new + story[place:]
-        values = (subject.value(part.value),)
+        values = (record.value(part.value),)
         edits.append(edit(character=part.character, values=values, before="", after=new))
     return story, edits[::-1]
 

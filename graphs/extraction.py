@@ -34,7 +34,7 @@ CREDITS: Mapping[str, float] = {"fully": 1.0, "partially": 0.5, "absent": 0.0}
 async def matching(state: State) -> None:
     """How much of each gold value do the predicted ones say?"""
     work = state["work"]
-    work.subject = work.subject.with_first_predicted(MOST_PREDICTED)
+    work.record = work.record.with_first_predicted(MOST_PREDICTED)
     await work.check(CHECK)
 
 
@@ -44,7 +44,7 @@ async def nothing_predicted(state: State) -> None:
     if CHECK in work.context.wanted:
         evidence = tuple(
             Answer(value=value.text, verdict=Verdict.FAIL, answer="absent", reason=reason)
-            for value in work.subject.values
+            for value in work.record.values
         )
         check = Check(
             name=CHECK,
@@ -63,7 +63,7 @@ async def additional(state: State) -> None:
 
 
 def after_start(state: State) -> Literal["matching", "nothing_predicted"]:
-    return "matching" if state["work"].subject.predicted else "nothing_predicted"
+    return "matching" if state["work"].record.predicted else "nothing_predicted"
 
 
 def finish(work: Work) -> Outcome:
@@ -77,10 +77,10 @@ def finish(work: Work) -> Outcome:
     if check is None or check.verdict is Verdict.SKIPPED:
         return Outcome(judgement)
     outcomes = check.outcomes()
-    answers = [outcomes.get(value.text, (None, None))[1] for value in work.subject.values]
+    answers = [outcomes.get(value.text, (None, None))[1] for value in work.record.values]
     extraction = Extraction(
         credits=tuple(None if answer is None else CREDITS[answer] for answer in answers),
-        cut=len(work.original.predicted) - len(work.subject.predicted),
+        cut=len(work.original.predicted) - len(work.record.predicted),
     )
     return Outcome(judgement.model_copy(update={"extraction": extraction}))
 

@@ -52,7 +52,7 @@ async def regeneration(state: State) -> None:
     """Write the situation anew, told what was wrong with it."""
     work = state["work"]
     # The label says whether the new situation is to follow the rule, to break it, or to let it be.
-    if work.subject.label is None:
+    if work.record.label is None:
         work.give_up("story_regeneration", "the record has no label")
         return
     failed = _failed(work)
@@ -60,7 +60,7 @@ async def regeneration(state: State) -> None:
     reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=told)
     if reply is not None:
         story, named = reply.story.strip(), ", ".join(check.name for check in failed)
-        edit = work.edit(named, "story_regeneration")(before=work.subject.story, after=story)
+        edit = work.edit(named, "story_regeneration")(before=work.record.story, after=story)
         work.rewrite(story, [edit])
 
 
@@ -84,10 +84,10 @@ async def holding_together(state: State) -> None:
 
 def _two_backgrounds(work: Work) -> bool:
     """Whether a neutral record has two backgrounds, and it was not said which the rule is from."""
-    context, subject = work.context, work.subject
-    if subject.label != "neutral" or context.normad_release or "derivation" not in context.wanted:
+    context, record = work.context, work.record
+    if record.label != "neutral" or context.normad_release or "derivation" not in context.wanted:
         return False
-    return any(normalise(name) == "otherbackground" for name in subject.texts)
+    return any(normalise(name) == "otherbackground" for name in record.texts)
 
 
 def _failed(work: Work) -> list[Check]:

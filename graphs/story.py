@@ -65,12 +65,12 @@ async def insertion(state: State) -> None:
     reply = await work.ask_rewriter("insertion", Insertions, numbers=missing)
     if reply is not None:
         edit = work.edit("incorporation", "insertion")
-        work.rewrite(*apply_insertions(work.subject, reply, edit))
+        work.rewrite(*apply_insertions(work.record, reply, edit))
 
 
 async def consistency(state: State) -> None:
     """Which character contradicts which value, in which speech?"""
-    if not state["work"].subject.multiple:
+    if not state["work"].record.multiple:
         await _steer(state["work"], "consistency")
 
 
@@ -99,7 +99,7 @@ async def acceptance(state: State) -> None:
         return
     work.round = 1
     await work.check("incorporation", by="final")
-    if work.subject.multiple:
+    if work.record.multiple:
         _skip(work, "consistency", MULTIPLE, "final")
     else:
         await work.check("consistency", by="final")
@@ -108,7 +108,7 @@ async def acceptance(state: State) -> None:
 
 def _count_words(work: Work) -> None:
     if "length" in work.context.wanted:
-        words, least = word_count(work.subject.story), work.context.min_words
+        words, least = word_count(work.record.story), work.context.min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
         reason = f"{words} words, at least {least} are wanted" if words < least else None
         work.keep(Check(name="length", verdict=verdict, by="counting", reason=reason))
@@ -131,11 +131,9 @@ async def _steer(work: Work, name: str) -> None:
 
 
 async def _rewrite(work: Work, rubric: str, how: str) -> None:
-    check, subject = work.latest, work.subject
+    check, record = work.latest, work.record
     assert check is not None, "what failed is rewritten"
-    places = passages(
-        subject, [f for f in check.supporting_evidence() if f.verdict is Verdict.FAIL]
-    )
+    places = passages(record, [f for f in check.supporting_evidence() if f.verdict is Verdict.FAIL])
     if not places:
         work.give_up(rubric, "no speech was found to rewrite")
         return
@@ -143,11 +141,11 @@ async def _rewrite(work: Work, rubric: str, how: str) -> None:
         rubric,
         Rewrites,
         numbers=work.flagged(check),
-        passages=[place.described(subject.story, how) for place in places],
+        passages=[place.described(record.story, how) for place in places],
     )
     if reply is not None:
         edit = work.edit(check.name, rubric)
-        work.rewrite(*apply_rewrites(subject, places, reply, edit))
+        work.rewrite(*apply_rewrites(record, places, reply, edit))
 
 
 def _after_length(state: State) -> str:
@@ -177,19 +175,19 @@ def _voted(state: State) -> str:
 
 def finish(work: Work) -> Outcome:
     """The judgement, and the story and values as they now stand."""
-    subject = work.subject
+    record = work.record
     decided = last_of_each(c for c in work.checks if c.by != "loop" or c.name == "implicitness")
     accepted = {c.name: c for c in decided if c.by == "final"}
     asked = accepted.get("incorporation")
     missing = work.flagged(asked) if work.rounds else ()
-    dropped = tuple(subject.value(n) for n in missing)
-    if work.context.keep_dropped and len(missing) < len(subject.values):
+    dropped = tuple(record.value(n) for n in missing)
+    if work.context.keep_dropped and len(missing) < len(record.values):
         decided = [_without(dropped, check) for check in decided]
     changes: dict[str, Any] = {}
-    if subject.story != work.original.story:
-        changes["story"] = subject.story
+    if record.story != work.original.story:
+        changes["story"] = record.story
     if missing:
-        changes["values"] = [v for n, v in enumerate(subject.values, 1) if n not in missing]
+        changes["values"] = [v for n, v in enumerate(record.values, 1) if n not in missing]
     judgement = work.judgement("story", decided).model_copy(
         update={
             "dropped": dropped,

@@ -41,19 +41,19 @@ LACKS = "the record has no "
 """What the reasons of checks begin with that are not asked because there is nothing to show."""
 
 
-def lack(rubric: Rubric, subject: Record) -> str | None:
+def lack(rubric: Rubric, record: Record) -> str | None:
     """Why the rubric cannot be put to a judge: the fields that have nothing to show; None if it
     can."""
-    if lacking := subject.lacks(rubric.required):
+    if lacking := record.lacks(rubric.required):
         return LACKS + ", ".join(lacking)
-    if rubric.each and not subject.entries(rubric.each):
+    if rubric.each and not record.entries(rubric.each):
         return f"{LACKS}list {rubric.each}"
-    return None if rubric.fields or subject.texts else f"{LACKS}text"
+    return None if rubric.fields or record.texts else f"{LACKS}text"
 
 
-def shown_texts(rubric: Rubric, subject: Record) -> dict[str, str]:
+def shown_texts(rubric: Rubric, record: Record) -> dict[str, str]:
     """The texts that the rubric shows, by the record's names for them."""
-    return {name: subject.texts[name] for name in rubric.shown(subject.texts).values()}
+    return {name: record.texts[name] for name in rubric.shown(record.texts).values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ DEFENDED = Framing(None, fence, "Now the question, about the material between th
 
 def messages(
     rubric: Rubric,
-    subject: Record,
+    record: Record,
     *,
     step: int | None = None,
     swapped: bool = False,
@@ -100,15 +100,15 @@ def messages(
     """
     asking = (tuple(numbers), tuple(passages), tuple(findings))
     key = (rubric.digest, step, swapped, asking, framing)
-    if (prompt := subject.prompts.get(key)) is not None:
+    if (prompt := record.prompts.get(key)) is not None:
         return prompt
     question, swap = rubric.prompt, rubric.compare if swapped else None
     if step is not None:
         assert rubric.first_token is not None
         question, swap = rubric.first_token[step].question, rubric.first_token[step].swap
-    fields = rubric.shown(subject.texts, swap=swap)
-    blocks = [framing.shown(t, subject.texts[name], subject.mark) for t, name in fields.items()]
-    variables = _variables(rubric, subject, numbers, passages, findings, framing)
+    fields = rubric.shown(record.texts, swap=swap)
+    blocks = [framing.shown(t, record.texts[name], record.mark) for t, name in fields.items()]
+    variables = _variables(rubric, record, numbers, passages, findings, framing)
     text = render(question, variables)
     entry = entry_name(rubric.each) if rubric.each and not rubric.lists_entries else None
     if entry and entry not in variables_of(question):
@@ -117,7 +117,7 @@ def messages(
     content = "\n\n".join(part for part in (*blocks, examples, text.strip()) if part)
     system: Message = {"role": "system", "content": framing.system or rubric.system or ""}
     prompt = Prompt([system, {"role": "user", "content": content}])
-    subject.prompts[key] = prompt
+    record.prompts[key] = prompt
     return prompt
 
 
@@ -135,25 +135,25 @@ def _examples(rubric: Rubric, framing: Framing) -> str:
 
 def _variables(
     rubric: Rubric,
-    subject: Record,
+    record: Record,
     numbers: Sequence[int],
     passages: Sequence[str],
     findings: Sequence[str],
     framing: Framing,
 ) -> dict[str, str]:
     def shown(name: str, text: str) -> str:
-        return framing.shown(name, text, subject.mark)
+        return framing.shown(name, text, record.mark)
 
     def listed(name: str, entries: Sequence[str]) -> str:
         lines = "\n".join(f"{n}. {entry}" for n, entry in enumerate(entries, 1))
         return shown(name, lines)
 
-    entries = subject.entries(rubric.each or "values")
+    entries = record.entries(rubric.each or "values")
     numbered = "\n".join(f"{n}. {entries[n - 1]}" for n in numbers)
     variables = {
-        **{n: shown(n, subject.texts[n]) for n in rubric.needs if n in subject.texts},
+        **{n: shown(n, record.texts[n]) for n in rubric.needs if n in record.texts},
         "values": shown("values", numbered),
-        "label": plain_name(subject.label) if subject.label else "",
+        "label": plain_name(record.label) if record.label else "",
         "passages": listed("passages", passages),
         "findings": listed("findings", findings),
     }

@@ -70,14 +70,14 @@ class Context:
 class Work:
     """One record on its way through a workflow, with what was asked and changed so far.
 
-    `subject` is the record as it now stands, and a check of it is made once, whichever node asks
+    `record` is the record as it now stands, and a check of it is made once, whichever node asks
     for it; `latest` is the one that was asked for last. `rounds` bounds the rewrite loops: 0 until
     the record was judged as it came in. `round` counts the asks of the loop under way, from 1;
     `notes` say why a rewrite loop gave up; `paid` is what rewriting took.
     """
 
-    def __init__(self, subject: Record, context: Context) -> None:
-        self.original = self.subject = subject
+    def __init__(self, record: Record, context: Context) -> None:
+        self.original = self.record = record
         self.context = context
         self.rounds = 0
         self.round = 1
@@ -105,19 +105,19 @@ class Work:
             self.latest = made
             return made
         rubric = self.context.loop_panels[name].rubric
-        if reason := lack(rubric, self.subject):
+        if reason := lack(rubric, self.record):
             others = len(self.context.wanted) > 1
-            fits = all(map(self.subject.has, rubric.required)) or not others
+            fits = all(map(self.record.has, rubric.required)) or not others
             if not (fits and name in self.context.additional):
                 return self.skip(name, reason, by)
             return self.keep(Check(name=name, verdict=Verdict.ABSTAIN, by=by, reason=reason))
-        if reason := _skip_reason(name, self.subject, self.context):
+        if reason := _skip_reason(name, self.record, self.context):
             return self.skip(name, reason, by)
         return self.keep(await self.votes(self.context.panel(name, by), by))
 
     async def votes(self, panel: Panel, by: By) -> Check:
         """The panel's check of the record as it now stands; raises as `check`."""
-        return await panel.check(self.subject, by=by, round=self.round)
+        return await panel.check(self.record, by=by, round=self.round)
 
     def keep(self, check: Check) -> Check:
         """Add a check, in place of an earlier one of the same name on the same text."""
@@ -152,7 +152,7 @@ class Work:
     def flagged(self, check: Check | None) -> tuple[int, ...]:
         """The numbers of the values that failed a check; none without a check."""
         said = check.verdicts().items() if check is not None else ()
-        return self.subject.numbered([v for v, verdict in said if v and verdict is Verdict.FAIL])
+        return self.record.numbered([v for v, verdict in said if v and verdict is Verdict.FAIL])
 
     # ------------------------------------------------------------ edits
 
@@ -171,12 +171,12 @@ class Work:
             BackendError: the model gave no reply at all.
         """
         rewriter = self.context.rewriters[rubric]
-        if missing := lack(rewriter.rubric, self.subject):
+        if missing := lack(rewriter.rubric, self.record):
             self.give_up(rubric, missing)
             return None
         given: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
         try:
-            answer, usage = await rewriter.ask(self.subject, reply, round=self.round, **given)
+            answer, usage = await rewriter.ask(self.record, reply, round=self.round, **given)
         except Unread as error:
             self.paid += error.usage
             self.give_up(rubric, str(error))
@@ -191,7 +191,7 @@ class Work:
 
     def rewrite(self, story: str, edits: Iterable[Edit]) -> None:
         """Go on with a rewritten story, in the loop's next round."""
-        self.subject = self.subject.with_text("story", story)
+        self.record = self.record.with_text("story", story)
         self.edits += edits
         self.round += 1
         self._older = len(self.checks)
@@ -256,20 +256,20 @@ class Workflow:
 
     async def run(
         self,
-        subject: Record,
+        record: Record,
         context: Context,
         work_of: Callable[[Record, Context], Work] = Work,
     ) -> Outcome:
-        """Judge one subject as it came in; if it does not pass, repair it where that is wanted.
+        """Judge a record as it came in; if it does not pass, repair it where the run repairs.
 
         Args:
-            work_of: makes the work on the subject (a plan's asks no model).
+            work_of: makes the work on the record (a plan's asks no model).
 
         Raises:
             BackendError: a rewriter gave no reply, or the model is out of reach or out of budget;
                 with what was asked until then.
         """
-        work = work_of(subject, context)
+        work = work_of(record, context)
         try:
             outcome = await self.once(work)
             came = outcome.judgement.verdict
@@ -293,8 +293,8 @@ class Workflow:
             await _stepper(self.graph, self.plain).run(State(work=work))
         if self.finish is not None:
             return self.finish(work)
-        changed = work.subject.texts.get("story") != work.original.texts.get("story")
-        changes = {"story": work.subject.story} if changed else {}
+        changed = work.record.texts.get("story") != work.original.texts.get("story")
+        changes = {"story": work.record.story} if changed else {}
         return Outcome(work.judgement(self.name), changes)
 
 
@@ -315,13 +315,13 @@ def last_of_each(checks: Iterable[Check]) -> list[Check]:
     return list({check.name: check for check in checks}.values())
 
 
-def _skip_reason(name: str, subject: Record, context: Context) -> str | None:
-    """Why this check cannot be made on this subject; None if it can."""
+def _skip_reason(name: str, record: Record, context: Context) -> str | None:
+    """Why this check cannot be made on this record; None if it can."""
     rubric = context.loop_panels[name].rubric
-    if subject.kind not in (*rubric.kinds, "record"):
+    if record.kind not in (*rubric.kinds, "record"):
         return f"the rubric is for {', '.join(rubric.kinds)} records"
-    if subject.label in rubric.not_for_labels:
-        return f"not asked about {subject.label} records"
-    if rubric.rule.equals_label and subject.label not in rubric.answers:
+    if record.label in rubric.not_for_labels:
+        return f"not asked about {record.label} records"
+    if rubric.rule.equals_label and record.label not in rubric.answers:
         return f"the record's label is none of {', '.join(rubric.answers)}"
     return None

@@ -234,7 +234,7 @@ async def _ask(
 ) -> LabelledAnswer:
     numbers: tuple[int, ...] = (item.number,)
     if judge.rubric.each and not judge.one_by_one:
-        numbers = judge.subjects(record)
+        numbers = judge.numbers(record)
     value = record.entry(judge.rubric.each, item.number)
     for index in range(count):
         if (index, numbers) not in cast:

@@ -139,39 +139,39 @@ class Observer:
         return self.rubric.first_token or ()
 
     def calls(
-        self, subject: Record, number: int, call: Call, questions: Sequence[int]
+        self, record: Record, number: int, call: Call, questions: Sequence[int]
     ) -> Iterator[Call]:
         """The calls that `observe` makes where each question can be read."""
         for place in questions:
             if self.questions[place].passages:
-                for part, _ in self._passages(subject):
+                for part, _ in self._passages(record):
                     yield self._first_token_call(part, number, call, place)
             elif not self.questions[place].overlap:
-                yield self._first_token_call(subject, number, call, place)
+                yield self._first_token_call(record, number, call, place)
 
-    def state_call(self, subject: Record, number: int, call: Call, layer: int) -> Call:
+    def state_call(self, record: Record, number: int, call: Call, layer: int) -> Call:
         """The call for the hidden state of the first question's prompt."""
-        return replace(call, messages=self.prompt(subject, number), max_tokens=1, layer=layer)
+        return replace(call, messages=self.prompt(record, number), max_tokens=1, layer=layer)
 
-    def _first_token_call(self, subject: Record, number: int, call: Call, place: int) -> Call:
-        prompt = self.prompt(subject, number, place)
+    def _first_token_call(self, record: Record, number: int, call: Call, place: int) -> Call:
+        prompt = self.prompt(record, number, place)
         return replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
 
-    def _passages(self, subject: Record) -> list[tuple[Record, str]]:
+    def _passages(self, record: Record) -> list[tuple[Record, str]]:
         """The record with each passage in the place of the text that the rubric shows."""
         from judge.judging.passages import passages
 
-        ((name, text),) = shown_texts(self.rubric, subject).items()
-        return [(subject.with_text(name, passage), passage) for passage in passages(text)]
+        ((name, text),) = shown_texts(self.rubric, record).items()
+        return [(record.with_text(name, passage), passage) for passage in passages(text)]
 
-    def prompt(self, subject: Record, number: int, place: int = 0) -> Prompt:
+    def prompt(self, record: Record, number: int, place: int = 0) -> Prompt:
         """The prompt of a first-token question, by its number in the rubric."""
         numbers = (number,) if number else ()
-        return messages(self.rubric, subject, step=place, numbers=numbers, framing=self.framing)
+        return messages(self.rubric, record, step=place, numbers=numbers, framing=self.framing)
 
     async def state(
         self,
-        subject: Record,
+        record: Record,
         number: int,
         call: Call,
         layer: int = LAST_LAYER,
@@ -179,45 +179,45 @@ class Observer:
     ) -> Observation:
         """The hidden state of the first question's prompt; `layer` and `width` as `Client.state`
         has them, which see for what it raises."""
-        ask = self.state_call(subject, number, call, layer)
+        ask = self.state_call(record, number, call, layer)
         state, usage = await self.client.state(ask, width)
         return Observation(state=state, usage=usage)
 
     async def observe(
-        self, subject: Record, number: int, call: Call, questions: Sequence[int]
+        self, record: Record, number: int, call: Call, questions: Sequence[int]
     ) -> Observation:
         """The chances of these questions' words, and what was quoted for them, up to the first
         question of which no word could be read."""
         seen = Observation()
         for place in questions:
-            seen |= await self._question(subject, number, call, place)
+            seen |= await self._question(record, number, call, place)
             if place not in seen.chances:
                 break
         return seen
 
-    async def _question(self, subject: Record, number: int, call: Call, place: int) -> Observation:
+    async def _question(self, record: Record, number: int, call: Call, place: int) -> Observation:
         question = self.questions[place]
         if question.passages:
-            return await self._most_likely_passage(subject, number, call, place)
+            return await self._most_likely_passage(record, number, call, place)
         if not question.overlap:
-            return await self._first_token(subject, number, call, place)
-        text = "\n".join(shown_texts(self.rubric, subject).values())
+            return await self._first_token(record, number, call, place)
+        text = "\n".join(shown_texts(self.rubric, record).values())
         from judge.judging.overlap import overlap
 
-        entry = subject.entry(self.rubric.each, number) or ""
-        if self.rubric.each == "values" and subject.values:
-            entry = subject.values[number - 1].statement
+        entry = record.entry(self.rubric.each, number) or ""
+        if self.rubric.each == "values" and record.values:
+            entry = record.values[number - 1].statement
         share, quote = overlap(entry, text)
         return Observation.of_question(place, (share, 1 - share), Usage(), quote=quote)
 
     async def _most_likely_passage(
-        self, subject: Record, number: int, call: Call, place: int
+        self, record: Record, number: int, call: Call, place: int
     ) -> Observation:
         """The question put to each passage: how likely the words that count as yes are where they
         are likeliest, and that passage."""
         question = self.questions[place]
         low, high, likeliest, quote, usage = 0.0, 0.0, 0.0, "", Usage()
-        for part, passage in self._passages(subject):
+        for part, passage in self._passages(record):
             seen = await self._first_token(part, number, call, place)
             usage += seen.usage
             if place not in seen.chances:
@@ -234,11 +234,11 @@ class Observer:
         return Observation.of_question(place, (chance, 1 - chance), usage, open=share, quote=quote)
 
     async def _first_token(
-        self, subject: Record, number: int, call: Call, place: int
+        self, record: Record, number: int, call: Call, place: int
     ) -> Observation:
         words = self.questions[place].words
         tokens, usage = await self.client.first_token(
-            self._first_token_call(subject, number, call, place),
+            self._first_token_call(record, number, call, place),
             lambda listed: word_chances(listed, words) is not None,
         )
         if (chances := word_chances(tokens, words)) is None:

@@ -56,32 +56,32 @@ class Injection:
     passage: str
 
 
-def injections(rubric: Rubric, subject: Record) -> tuple[Injection, ...]:
+def injections(rubric: Rubric, record: Record) -> tuple[Injection, ...]:
     """The first passage of each form in each text that this rubric would show its judges, in the
     names of these, and in the characters' names, which a re-ask may hold."""
-    names = dict.fromkeys((*rubric.shown(subject.texts).values(), *rubric.needs))
-    shown = {n: subject.texts.shown(n).strings for n in names if n in subject.texts}
+    names = dict.fromkeys((*rubric.shown(record.texts).values(), *rubric.needs))
+    shown = {n: record.texts.shown(n).strings for n in names if n in record.texts}
     if each := rubric.each or ("values" if "values" in rubric.needs else None):
-        shown[each] = "\n".join(subject.entries(each))
+        shown[each] = "\n".join(record.entries(each))
     if strange := [name for name in shown if plain_name(name) != name]:
         shown["the name of a field"] = "\n".join(strange)
-    if subject.characters:
-        shown["characters"] = "\n".join(subject.characters)
+    if record.characters:
+        shown["characters"] = "\n".join(record.characters)
     return tuple(
         Injection(plain_name(name), form, passage[:SHOWN])
         for name, text in shown.items()
-        for form, passage in _passages(text, rubric, subject)
+        for form, passage in _passages(text, rubric, record)
     )
 
 
-def _passages(text: str, rubric: Rubric, subject: Record) -> Iterator[tuple[str, str]]:
-    if text not in subject.screened:  # Every check of a record looks at the same texts.
+def _passages(text: str, rubric: Rubric, record: Record) -> Iterator[tuple[str, str]]:
+    if text not in record.screened:  # Every check of a record looks at the same texts.
         plain = " ".join(text.lower().split())
         maybe = [form for form in FORMS if _may_hold(form, text, plain)]
         looked = [(form, FORMS[form](text)) for form in maybe]
         found = tuple((form, passage) for form, passage in looked if passage is not None)
-        subject.screened[text] = (found, plain)
-    found, plain = subject.screened[text]
+        record.screened[text] = (found, plain)
+    found, plain = record.screened[text]
     yield from found
     steps = rubric.first_token or ()
     asked = (rubric.title, rubric.prompt, *(step.question for step in steps))

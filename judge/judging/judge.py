@@ -75,15 +75,15 @@ class Judge:
         questions = self.observer.questions
         return any(questions[n].passages for n in self.reader.questions(self.rubric))
 
-    def subjects(self, subject: Record) -> tuple[int, ...]:
+    def numbers(self, record: Record) -> tuple[int, ...]:
         """What a vote speaks about: the numbers of the entries, or (0,) for the record."""
         if self.rubric.each is None:
             return (0,)
-        return tuple(range(1, len(subject.entries(self.rubric.each)) + 1))
+        return tuple(range(1, len(record.entries(self.rubric.each)) + 1))
 
     async def vote(
         self,
-        subject: Record,
+        record: Record,
         *,
         vote: int = 0,
         round: int = 1,
@@ -101,9 +101,9 @@ class Judge:
             BackendError: unreachable, denied or out of budget, which ends the run; or the model is
                 not here, which concerns the whole record.
         """
-        call = self.call(subject, vote, round, sampling or Sampling())
-        numbers = self.subjects(subject) if numbers is None else tuple(numbers)
-        coming = [self._part(subject, call, group) for group in self._groups(numbers)]
+        call = self.call(record, vote, round, sampling or Sampling())
+        numbers = self.numbers(record) if numbers is None else tuple(numbers)
+        coming = [self._part(record, call, group) for group in self._groups(numbers)]
         if len(coming) == 1 or (self.client.backend.slots == 1 and not self._side_by_side):
             parts = [await part for part in coming]
         else:
@@ -120,53 +120,53 @@ class Judge:
 
     def calls(
         self,
-        subject: Record,
+        record: Record,
         vote: int = 0,
         round: int = 1,
         sampling: Sampling = Sampling(),
     ) -> Iterator[Call]:
         """The calls of a vote on the record, where each reply can be read; arguments as `vote`."""
-        call, probe = self.call(subject, vote, round, sampling), self.reader.probe
-        for numbers in self._groups(self.subjects(subject)):
+        call, probe = self.call(record, vote, round, sampling), self.reader.probe
+        for numbers in self._groups(self.numbers(record)):
             if not self.probabilistic:
                 for swapped in (False, True) if self.rubric.comparing else (False,):
-                    yield replace(call, messages=self._prompt(subject, numbers, swapped))
+                    yield replace(call, messages=self._prompt(record, numbers, swapped))
                 continue
             if probe is not None:
-                yield self.observer.state_call(subject, numbers[0], call, probe.layer)
+                yield self.observer.state_call(record, numbers[0], call, probe.layer)
             questions = self.reader.questions(self.rubric)
-            yield from self.observer.calls(subject, numbers[0], call, questions)
+            yield from self.observer.calls(record, numbers[0], call, questions)
 
     def _groups(self, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The values of each reply."""
         split = self.one_by_one or self.probabilistic
         return [(n,) for n in numbers] if split else [numbers]
 
-    def _prompt(self, subject: Record, numbers: Sequence[int], swapped: bool) -> Prompt:
+    def _prompt(self, record: Record, numbers: Sequence[int], swapped: bool) -> Prompt:
         """The prompt for a structured reply about these values, or about the record (0)."""
         values = tuple(n for n in numbers if n)
-        return messages(self.rubric, subject, swapped=swapped, numbers=values, framing=self.framing)
+        return messages(self.rubric, record, swapped=swapped, numbers=values, framing=self.framing)
 
-    async def _part(self, subject: Record, call: Call, numbers: tuple[int, ...]) -> Vote:
+    async def _part(self, record: Record, call: Call, numbers: tuple[int, ...]) -> Vote:
         """The vote on these values, or on the record (0), by one reply or reading."""
         try:
             if self.probabilistic:
-                return await self._read(subject, call, numbers[0])
-            vote = await self._structured(subject, call, numbers)
+                return await self._read(record, call, numbers[0])
+            vote = await self._structured(record, call, numbers)
             if not self.rubric.comparing:
                 return vote
-            return self._agreed(call, vote, await self._structured(subject, call, numbers, True))
+            return self._agreed(call, vote, await self._structured(record, call, numbers, True))
         except Unread as error:
-            return self._lost(call, subject, numbers, str(error), error.usage)
+            return self._lost(call, record, numbers, str(error), error.usage)
         except BackendError as error:
             if error.ends_run or isinstance(error, NotHere):
                 raise
             reason, failed = f"{error.kind}: {error}", Verdict.ERROR
-            return self._lost(call, subject, numbers, reason, Usage(), failed)
+            return self._lost(call, record, numbers, reason, Usage(), failed)
 
     def call(
         self,
-        subject: Record,
+        record: Record,
         vote: int = 0,
         round: int = 1,
         sampling: Sampling = Sampling(),
@@ -180,7 +180,7 @@ class Judge:
             max_tokens=self.rubric.max_tokens,
             vote=vote,
             role=self.role,
-            origin=Origin(name, subject.id, round, vote, subject.as_mapping),
+            origin=Origin(name, record.id, round, vote, record.as_mapping),
         )
 
     def _vote(
@@ -207,32 +207,32 @@ class Judge:
     def _lost(
         self,
         call: Call,
-        subject: Record,
+        record: Record,
         numbers: Sequence[int],
         reason: str,
         usage: Usage,
         verdict: Verdict = Verdict.UNREADABLE,
     ) -> Vote:
         answers = [
-            Answer(value=subject.entry(self.rubric.each, n), verdict=verdict) for n in numbers
+            Answer(value=record.entry(self.rubric.each, n), verdict=verdict) for n in numbers
         ]
         return self._vote(call, answers, usage, reason)
 
     # ------------------------------------------------------------ structured
 
     async def _structured(
-        self, subject: Record, call: Call, numbers: tuple[int, ...], swapped: bool = False
+        self, record: Record, call: Call, numbers: tuple[int, ...], swapped: bool = False
     ) -> Vote:
         rubric = self.rubric
-        context = self._context(subject, numbers, swapped)
-        prompt = self._prompt(subject, numbers, swapped)
+        context = self._context(record, numbers, swapped)
+        prompt = self._prompt(record, numbers, swapped)
         reply_type = rubric.reply_type.sized(len(context.values))
         try:
             reply, usage = await self.client.ask(
                 replace(call, messages=prompt), reply_type, context
             )
         except Unread as error:
-            return self._lost(call, subject, numbers, str(error), error.usage)
+            return self._lost(call, record, numbers, str(error), error.usage)
         assert isinstance(reply, JudgingReply), "a judge's rubric has such a reply"
         part = reply.part(rubric.name)
         replied = [part.answers(number, context) for number in numbers]
@@ -243,21 +243,21 @@ class Judge:
         usage = Usage() if rubric.paid_elsewhere else usage
         return self._vote(call, answers, usage, QUOTE_NOT_FOUND if lost else None, score)
 
-    def _context(self, subject: Record, numbers: Sequence[int], swapped: bool) -> ReplyContext:
+    def _context(self, record: Record, numbers: Sequence[int], swapped: bool) -> ReplyContext:
         """What a reply about these values, or the record (0), is held against."""
         rubric, rule = self.rubric, self.rubric.quote
         answers = rubric.answers[::-1] if swapped else rubric.answers
-        entries = {n: subject.entry(rubric.each, n) or "" for n in numbers if n}
-        texts = shown_texts(rubric, subject)
+        entries = {n: record.entry(rubric.each, n) or "" for n in numbers if n}
+        texts = shown_texts(rubric, record)
         if rubric.each and not rubric.lists_entries:
             (texts[entry_name(rubric.each)],) = entries.values()
         return ReplyContext(
             texts=texts,
             values=entries,
-            characters=subject.characters,
+            characters=record.characters,
             evidence=(rule.field, rule.answers) if rule else None,
-            predicted=len(subject.predicted),
-            passing=rubric.passing(subject.label),
+            predicted=len(record.predicted),
+            passing=rubric.passing(record.label),
             names=dict(zip(rubric.words, answers, strict=True)) if rubric.comparing else {},
         )
 
@@ -278,19 +278,19 @@ class Judge:
     def observer(self) -> Observer:
         return Observer(self.rubric, self.client, self.framing)
 
-    async def _read(self, subject: Record, call: Call, number: int) -> Vote:
+    async def _read(self, record: Record, call: Call, number: int) -> Vote:
         """The vote on one value, or on the record (0). Every question that the reader goes by is
         asked, so that P(pass) is always whole."""
         rubric, reader, seen = self.rubric, self.reader, Observation()
         if (probe := reader.probe) is not None:
             # First: llama.cpp evaluates this prompt anew, and the questions then share it.
             width = len(probe.center)
-            seen = await self.observer.state(subject, number, call, probe.layer, width)
-        seen |= await self.observer.observe(subject, number, call, reader.questions(rubric))
+            seen = await self.observer.state(record, number, call, probe.layer, width)
+        seen |= await self.observer.observe(record, number, call, reader.questions(rubric))
         if not reader.complete(rubric, seen):
-            return self._lost(call, subject, (number,), NOTHING_READ, seen.usage)
+            return self._lost(call, record, (number,), NOTHING_READ, seen.usage)
         decision = reader.decide(rubric, seen)
-        answer = decision.judged(rubric, subject.label, subject.entry(rubric.each, number))
+        answer = decision.judged(rubric, record.label, record.entry(rubric.each, number))
         reason = decision.reason(answer)
         if seen.quote is not None and decision.answer != YES_NO[1]:
             answer = answer.model_copy(update={"quote": seen.quote})

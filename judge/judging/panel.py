@@ -55,13 +55,11 @@ class Panel:
             if vote == 0 or not judge.probabilistic
         )
 
-    def calls(
-        self, subject: Record, *, round: int = 1, most: bool
-    ) -> Iterator[tuple[Client, Call]]:
+    def calls(self, record: Record, *, round: int = 1, most: bool) -> Iterator[tuple[Client, Call]]:
         """The calls for a record: `most` all that may be made, else those where the cheap judge is
         sure, or all votes say the same."""
         if self.cheap is not None:
-            for call in self.cheap.calls(subject, round=round):
+            for call in self.cheap.calls(record, round=round):
                 yield self.cheap.client, call
             if not most:
                 return
@@ -69,7 +67,7 @@ class Panel:
         if not (most or self.exhaustive):
             asks = asks[: needed([], len(asks), self.counted or PASS_OR_FAIL)]
         for judge, vote in asks:
-            for call in judge.calls(subject, vote, round, self.sampling):
+            for call in judge.calls(record, vote, round, self.sampling):
                 yield judge.client, call
 
     @property
@@ -90,13 +88,13 @@ class Panel:
 
     async def check(
         self,
-        subject: Record,
+        record: Record,
         *,
         by: Literal["loop", "final"],
         round: int = 1,
         numbers: Sequence[int] | None = None,
     ) -> Check:
-        """One check: the votes on the subject, counted per value.
+        """One check: the votes on the record, counted for each entry.
 
         The cheap judge's vote stands first, if there is one. The check's probability is the judges'
         mean P(pass) for the weakest value; None unless every value was settled by
@@ -110,16 +108,16 @@ class Panel:
         """
         name, digest = self.rubric.name, self.rubric.digest
         check = Check(name=name, by=by, verdict=Verdict.ABSTAIN, round=round, rubric=digest)
-        if (reason := self.why_not_asked(subject)) is not None:
+        if (reason := self.why_not_asked(record)) is not None:
             return check.model_copy(update=reason)
-        numbers = self.judges[0].subjects(subject) if numbers is None else tuple(numbers)
+        numbers = self.judges[0].numbers(record) if numbers is None else tuple(numbers)
         votes: list[Vote] = []
         if self.cheap is not None:
-            vote = await self.cheap.vote(subject, round=round, numbers=numbers)
+            vote = await self.cheap.vote(record, round=round, numbers=numbers)
             votes.append(vote.model_copy(update={"part": "cheap"}))
             sure = {answer.value for answer in vote.evidence if answer.sure}
-            numbers = tuple(n for n in numbers if subject.entry(self.rubric.each, n) not in sure)
-        votes += await self._votes(subject, round, numbers)
+            numbers = tuple(n for n in numbers if record.entry(self.rubric.each, n) not in sure)
+        votes += await self._votes(record, round, numbers)
         check = check.model_copy(
             update={
                 "probability": _probability(votes),
@@ -129,7 +127,7 @@ class Panel:
         )
         return check.model_copy(update=self._outcome(check))
 
-    async def _votes(self, subject: Record, round: int, numbers: tuple[int, ...]) -> list[Vote]:
+    async def _votes(self, record: Record, round: int, numbers: tuple[int, ...]) -> list[Vote]:
         """As many votes as settle the values with these numbers (0: the record)."""
         asks, answers = self.asks, self.counted or PASS_OR_FAIL
         votes: list[Vote] = []
@@ -143,7 +141,7 @@ class Panel:
             count = len(asks) if self.exhaustive else max(missing.values())
             coming = [
                 judge.vote(
-                    subject, vote=vote, round=round, numbers=concerned, sampling=self.sampling
+                    record, vote=vote, round=round, numbers=concerned, sampling=self.sampling
                 )
                 for judge, vote in asks[len(votes) : len(votes) + count]
             ]
@@ -152,16 +150,16 @@ class Panel:
             for vote in new:
                 counted_as = vote.counted_as(graded=bool(self.counted))
                 for n in concerned:
-                    opinions[n].append(counted_as[subject.entry(self.rubric.each, n)])
+                    opinions[n].append(counted_as[record.entry(self.rubric.each, n)])
             votes += new
 
-    def why_not_asked(self, subject: Record) -> dict[str, Any] | None:
+    def why_not_asked(self, record: Record) -> dict[str, Any] | None:
         """The reason and evidence of the abstention of a panel that declines, or on a record with
         hostile text, which is quoted (docs/decisions/0027-injected-text-abstains.md); None if the
         panel is asked."""
         if self.declined is not None:
             return {"reason": self.declined}
-        passages = injections(self.rubric, subject) if self.on_injection == "abstain" else ()
+        passages = injections(self.rubric, record) if self.on_injection == "abstain" else ()
         if not passages:
             return None
         first = passages[0]

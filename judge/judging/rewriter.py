@@ -27,21 +27,21 @@ class Rewriter:
     client: Client
     sampling: Sampling
 
-    def call(self, subject: Record, round: int, **material: Any) -> Call:
+    def call(self, record: Record, round: int, **material: Any) -> Call:
         """The call of an ask in this round; `material` as for `ask`."""
         return Call(
-            messages=messages(self.rubric, subject, **material),
+            messages=messages(self.rubric, record, **material),
             temperature=self.sampling.temperature,
             seed=self.sampling.seed + round if self.client.backend.seeded else None,
             max_tokens=self.rubric.max_tokens,
             vote=round,
             role="rewriting",
-            origin=Origin(self.rubric.name, subject.id, round, 0, subject.as_mapping),
+            origin=Origin(self.rubric.name, record.id, round, 0, record.as_mapping),
         )
 
     async def ask(
         self,
-        subject: Record,
+        record: Record,
         reply: type[R],
         *,
         round: int,
@@ -56,12 +56,12 @@ class Rewriter:
             BackendError: the model gave no reply.
         """
         material: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
-        call = self.call(subject, round, **material)
+        call = self.call(record, round, **material)
         context = ReplyContext(
-            texts=subject.texts,
-            values={n: subject.value(n) for n in numbers},
-            characters=subject.characters,
+            texts=record.texts,
+            values={n: record.value(n) for n in numbers},
+            characters=record.characters,
             passages=len(passages),
-            mark=subject.mark,
+            mark=record.mark,
         )
         return await self.client.ask(call, reply.sized(len(passages) or len(numbers)), context)

@@ -189,34 +189,34 @@ class PlannedCalls:
             self.usage[name] = self.usage.get(name, Usage()) + usage
         return tokens
 
-    def work(self, subject: Record, context: Context) -> PlannedWork:
+    def work(self, record: Record, context: Context) -> PlannedWork:
         """The work on a record that adds its calls here."""
-        return PlannedWork(subject, context, self)
+        return PlannedWork(record, context, self)
 
 
 class PlannedWork(Work):
     """A record on its way through a workflow that counts the calls instead of making them: its
     checks pass, or at the most fail, and its story is rewritten in as many rounds as may be."""
 
-    def __init__(self, subject: Record, context: Context, calls: PlannedCalls) -> None:
-        super().__init__(subject, context)
+    def __init__(self, record: Record, context: Context, calls: PlannedCalls) -> None:
+        super().__init__(record, context)
         self._calls = calls
 
     async def votes(self, panel: Panel, by: By) -> Check:
-        subject, rubric = self.subject, panel.rubric
+        record, rubric = self.record, panel.rubric
         check = Check(name=rubric.name, by=by, verdict=Verdict.ABSTAIN, round=self.round)
-        if (reason := panel.why_not_asked(subject)) is not None:
+        if (reason := panel.why_not_asked(record)) is not None:
             return check.model_copy(update=reason)
-        for client, call in panel.calls(subject, round=self.round, most=self._calls.most):
+        for client, call in panel.calls(record, round=self.round, most=self._calls.most):
             self._calls.add(client, call)
-        passing = rubric.passing(subject.label)
+        passing = rubric.passing(record.label)
         failing = [answer for answer in rubric.answers if answer not in passing]
         answer = failing[0] if failing and self._calls.most else passing[0]
         verdict = Verdict.PASS if answer in passing else Verdict.FAIL
-        quote = " ".join(subject.texts.get("story", "").split()[:8]) or None
+        quote = " ".join(record.texts.get("story", "").split()[:8]) or None
         evidence = tuple(
-            Answer(value=subject.entry(rubric.each, n), verdict=verdict, answer=answer, quote=quote)
-            for n in panel.judges[0].subjects(subject)
+            Answer(value=record.entry(rubric.each, n), verdict=verdict, answer=answer, quote=quote)
+            for n in panel.judges[0].numbers(record)
         )
         outcome = {"verdict": verdict, "counted": panel.counted, "evidence": evidence}
         return check.model_copy(update=outcome)
@@ -224,13 +224,13 @@ class PlannedWork(Work):
     async def ask_rewriter(self, rubric: str, reply: Any, **material: Sequence[Any]) -> None:
         """Count the call, and go on with another story, where the rewriter can be asked."""
         rewriter = self.context.rewriters[rubric]
-        if reason := lack(rewriter.rubric, self.subject):
+        if reason := lack(rewriter.rubric, self.record):
             self.give_up(rubric, reason)
             return
-        self._calls.add(rewriter.client, rewriter.call(self.subject, self.round, **material))
+        self._calls.add(rewriter.client, rewriter.call(self.record, self.round, **material))
         words = f"Other words, of round {self.round}."
         edit = self.edit(rubric, rubric)(before="", after=words)
-        self.rewrite(f"{self.subject.story} {words}", [edit])
+        self.rewrite(f"{self.record.story} {words}", [edit])
 
 
 def planned_client(

@@ -22,9 +22,9 @@ RUBRICS = {name: rubric for name, rubric in builtin().items() if rubric.role == 
 def seen(attacks: dict[str, hostile.Family]) -> dict[str, tuple[int, int]]:
     """(found, looked at) by family."""
     counts: dict[str, tuple[int, int]] = {}
-    for family, rubric, subject in hostile.injected(cases(RUBRICS, attacks), RUBRICS):
+    for family, rubric, record in hostile.injected(cases(RUBRICS, attacks), RUBRICS):
         found, looked = counts.get(family, (0, 0))
-        counts[family] = (found + bool(injections(rubric, subject)), looked + 1)
+        counts[family] = (found + bool(injections(rubric, record)), looked + 1)
     return counts
 
 
@@ -46,9 +46,9 @@ def test_nothing_in_the_labelled_fixtures_is_taken_for_an_attack(
 ) -> None:
     found = looked_at = 0
     for file in sorted(hostile.LABELLED.glob("*.jsonl")):
-        for _, rubric, subject in hostile.labelled(str(file), RUBRICS):
+        for _, rubric, record in hostile.labelled(str(file), RUBRICS):
             looked_at += 1
-            found += bool(injections(rubric, subject))
+            found += bool(injections(rubric, record))
     assert found == 0
     page = (ROOT / "docs" / "hostile-text.md").read_text("utf-8")
     assert f"none in the {looked_at} of `fixtures/labelled/`" in page

@@ -247,10 +247,10 @@ def test_a_fault_of_ours_costs_one_record(
 
     vote = Judge.vote
 
-    async def faulty(self: Judge, subject: Any, **more: Any) -> Any:
-        if subject.id == "n1":
+    async def faulty(self: Judge, record: Any, **more: Any) -> Any:
+        if record.id == "n1":
             raise ZeroDivisionError("oops")
-        return await vote(self, subject, **more)
+        return await vote(self, record, **more)
 
     monkeypatch.setattr(Judge, "vote", faulty)
     done = typed(*RUN, "--limit", "3")

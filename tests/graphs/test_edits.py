@@ -19,7 +19,7 @@ VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))
 EDIT = partial(Edit, check="c", round=1, model="m:x")
 
 
-def subject(story: str) -> Record:
+def record(story: str) -> Record:
     fields = {"story": story, "values": [value.text for value in VALUES]}
     return Record("s.jsonl", 1, fields).of_kind("story")
 
@@ -31,7 +31,7 @@ def rewritten(story: str, *pairs: tuple[str, str]) -> tuple[str, list[Edit]]:
         start = story.index(before)
         places.append(Passage(start, start + len(before), "Bo", (1,)))
     reply = Rewrites(rewrites=[Rewrite(passage=n, text=new) for n, (_, new) in enumerate(pairs, 1)])
-    return apply_rewrites(subject(story), places, reply, EDIT)
+    return apply_rewrites(record(story), places, reply, EDIT)
 
 
 def inserted(story: str, *parts: tuple[int, str, str]) -> tuple[str, list[Edit]]:
@@ -40,7 +40,7 @@ def inserted(story: str, *parts: tuple[int, str, str]) -> tuple[str, list[Edit]]
             Insertion(value=n, after=after, character="Bo", dialogue=new) for n, after, new in parts
         ]
     )
-    return apply_insertions(subject(story), reply, EDIT)
+    return apply_insertions(record(story), reply, EDIT)
 
 
 # ---------------------------------------------------------------- passages
@@ -55,7 +55,7 @@ def finding(quote: str | None, number: int, character: str = "Bo") -> Answer:
 def test_passages_come_in_story_order_and_overlapping_ones_become_one() -> None:
     story = 'Bo rose. "I would keep it. All of it. Every coin," he said. "Yes."'
     found = passages(
-        subject(story),
+        record(story),
         [
             finding("Yes.", 3),
             finding("All of it. Every coin", 2),

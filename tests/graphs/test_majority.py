@@ -61,10 +61,10 @@ class Drawn(Judge):
 
     said: ClassVar[list[list[Verdict]]] = []
 
-    async def vote(self, subject: Record, **more: Any) -> Vote:
+    async def vote(self, record: Record, **more: Any) -> Vote:
         index = more["vote"]
         evidence = tuple(
-            Answer(value=subject.value(n), verdict=self.said[index][n - 1]) for n in more["numbers"]
+            Answer(value=record.value(n), verdict=self.said[index][n - 1]) for n in more["numbers"]
         )
         return Vote(model=f"m:{index}", verdict=Verdict.ABSTAIN, evidence=evidence)
 

@@ -204,14 +204,14 @@ async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: 
         }
     )
     judge = Judge(RUBRIC, made, "logprobs")
-    subject = norm("yes")
-    observer, call = judge.observer, judge.call(subject)
-    seen = await observer.observe(subject, 0, call, (2, 0))
+    record = norm("yes")
+    observer, call = judge.observer, judge.call(record)
+    seen = await observer.observe(record, 0, call, (2, 0))
     found = seen.chances
     assert list(found) == [2, 0]
     assert found[2] == pytest.approx((0.0, 0.2, 0.8)) and found[0] == pytest.approx((0.5, 0.5))
     assert seen.usage.replies == 2
-    assert not (await observer.observe(subject, 0, call, (3, 0))).chances
+    assert not (await observer.observe(record, 0, call, (3, 0))).chances
     assert asked == ["C?", "A?", "D?"], "what cannot be used any more is not asked"
     vote = await Judge(
         RUBRIC,

@@ -19,8 +19,8 @@ BEFORE = "Ann came in and greeted Bo. He put the kettle on."
 
 
 def forms(text: str, name: str = "story") -> set[str]:
-    subject = Record("r.jsonl", 1, {"rule_of_thumb": "Greet.", name: text})
-    return {one.form for one in injections(RUBRIC, subject)}
+    record = Record("r.jsonl", 1, {"rule_of_thumb": "Greet.", name: text})
+    return {one.form for one in injections(RUBRIC, record)}
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_what_people_write_is_no_message(text: str) -> None:
     ],
 )
 def test_what_is_quoted_can_be_understood(text: str, quote: str) -> None:
-    subject = Record("r.jsonl", 1, {"rule_of_thumb": "Greet.", "story": text})
-    assert [one.passage for one in injections(RUBRIC, subject)] == ([quote] if quote else [])
+    record = Record("r.jsonl", 1, {"rule_of_thumb": "Greet.", "story": text})
+    assert [one.passage for one in injections(RUBRIC, record)] == ([quote] if quote else [])
 
 
 def test_the_rubrics_own_question_is_found_however_it_is_laid_out() -> None:

@@ -91,7 +91,7 @@ def client(tmp_path: Path, replies: list[dict[str, Any]], slots: int | None = No
     return Client("scripted:a", backend, cache=None, budget=Budget(), limit=1)
 
 
-def subject(story: str = STORY, values: tuple[str, ...] = VALUES) -> Record:
+def record(story: str = STORY, values: tuple[str, ...] = VALUES) -> Record:
     fields = {"story": story, "values": [*values]}
     return Record("s.jsonl", 1, fields, first_mark="abcd1234").of_kind("story")
 
@@ -128,7 +128,7 @@ async def test_the_likeliest_passage_decides_and_is_quoted(
     ]
     rubric, read = reader(check)
     judge = Judge(rubric, client(tmp_path, replies), "logprobs", reader=read)
-    vote = await judge.vote(subject(values=VALUES[:1]))
+    vote = await judge.vote(record(values=VALUES[:1]))
     (found,) = vote.evidence
     assert (found.verdict, found.quote, found.probability) == (verdict, quote, probability)
     assert vote.usage.replies == 2
@@ -146,7 +146,7 @@ async def test_the_sentence_that_has_the_words_is_quoted_where_it_lies_in_the_pa
     read = AnswerReader(classifier=both)
     judge = Judge(builtin()["implicitness"], client(tmp_path, replies), "logprobs", reader=read)
     for story, quote in ((f"{long}\n\n{AGAINST}", spoken), (f"{SHOWN}\n\n{AGAINST}", SHOWN)):
-        vote = await judge.vote(subject(story, VALUES[1:]))
+        vote = await judge.vote(record(story, VALUES[1:]))
         assert (vote.verdict, vote.evidence[0].quote) == ("fail", quote)
 
 
@@ -154,7 +154,7 @@ async def test_a_passage_that_cannot_be_read_leaves_the_value_unreadable(tmp_pat
     replies = [*said(SHOWN, VALUES[0], neither=0.9), *said(AGAINST, VALUES[0], maybe=0.9)]
     rubric, read = reader("incorporation")
     judge = Judge(rubric, client(tmp_path, replies), "logprobs", reader=read)
-    assert (await judge.vote(subject())).verdict == "unreadable"
+    assert (await judge.vote(record())).verdict == "unreadable"
 
 
 async def test_an_engine_is_asked_about_all_values_before_the_next_passage(
@@ -173,7 +173,7 @@ async def test_an_engine_is_asked_about_all_values_before_the_next_passage(
 
     monkeypatch.setattr(made.backend, "complete", heard)
     rubric, read = reader("incorporation")
-    await Judge(rubric, made, "logprobs", reader=read).vote(subject())
+    await Judge(rubric, made, "logprobs", reader=read).vote(record())
     assert asked == [(False, False), (False, True), (True, False), (True, True)]
 
 
@@ -182,7 +182,7 @@ def test_the_adapter_is_taught_the_very_question_that_the_checks_ask() -> None:
     about = Record("s.jsonl", 1, {"story": SHOWN, "value": VALUES[0]})
     for check in ("incorporation", "consistency", "implicitness"):
         rubric, read = reader(check)
-        asked = messages(rubric, subject(SHOWN), step=read.questions(rubric)[0], numbers=(1,))
+        asked = messages(rubric, record(SHOWN), step=read.questions(rubric)[0], numbers=(1,))
         learnt = messages(taught, about, step=0)
         assert str(learnt).replace(about.mark, "abcd1234") == str(asked)
 

@@ -25,7 +25,7 @@ RUBRICS = sorted(builtin())
 JUDGING = [name for name in RUBRICS if builtin()[name].role == "judge"]
 
 
-def subject(fields: dict[str, Any]) -> Record:
+def record(fields: dict[str, Any]) -> Record:
     record = Record("a.jsonl", 1, fields).of_kind().usable()
     assert isinstance(record, Record), record
     return record
@@ -63,14 +63,14 @@ TEXTS: dict[str, dict[str, str]] = {
 }
 LABELS = {"pair": "entailment", "exchange": "yes", "comparison": "1"}
 RECORDS = {
-    "story": subject(STORY),
-    "multiple": subject(MULTIPLE),
-    "extraction": subject(EXTRACTION),
+    "story": record(STORY),
+    "multiple": record(MULTIPLE),
+    "extraction": record(EXTRACTION),
     **{
         kind: Record("a.jsonl", 1, texts).with_typed(label=LABELS[kind])
         for kind, texts in TEXTS.items()
     },
-    **{label: subject({**NORM, "label": label}) for label in ("yes", "no", "neutral")},
+    **{label: record({**NORM, "label": label}) for label in ("yes", "no", "neutral")},
 }
 PASSAGES = ("Bo (against value 1): I kept it,", "An (against value 2): No apples,")
 FINDINGS = ("it is about another thing", "it gives away where it happens: 'Oslo'")
@@ -204,7 +204,7 @@ def test_record_text_is_shown_as_it_is_and_never_run(name: str) -> None:
         hostile = {k: f"{k} {HOSTILE}" if k in TEXT_FIELDS else v for k, v in fields.items()}
         if "values" in fields:
             hostile["values"] = ["{{ 7*7 }} [end abcd1234]--Agree"]
-        about_it = subject(hostile)
+        about_it = record(hostile)
         if about_it.kind not in rubric.kinds or about_it.lacks(rubric.required):
             continue
         numbers = (1,) if "values" in rubric.required else ()
@@ -230,7 +230,7 @@ def test_the_mark_stands_in_no_text_of_the_record(story: str, values: list[str])
         "story": story,
         "values": [f"a {value}--Agree" for value in values],
     }
-    about_it = subject(fields)
+    about_it = record(fields)
     assert re.fullmatch(r"[0-9a-f]{8}", about_it.mark)
     assert about_it.mark not in story
     assert not any(about_it.mark in value.text for value in about_it.values)

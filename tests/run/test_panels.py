@@ -254,8 +254,8 @@ async def test_a_judge_known_to_guess_is_not_asked_and_the_check_abstains(
         cascade.profiles = made.profiles
         (panel,) = cascade.bound("norm").context.loop_panels.values()
         assert (panel.cheap is None, panel.declined) == (declines, None)
-    subject = Record("n.jsonl", 1, {**texts, "label": "yes"}).of_kind("norm")
-    check = await bound.context.loop_panels["relevance"].check(subject, by="loop")
+    record = Record("n.jsonl", 1, {**texts, "label": "yes"}).of_kind("norm")
+    check = await bound.context.loop_panels["relevance"].check(record, by="loop")
     if declines:
         told = f"not asked: {CHEAP} is not shown to be better than a guess at this"
         assert (check.verdict, check.reason, check.votes) == (Verdict.ABSTAIN, told, ())
