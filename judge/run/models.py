@@ -268,7 +268,7 @@ def profiles_of(settings: Settings, models: Sequence[str] = ()) -> Profiles:
         return Profiles()
     if settings.profile is not None:
         return named(Path(settings.profile))
-    steps = (step.model for step in settings.steps.values())
+    steps = (step.model for step in settings.model_for.values())
     specs = (*settings.model, *settings.final_model, settings.cheap_model, *steps, *models)
     named_default = (model := default_model()) and any(
         spec and spec.partition("+")[0] == model.spec for spec in specs
