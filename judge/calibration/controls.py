@@ -18,7 +18,7 @@ from judge.calibration.labels import MAX_CATEGORIES, drawn, number_of
 from judge.calibration.observe import LabelledAnswer, record_for
 from judge.names import entry_name
 from judge.records import Record
-from judge.records.fields import LONGEST_SLICE
+from judge.records.fields import MAX_SLICE
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.stats.bootstrap import Resamples, share_estimate
@@ -288,7 +288,7 @@ def _values(texts: Sequence[str]) -> list[str | None]:
         parts = min(MAX_CATEGORIES, int(len(known) ** 0.5))
         edges = np.quantile(known, np.linspace(0, 1, parts + 1)[1:-1])
         return [str(part) for part in np.digitize(known, edges)]
-    return [spelling(text) if len(text) <= LONGEST_SLICE else None for text in texts]
+    return [spelling(text) if len(text) <= MAX_SLICE else None for text in texts]
 
 
 def _right(rows: Sequence[tuple[str, str]], values: Sequence[str | None]) -> int:

@@ -17,7 +17,7 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.records import Problem, Record
 from judge.records.base import clip
-from judge.records.fields import LONGEST_SLICE
+from judge.records.fields import MAX_SLICE
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
 from judge.rubric import ASKED, Rubric
 from judge.stats.classification import kappas
@@ -320,7 +320,7 @@ def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]
         return bool(words & OF_PEOPLE) or _agreement(rows, sorted(known)) >= needed
     numbers = all(isinstance(one, int | float) or number_of(one) is not None for one in contents)
     few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(known) + 1))
-    short = max(map(len, kinds)) <= LONGEST_SLICE
+    short = max(map(len, kinds)) <= MAX_SLICE
     return bool(words & OF_PEOPLE) and (numbers or (few and short))
 
 

@@ -14,9 +14,9 @@ from judge.records.jsonfiles import dump
 from judge.records.kinds import normalise
 from judge.records.record import Record
 from judge.records.streams import RAW_LIMIT
-from judge.records.text import LONGEST_LITERAL
+from judge.records.text import MAX_LITERAL
 
-LONGEST_SLICE = 60
+MAX_SLICE = 60
 """Texts of more characters than this are no slice: they tell records apart, not groups of them."""
 
 ENTAILMENT = {"e": "entailment", "n": "neutral", "c": "contradiction"}
@@ -85,7 +85,7 @@ def text_of(fields: Mapping[str, Any], key: str) -> str:
 def listed(content: object, field: str) -> list[Any]:
     """A list, given as such or as text in Python's notation; LabelError for all else."""
     found = content
-    if isinstance(content, str) and len(content) <= LONGEST_LITERAL:
+    if isinstance(content, str) and len(content) <= MAX_LITERAL:
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             parsed = ast.literal_eval(content.strip())
             # Python refuses to print integers of more than 4,300 digits (0xfff...).
@@ -101,5 +101,5 @@ def slices_of(fields: Mapping[str, Any]) -> dict[str, str]:
     return {
         key: text
         for key, text in texts.items()
-        if text.strip() and len(text) <= LONGEST_SLICE and normalise(key) != "id"
+        if text.strip() and len(text) <= MAX_SLICE and normalise(key) != "id"
     }

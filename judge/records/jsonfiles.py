@@ -20,7 +20,7 @@ from judge.records.streams import CHUNK, RAW_LIMIT, Input
 MAX_DEPTH = 200
 """Deepest nesting that is read: far above any record's, far below Python's recursion limit."""
 
-LONGEST_TOLD = 200_000
+MAX_FIELD = 200_000
 """Characters of a field that the line of a record without a verdict repeats."""
 
 _NOT_MARK = re.compile(r"[^ \t\r\n,:]")
@@ -28,7 +28,7 @@ _NOT_SPACE = re.compile(r"[^ \t\r\n]")
 _LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
 # Finds where a value ends. Whether it is a record is for the strict parser to say.
 _ENDS = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)
-_LONGEST_TOKEN = 12
+_MAX_TOKEN = 12
 _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket is not closed"
 
 
@@ -202,7 +202,7 @@ class _Text:
             raise LabelError("the record is nested too deep") from None
         except json.JSONDecodeError as error:
             unclosed = error.msg.startswith("Unterminated string")
-            if not self._ended and (unclosed or error.pos >= held - _LONGEST_TOKEN):
+            if not self._ended and (unclosed or error.pos >= held - _MAX_TOKEN):
                 return None
             if unclosed or error.pos >= held:
                 raise LabelError(_UNCLOSED) from None
@@ -230,12 +230,12 @@ class _Text:
 
 
 def shortened(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, of those over LONGEST_TOLD characters as JSON only the beginning."""
+    """The fields, of those over MAX_FIELD characters as JSON only the beginning."""
     kept: dict[str, Any] = {}
     for name, content in fields.items():
         text = content if isinstance(content, str) else _encoded({"": content})[4:-1].decode()
         cut = f"{text[:RAW_LIMIT]}… [{len(text)} characters in all]"
-        kept[name] = content if len(text) <= LONGEST_TOLD else cut
+        kept[name] = content if len(text) <= MAX_FIELD else cut
     return kept
 
 

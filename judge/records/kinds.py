@@ -13,7 +13,7 @@ from judge.records.base import normalise as normalise
 from judge.records.text import shown
 from judge.records.values import Value, parse_values, value_texts
 
-LONGEST_TEXT = 4_000_000
+MAX_TEXT = 4_000_000
 """Characters of a typed field: about a million tokens, more than a model can be shown."""
 
 Kind = Literal["story", "norm", "extraction", "record"]
@@ -189,14 +189,14 @@ def typed_fields(kind: Kind, fields: Mapping[str, Any]) -> tuple[dict[str, Any],
     """The fields that a kind knows and that are filled, parsed, by typed name; and the record's own
     keys of all that are there.
 
-    Raises LabelError: one is missing, of another form, given twice, or over LONGEST_TEXT.
+    Raises LabelError: one is missing, of another form, given twice, or over MAX_TEXT.
     """
     names = find_names(kind, fields)
     typed = _parsed(kind, fields, names)
     judged = fields if kind == "record" else {key: fields[key] for key in names.values()}
     for key, content in judged.items():
-        if (size := _size(content)) > LONGEST_TEXT:
-            message = f"field {key!r} has {size} characters, the limit is {LONGEST_TEXT}"
+        if (size := _size(content)) > MAX_TEXT:
+            message = f"field {key!r} has {size} characters, the limit is {MAX_TEXT}"
             raise LabelError(message, key)
     if kind == "record" and (label := shown(fields.get("label")).text.strip().lower()):
         typed["label"] = label

@@ -29,7 +29,7 @@ from judge.verdict import Failure, Judgement, Unfinished, Usage, Verdict
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
 """Verdicts that `--resume` keeps."""
 
-LONGEST = 4 * MAX_LINE
+MAX_OUTPUT_LINE = 4 * MAX_LINE
 """Bytes of a line that is read: it may hold a record twice, and evidence."""
 
 
@@ -213,7 +213,7 @@ class Lines:
         """
         if "-" in sources and sys.stdin is None:
             raise UsageError("standard input is closed: name a file, or pipe judged lines in")
-        items = [read(source, format="jsonl", max_line=LONGEST) for source in sources]
+        items = [read(source, format="jsonl", max_line=MAX_OUTPUT_LINE) for source in sources]
         names = ["standard input" if source == "-" else Path(source).name for source in sources]
         return cls(chain.from_iterable(items), names)
 

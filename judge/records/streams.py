@@ -21,7 +21,7 @@ else:
     from backports.zstd import ZstdError, ZstdFile
 
 CHUNK = 1 << 16
-LONGEST = 4 << 30
+MAX_RECORD = 4 << 30
 """Bytes of one record at which reading ends: a device, or a compressed bomb, may have no end."""
 
 RAW_LIMIT = 2_000
@@ -69,11 +69,11 @@ class Input:
             size = len(data)
             if size > self.max_line:
                 data = data[:SAMPLE]
-                while not ended and size <= LONGEST and (more := self.stream.readline(1 << 20)):
+                while not ended and size <= MAX_RECORD and (more := self.stream.readline(1 << 20)):
                     ended = more.endswith(b"\n")
                     size += len(more) - ended
-            if size > LONGEST:
-                raise BrokenStreamError(f"one record has more than {LONGEST} bytes")
+            if size > MAX_RECORD:
+                raise BrokenStreamError(f"one record has more than {MAX_RECORD} bytes")
             self.line += 1
             yield data, size
 

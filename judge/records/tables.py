@@ -27,8 +27,8 @@ _MISSING = frozenset(("NaTType", "NAType"))
 
 _MARKS = (",", ";", "\t", "|")
 _NAMED_MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
-_LOOK = 20
-_LARGEST_WORKBOOK = 1 << 30
+_SAMPLE_ROWS = 20
+_MAX_WORKBOOK = 1 << 30
 """Bytes of an unpacked workbook: openpyxl holds all of its texts."""
 
 
@@ -99,7 +99,7 @@ def _separator(name: str, head: str, wanted: str) -> str:
     columns: dict[str, int] = {}
     for mark in dict.fromkeys((wanted, *_MARKS)):
         cut = (row for row in csv.reader(whole, delimiter=mark) if "".join(row).strip())
-        first, *widths = [len(row) for row in islice(cut, _LOOK)] or [0]
+        first, *widths = [len(row) for row in islice(cut, _SAMPLE_ROWS)] or [0]
         if first > 1:
             alike[mark] = (1 + widths.count(first)) / (1 + len(widths))
             columns[mark] = first
@@ -178,7 +178,7 @@ def read_xlsx(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Re
     try:
         with zipfile.ZipFile(file) as packed:
             size = sum(part.file_size for part in packed.infolist())
-        if size > _LARGEST_WORKBOOK:
+        if size > _MAX_WORKBOOK:
             raise UsageError(f"{shown} has {size} bytes unpacked: save it as .csv")
         book = load_workbook(file, read_only=True, data_only=True)
     except (zipfile.BadZipFile, OSError, KeyError, ValueError) as error:
@@ -192,7 +192,7 @@ def read_xlsx(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Re
     refuse_header(shown, header)
     for line, cells in rows:
         size = sum(len(cell) for cell in cells if isinstance(cell, str))
-        if len(header) == 1 < len(cells) and line <= _LOOK:
+        if len(header) == 1 < len(cells) and line <= _SAMPLE_ROWS:
             raise UsageError(
                 f"{shown}: the first row has one cell: delete what stands above the header"
             )

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from judge.names import plain_name
 from judge.records.media import data_url, legible, medium
 
-DEEPEST = 40
+MAX_DEPTH_SHOWN = 40
 """Levels of lists and objects that are shown."""
 
-LONGEST_LITERAL = 1_000_000
+MAX_LITERAL = 1_000_000
 """Texts of more characters are not read as a list: parsing takes a hundred times their memory."""
 
 _INDENTED = 8
@@ -123,7 +123,7 @@ def _chat_in(content: object) -> list[Any] | None:
     with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
         if begins[1] == '"':
             found = json.loads(content)
-        elif len(content) <= LONGEST_LITERAL:
+        elif len(content) <= MAX_LITERAL:
             found = ast.literal_eval(content.strip())
     return found if isinstance(found, list) and _turns(found) else None
 
@@ -154,8 +154,8 @@ class _Writer:
                 self._omit(lead, what, depth)
                 content = legible(content) or {}
                 lead, depth = "", depth + bool(lead)
-            if depth >= DEEPEST:
-                self._omit(lead, f"what is nested deeper than {DEEPEST} levels", depth)
+            if depth >= MAX_DEPTH_SHOWN:
+                self._omit(lead, f"what is nested deeper than {MAX_DEPTH_SHOWN} levels", depth)
                 return
             if lead:
                 self._leads.append((depth, lead))

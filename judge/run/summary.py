@@ -25,7 +25,7 @@ FAILURES_SHOWN = 5
 SLICES = 20
 """Most values of a field with counts of their own at the end; rarer ones are summed."""
 
-_MOST_VALUES = 10_000
+_MAX_SLICES = 10_000
 """Most values counted at all; later ones are counted together."""
 
 OTHERS, NONE = "(others)", "(none)"
@@ -104,7 +104,7 @@ class Summary:
         except KeyError:
             content = NONE
         name = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        fits = name in self.slices or len(self.slices) < _MOST_VALUES
+        fits = name in self.slices or len(self.slices) < _MAX_SLICES
         self.slices[name if fits else OTHERS][verdict] += 1
 
     def largest_slices(self, *, every: bool = False) -> list[tuple[str, Counter[str]]]:

@@ -39,10 +39,10 @@ from judge.run.task import Task, Watcher
 from judge.settings import IN_PROCESS, Settings
 from judge.verdict import Unfinished
 
-LOOK = 10_000
+MAX_LOOK_AHEAD = 10_000
 """Records that are read ahead, at most, to see whether one has a field of --on."""
 
-MOST_NAMED = 20
+MAX_LISTED = 20
 """Fields that are listed."""
 
 
@@ -107,7 +107,7 @@ def fields_shown(record: Record) -> str:
 def _listed(names: Mapping[str, str]) -> str:
     parts = [
         f"{plain_name(name)} ({why})" if why else plain_name(name)
-        for name, why in islice(names.items(), MOST_NAMED)
+        for name, why in islice(names.items(), MAX_LISTED)
     ]
     remainder = len(names) - len(parts)
     return ", ".join([*parts, f"and {remainder} more"] if remainder else parts)
@@ -177,7 +177,7 @@ class Validation(Task):
         what is shown of the first record where a rubric names no field.
 
         Raises:
-            UsageError: no record has such a field, or nothing is asked of any (of the first `LOOK`
+            UsageError: no record has such a field, or nothing is asked of any (of the first `MAX_LOOK_AHEAD`
                 records at most).
         """
         on, by = {*self.resources.settings.on}, self._by
@@ -185,7 +185,7 @@ class Validation(Task):
         first: Record | None = None
         problem: str | None = None
         search = self._whole or not (self.kind or self._any_record)
-        while (on or by or (search and first is None)) and len(items) < LOOK:
+        while (on or by or (search and first is None)) and len(items) < MAX_LOOK_AHEAD:
             if (item := next(self._items, None)) is None:
                 break
             items.append(item)
@@ -203,7 +203,7 @@ class Validation(Task):
         if first is None and problem is not None:
             raise UsageError(f'{problem}: add --ask "QUESTION" or --rubric FILE')
         for flag, names in (("--on", on), ("--by", {by} if by else set())):
-            if first is not None and names and len(items) < LOOK:
+            if first is not None and names and len(items) < MAX_LOOK_AHEAD:
                 raise UsageError(no_such_field(f"{flag} {min(names)}", min(names), first))
         self._items = chain(items, self._items)
 
@@ -239,7 +239,7 @@ class Validation(Task):
 
     def _tell_hidden(self, record: Record) -> None:
         """Name a field that is not shown where it comes first, as those of the first record."""
-        if self.shown and len(self._hidden) < MOST_NAMED:
+        if self.shown and len(self._hidden) < MAX_LISTED:
             omissions = record.hidden()
             new = {name: why for name, why in omissions.items() if name not in self._hidden}
             self._hidden.update(new)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.records.text import DEEPEST, form, shown
+from judge.records.text import MAX_DEPTH_SHOWN, form, shown
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"id": 7}'}}
 FOUND = {"response": {"ok": True}}
@@ -231,10 +231,10 @@ def test_every_string_of_a_value_is_there_to_be_screened() -> None:
 
 def test_deep_values_are_cut_and_told() -> None:
     content: Any = "x"
-    for _ in range(DEEPEST - 1):
+    for _ in range(MAX_DEPTH_SHOWN - 1):
         content = [content]
     assert shown(content).text.endswith("x") and not shown(content).omitted
-    told = f"what is nested deeper than {DEEPEST} levels"
+    told = f"what is nested deeper than {MAX_DEPTH_SHOWN} levels"
     for _ in range(800):
         content = {"a": content}
     assert shown(content) == ("", "", (told,))
@@ -244,7 +244,7 @@ def test_deep_values_are_cut_and_told() -> None:
 def test_work_and_text_are_in_proportion_to_the_value() -> None:
     def seconds(count: int) -> float:
         content: Any = [{"text": "word " * 9, "tags": ["a\nb"] * 3}] * count
-        for _ in range(DEEPEST - 6):
+        for _ in range(MAX_DEPTH_SHOWN - 6):
             content = [content]
         began = time.process_time()
         assert len(shown(content).text) < 600 * count
