@@ -47,8 +47,8 @@ def kind_of(content: object) -> str:
 
 def clip(text: object, limit: int = 80) -> str:
     """`text` quoted for a message, cut where it is long."""
-    shown = repr(text)
-    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+    text_repr = repr(text)
+    return text_repr if len(text_repr) <= limit else f"{text_repr[: limit - 1]}…"
 
 
 def content_hash(fields: Mapping[str, Any]) -> str:
@@ -88,10 +88,10 @@ def keys_of(names: Mapping[str, str], fields: Mapping[str, Any]) -> dict[str, st
     keys: dict[str, str] = {}
     for key, content in fields.items():
         if (name := names.get(normalise(key))) is not None:
-            other = keys.setdefault(name, key)
-            if other != key and fields[other] != content:
-                told = f"fields {other!r} and {key!r} both stand for {name} and differ"
-                raise LabelError(told, key)
+            earlier = keys.setdefault(name, key)
+            if earlier != key and fields[earlier] != content:
+                message = f"fields {earlier!r} and {key!r} both stand for {name} and differ"
+                raise LabelError(message, key)
     return keys
 
 
@@ -103,46 +103,46 @@ def at(fields: Any, path: str) -> Any:
         KeyError: there is nothing.
         LabelError: two fields have that path, or names that differ in case, blanks, - and _ alone.
     """
-    head, _, rest = path.partition(".")
+    head, _, tail = path.partition(".")
     if isinstance(fields, list):
         try:
             entry = fields[int(head)]
         except (ValueError, IndexError):
             raise KeyError(path) from None
-        return at(entry, rest) if rest else entry
+        return at(entry, tail) if tail else entry
     if not isinstance(fields, dict):
         raise KeyError(path)
-    nested = bool(rest) and isinstance(fields.get(head), dict | list)
+    nested = bool(tail) and isinstance(fields.get(head), dict | list)
     key = path if path in fields or not nested else head
     if key not in fields:
         raise KeyError(path)
-    if (other := next((k for k in fields if k != key and _alike(k, key)), None)) is not None:
-        raise LabelError(f"fields {key!r} and {other!r} have one name: rename one", path)
+    if (twin := next((k for k in fields if k != key and _alike(k, key)), None)) is not None:
+        raise LabelError(f"fields {key!r} and {twin!r} have one name: rename one", path)
     if key != path:
-        return at(fields[head], rest)
+        return at(fields[head], tail)
     if nested:
         with suppress(KeyError):
-            at(fields[head], rest)
-            told = f"field {path!r}, and field {rest!r} of {head!r}, have one path: rename one"
-            raise LabelError(told, path)
+            at(fields[head], tail)
+            message = f"field {path!r}, and field {tail!r} of {head!r}, have one path: rename one"
+            raise LabelError(message, path)
     return fields[path]
 
 
-def _alike(one: str, other: str) -> bool:
-    return normalise(one) == normalise(other)
+def _alike(first: str, second: str) -> bool:
+    return normalise(first) == normalise(second)
 
 
 def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
     """Set what `at` finds there; objects and lists on the way are copied."""
-    head, _, rest = path.partition(".")
-    whole: Any = isinstance(fields, dict) and (path in fields or not rest)
+    head, _, tail = path.partition(".")
+    whole: Any = isinstance(fields, dict) and (path in fields or not tail)
     key: Any = path if whole else head if isinstance(fields, dict) else int(head)
     container: Any = fields
-    if whole or not rest:
+    if whole or not tail:
         container[key] = content
     else:
         container[key] = container[key].copy()
-        put(container[key], rest, content)
+        put(container[key], tail, content)
 
 
 def fence_mark(seed: str, texts: Sequence[str]) -> str:
@@ -161,8 +161,8 @@ def is_verdict(content: object) -> bool:
     """
     if not isinstance(content, dict) or content.get("verdict") not in [*Verdict]:
         return False
-    known = content.keys() <= Judgement.model_fields.keys()
-    return known or isinstance(content.get("fingerprint") or content.get("error"), str | dict)
+    typed = content.keys() <= Judgement.model_fields.keys()
+    return typed or isinstance(content.get("fingerprint") or content.get("error"), str | dict)
 
 
 class SeenIds:
@@ -192,6 +192,6 @@ class SeenIds:
                 return None
             first = self._db.execute("SELECT place FROM seen WHERE id = ?", row[:1]).fetchone()
         except sqlite3.Error as error:
-            what = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
-            raise unwritable(what, error) from error
+            message = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
+            raise unwritable(message, error) from error
         return bytes(first[0]).decode("utf-8", "surrogatepass")

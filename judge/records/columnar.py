@@ -23,23 +23,24 @@ _GROUP_BYTES = 1 << 30
 """Of larger row groups one row is read at a time: their large rows may all lie together."""
 
 
-def read_parquet(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Record]:
+def read_parquet(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[Record]:
     """One record a row, with values as `from_memory` has them; `line` is the row's number.
 
     A row of more than `limit` bytes is a problem. Raises UsageError for a file that is no Parquet,
     and where pyarrow is missing.
     """
-    pa = _pyarrow(shown)
+    pa = _pyarrow(display)
     from pyarrow import parquet as pq
 
     try:
         # Without pre-buffering, else whole row groups are read ahead of the batches.
         leaves = pq.ParquetFile(file).schema
-        texts = [one.path for one in leaves if one.physical_type == "BYTE_ARRAY" and _is_text(one)]
+        binaries = (leaf for leaf in leaves if leaf.physical_type == "BYTE_ARRAY")
+        texts = [leaf.path for leaf in binaries if _is_text(leaf)]
         table = pq.ParquetFile(file, read_dictionary=texts, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"{shown} is not a Parquet file: {error}") from error
-    refuse_header(shown, table.schema_arrow.names)
+        raise UsageError(f"{display} is not a Parquet file: {error}") from error
+    refuse_header(display, table.schema_arrow.names)
     yield from _items(name, _groups(table), limit)
 
 
@@ -57,17 +58,17 @@ def _groups(table: Any) -> Iterator[Any]:
 
 
 def read_arrow(
-    name: str, shown: str, file: IO[bytes], limit: int, before: int = 0
+    name: str, display: str, file: IO[bytes], limit: int, before: int = 0
 ) -> Iterator[Record]:
     """As `read_parquet`, of an Arrow IPC file (Feather) or stream; `before` rows came earlier."""
-    pa = _pyarrow(shown)
+    pa = _pyarrow(display)
     try:
         start = file.read(6)
         file.seek(0)
         source = pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file)
     except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"{shown} is not an Arrow file: {error}") from error
-    refuse_header(shown, source.schema.names)
+        raise UsageError(f"{display} is not an Arrow file: {error}") from error
+    refuse_header(display, source.schema.names)
     places = range(source.num_record_batches) if start == b"ARROW1" else None
     batches = source if places is None else map(source.get_batch, places)
     yield from _items(name, iter(batches), limit, before)
@@ -79,9 +80,9 @@ def saved_files(folder: Path) -> list[Path]:
     Raises UsageError for any other folder, with what to type.
     """
     if (splits := _described(folder, "dataset_dict.json").get("splits")) is not None:
-        names = [str(one) for one in splits] if isinstance(splits, list) else []
-        told = f"{folder} holds the splits {', '.join(names)}: name one of them"
-        raise UsageError(f"{told}, as in {folder / (names or ['train'])[0]}")
+        names = [str(entry) for entry in splits] if isinstance(splits, list) else []
+        message = f"{folder} holds the splits {', '.join(names)}: name one of them"
+        raise UsageError(f"{message}, as in {folder / (names or ['train'])[0]}")
     state = _described(folder, "state.json")
     files = state.get("_data_files")
     if not isinstance(files, list):
@@ -89,7 +90,8 @@ def saved_files(folder: Path) -> list[Path]:
     if state.get("_indices_files") or state.get("_indices_data_files"):
         raise UsageError(f"{folder} holds a selection of rows: call flatten_indices, save it again")
     # The names alone: no file outside the folder is read.
-    return [folder / Path(str(one.get("filename"))).name for one in files if isinstance(one, dict)]
+    entries = (entry for entry in files if isinstance(entry, dict))
+    return [folder / Path(str(entry.get("filename"))).name for entry in entries]
 
 
 def _described(folder: Path, name: str) -> dict[str, Any]:
@@ -103,11 +105,11 @@ def _described(folder: Path, name: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _pyarrow(shown: str) -> Any:
+def _pyarrow(display: str) -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise missing_extra(f"{shown}: Parquet and Arrow need pyarrow", "parquet") from error
+        raise missing_extra(f"{display}: Parquet and Arrow need pyarrow", "parquet") from error
     return pa
 
 
@@ -123,8 +125,8 @@ def _items(name: str, batches: Iterator[Any], limit: int, before: int = 0) -> It
             for place, size in enumerate(sizes):
                 number += 1
                 if size > limit:
-                    told = f"the row has {size} bytes, more than the limit of {limit}"
-                    yield Record(name, number, None, None, Problem(told))
+                    message = f"the row has {size} bytes, more than the limit of {limit}"
+                    yield Record(name, number, None, None, Problem(message))
                 else:
                     yield _row(name, number, batch, place)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -139,8 +141,8 @@ def _row(name: str, number: int, batch: Any, place: int) -> Record:
             fields[column] = as_json(cells[place].as_py())
         # Text that is no UTF-8, and dates beyond Python's.
         except (ValueError, OverflowError) as error:
-            told = f"column {column!r} holds what cannot be read: {error}"
-            return Record(name, number, None, None, Problem(told, column))
+            message = f"column {column!r} holds what cannot be read: {error}"
+            return Record(name, number, None, None, Problem(message, column))
     return Record(name, number, fields)
 
 

@@ -56,11 +56,11 @@ def answer_of(content: object, field: str) -> str | None:
 
 def one_of(content: object, answers: Mapping[str, str], field: str) -> str:
     """The answer that `content` stands for in `answers`; LabelError for any other content."""
-    found = answers.get(answer_of(content, field) or "")
-    if found is None:
-        known = ", ".join(dict.fromkeys(answers.values()))
-        raise LabelError(f"field {field!r} must be one of {known}, not {clip(content)}", field)
-    return found
+    answer = answers.get(answer_of(content, field) or "")
+    if answer is None:
+        choices = ", ".join(dict.fromkeys(answers.values()))
+        raise LabelError(f"field {field!r} must be one of {choices}, not {clip(content)}", field)
+    return answer
 
 
 def object_of(content: object, field: str) -> dict[str, Any]:
@@ -84,15 +84,15 @@ def text_of(fields: Mapping[str, Any], key: str) -> str:
 
 def listed(content: object, field: str) -> list[Any]:
     """A list, given as such or as text in Python's notation; LabelError for all else."""
-    found = content
+    entries = content
     if isinstance(content, str) and len(content) <= MAX_LITERAL:
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             parsed = ast.literal_eval(content.strip())
             # Python refuses to print integers of more than 4,300 digits (0xfff...).
-            found = parsed if repr(parsed) else None
-    if not isinstance(found, list):
+            entries = parsed if repr(parsed) else None
+    if not isinstance(entries, list):
         raise LabelError(f"field {field!r} must be a list, not {clip(content)}", field)
-    return found
+    return entries
 
 
 def slices_of(fields: Mapping[str, Any]) -> dict[str, str]:

@@ -65,9 +65,9 @@ def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], st
 def _too_deep(content: dict[str, Any]) -> bool:
     level: list[Any] = [content]
     for _ in range(MAX_DEPTH):
-        objects = [part for one in level if isinstance(one, dict) for part in one.values()]
-        level = objects + [part for one in level if isinstance(one, list) for part in one]
-    return any(isinstance(one, dict | list) for one in level)
+        objects = [part for node in level if isinstance(node, dict) for part in node.values()]
+        level = objects + [part for node in level if isinstance(node, list) for part in node]
+    return any(isinstance(node, dict | list) for node in level)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -92,18 +92,18 @@ def _float(text: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
 
 
-def read_jsonl(opened: Input) -> Iterator[Record]:
+def read_jsonl(source: Input) -> Iterator[Record]:
     """One record a line. A line of white space holds no record and gives no item."""
-    for data, size in opened.lines():
-        if size > opened.max_line:
-            message = f"the line has {size} bytes, more than the limit of {opened.max_line}"
-            yield opened.bad(opened.line, message, data, size=size)
+    for data, size in source.lines():
+        if size > source.max_line:
+            message = f"the line has {size} bytes, more than the limit of {source.max_line}"
+            yield source.bad(source.line, message, data, size=size)
         elif data and not data.isspace():
-            yield json_item(opened, opened.line, data.rstrip(b"\r"), "column")
+            yield json_item(source, source.line, data.rstrip(b"\r"), "column")
 
 
 def read_json(
-    opened: Input, whole: Callable[[Input, int, str], Iterator[Record]] | None = None
+    source: Input, whole: Callable[[Input, int, str], Iterator[Record]] | None = None
 ) -> Iterator[Record]:
     """A list of records, or records one after the other, over any number of lines.
 
@@ -111,46 +111,46 @@ def read_json(
     text. Sound JSON that is no record gives an item with a problem, and reading goes on. Broken
     JSON gives one, and reading stops: it does not tell where the next record begins.
     """
-    text = _Text(opened)
+    text = _Text(source)
     try:
-        listed = text.take("[")
-        if listed and text.peek() == "[":
-            told = "its rows are lists without names: write objects (pandas: orient='records')"
-            raise UsageError(f"{opened.name}: {told}")
-        while (found := text.peek()) and not (listed and found == "]"):
-            line = opened.line + 1
+        in_list = text.take("[")
+        if in_list and text.peek() == "[":
+            message = "its rows are lists without names: write objects (pandas: orient='records')"
+            raise UsageError(f"{source.name}: {message}")
+        while (mark := text.peek()) and not (in_list and mark == "]"):
+            line = source.line + 1
             value = text.value()
-            if not listed and whole is not None and not text.peek():
-                yield from whole(opened, line, value)
+            if not in_list and whole is not None and not text.peek():
+                yield from whole(source, line, value)
                 return
             whole = None
-            yield json_item(opened, line, value.encode("utf-8", "surrogateescape"), "character")
-            if listed and not text.take(",") and (found := text.peek()) not in ("", "]"):
-                raise LabelError(f"not a JSON list: expected ',' or ']', found {found!r}")
-        if listed and not text.take("]"):
+            yield json_item(source, line, value.encode("utf-8", "surrogateescape"), "character")
+            if in_list and not text.take(",") and (mark := text.peek()) not in ("", "]"):
+                raise LabelError(f"not a JSON list: expected ',' or ']', found {mark!r}")
+        if in_list and not text.take("]"):
             raise LabelError("the input ends inside the list: it is cut off")
         if text.peek():
             raise LabelError("there is text after the end of the list")
     except LabelError as error:
         start = text.buffer[text.at :].encode("utf-8", "surrogateescape")
-        yield opened.bad(opened.line + 1, f"{error}; what follows is not read", start)
+        yield source.bad(source.line + 1, f"{error}; what follows is not read", start)
 
 
-def json_item(opened: Input, line: int, data: bytes, where: str) -> Record:
+def json_item(source: Input, line: int, data: bytes, where: str) -> Record:
     """The record in `data`, which begins on this line, or its problem; see `parse_object`."""
     try:
         fields, text = parse_object(data, where)
     except LabelError as error:
-        return opened.bad(line, str(error), data, field=error.problem.field)
+        return source.bad(line, str(error), data, field=error.problem.field)
     # A record over several lines goes on one: no text in JSON holds a line break as it is.
-    return Record(opened.name, line, fields, _LINE_BREAK.sub("", text))
+    return Record(source.name, line, fields, _LINE_BREAK.sub("", text))
 
 
 def spans(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """The keys of the JSON object `text`, and where the value of each begins and ends."""
     at = text.index("{") + 1
-    while (found := _NOT_MARK.search(text, at)) and found[0] == '"':
-        key, end = _ENDS.raw_decode(text, found.start())
+    while (match := _NOT_MARK.search(text, at)) and match[0] == '"':
+        key, end = _ENDS.raw_decode(text, match.start())
         start = _NOT_MARK.search(text, end)
         assert start is not None, "the object is sound"
         at = _ENDS.raw_decode(text, start.start())[1]
@@ -160,8 +160,8 @@ def spans(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
 class _Text:
     """The text of an input, of which no more than one JSON value is held."""
 
-    def __init__(self, opened: Input) -> None:
-        self._input = opened
+    def __init__(self, source: Input) -> None:
+        self._input = source
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._ended = False
         self.buffer, self.at = "", 0
@@ -169,10 +169,10 @@ class _Text:
     def peek(self) -> str:
         """The next character that is no white space, which stays to be taken; empty at the end."""
         while True:
-            found = _NOT_SPACE.search(self.buffer, self.at)
-            self._advance(found.start() if found else len(self.buffer))
-            if found or self._ended:
-                return found[0] if found else ""
+            match = _NOT_SPACE.search(self.buffer, self.at)
+            self._advance(match.start() if match else len(self.buffer))
+            if match or self._ended:
+                return match[0] if match else ""
             self._more()
 
     def take(self, mark: str) -> bool:
@@ -188,42 +188,42 @@ class _Text:
         """
         while (end := self._end()) is None:
             if len(self.buffer) - self.at > self._input.max_line:
-                told = f"the record has more than {self._input.max_line} characters, the limit"
-                raise LabelError(told)
+                message = f"the record has more than {self._input.max_line} characters, the limit"
+                raise LabelError(message)
             self._more()
         return self._advance(end)
 
     def _end(self) -> int | None:
         """Where the next value ends; None where more text must be read to tell."""
-        held = len(self.buffer)
+        length = len(self.buffer)
         try:
             end = _ENDS.raw_decode(self.buffer, self.at)[1]
         except RecursionError:
             raise LabelError("the record is nested too deep") from None
         except json.JSONDecodeError as error:
             unclosed = error.msg.startswith("Unterminated string")
-            if not self._ended and (unclosed or error.pos >= held - _MAX_TOKEN):
+            if not self._ended and (unclosed or error.pos >= length - _MAX_TOKEN):
                 return None
-            if unclosed or error.pos >= held:
+            if unclosed or error.pos >= length:
                 raise LabelError(_UNCLOSED) from None
             place = error.pos - self.at + 1
             raise LabelError(
                 f"not JSON: {error.msg.removesuffix(' at')} at character {place}"
             ) from None
         # A number at the end of the buffer may have more digits.
-        return end if end < held or self._ended or self.buffer[end - 1] in '}]"' else None
+        return end if end < length or self._ended or self.buffer[end - 1] in '}]"' else None
 
     def _advance(self, end: int) -> str:
-        taken = self.buffer[self.at : end]
-        self._input.line += taken.count("\n")
+        text = self.buffer[self.at : end]
+        self._input.line += text.count("\n")
         self.at = end
-        return taken
+        return text
 
     def _more(self) -> None:
         """Read on, twice as far each time, so that a long value is not scanned over and over."""
-        held = len(self.buffer) - self.at
+        length = len(self.buffer) - self.at
         stream = self._input.stream
-        data = (stream.read if held > CHUNK else stream.read1)(max(CHUNK, held))
+        data = (stream.read if length > CHUNK else stream.read1)(max(CHUNK, length))
         self._ended = not data
         text = self._decoder.decode(data, final=self._ended)
         self.buffer, self.at = self.buffer[self.at :] + text, 0
@@ -231,12 +231,12 @@ class _Text:
 
 def shortened(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields, of those over MAX_FIELD characters as JSON only the beginning."""
-    kept: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, content in fields.items():
         text = content if isinstance(content, str) else _encoded({"": content})[4:-1].decode()
         cut = f"{text[:RAW_LIMIT]}… [{len(text)} characters in all]"
-        kept[name] = content if len(text) <= MAX_FIELD else cut
-    return kept
+        result[name] = content if len(text) <= MAX_FIELD else cut
+    return result
 
 
 def dump(fields: Mapping[str, Any]) -> bytes:
@@ -255,11 +255,11 @@ def dump_judged(
             is kept byte by byte: `-0`, `1.50`, `\\u00e9`.
     """
     if record is not None and record.raw is not None and record.fields == fields:
-        own = record.raw.encode("utf-8").rstrip()
+        record_json = record.raw.encode("utf-8").rstrip()
     else:
-        own = _encoded(fields)
+        record_json = _encoded(fields)
     comma = b"," if fields else b""
-    return own[:-1] + comma + f'"{RESERVED}":'.encode() + _encoded(judgement) + b"}\n"
+    return record_json[:-1] + comma + f'"{RESERVED}":'.encode() + _encoded(judgement) + b"}\n"
 
 
 def _encoded(content: Mapping[str, Any]) -> bytes:

@@ -152,15 +152,15 @@ def holds_labels(key: str) -> bool:
 
 def _size(content: object) -> int:
     """The characters of all texts and names in a JSON value."""
-    size, left = 0, [content]
-    while left:
-        one = left.pop()
-        if isinstance(one, str):
-            size += len(one)
-        elif isinstance(one, dict):
-            left += [*one, *one.values()]
-        elif isinstance(one, list):
-            left += one
+    size, stack = 0, [content]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            size += len(node)
+        elif isinstance(node, dict):
+            stack += [*node, *node.values()]
+        elif isinstance(node, list):
+            stack += node
     return size
 
 
@@ -176,12 +176,12 @@ def _candidates(fields: Mapping[str, Any]) -> list[Kind]:
         k for k, c in fields.items() if not _blank(c) or (c == [] and normalise(k) != "values")
     }
     for keys in (filled, fields):
-        if found := [
+        if kinds := [
             kind
-            for kind, needed in _NEEDED.items()
-            if {_NAMES[kind].get(normalise(key)) for key in keys}.issuperset(needed)
+            for kind, names in _NEEDED.items()
+            if {_NAMES[kind].get(normalise(key)) for key in keys}.issuperset(names)
         ]:
-            return found
+            return kinds
     return []
 
 
@@ -193,8 +193,8 @@ def typed_fields(kind: Kind, fields: Mapping[str, Any]) -> tuple[dict[str, Any],
     """
     names = find_names(kind, fields)
     typed = _parsed(kind, fields, names)
-    judged = fields if kind == "record" else {key: fields[key] for key in names.values()}
-    for key, content in judged.items():
+    contents = fields if kind == "record" else {key: fields[key] for key in names.values()}
+    for key, content in contents.items():
         if (size := _size(content)) > MAX_TEXT:
             message = f"field {key!r} has {size} characters, the limit is {MAX_TEXT}"
             raise LabelError(message, key)
@@ -204,14 +204,14 @@ def typed_fields(kind: Kind, fields: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def _parsed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    needed = _NEEDED.get(kind, ())
-    for name in needed:
+    required = _NEEDED.get(kind, ())
+    for name in required:
         if name not in names:
             raise LabelError(f"field {name!r} is missing", name)
     typed: dict[str, Any] = {}
     for name, parse in _FIELDS[kind].items():
         key = names.get(name)
-        if key is not None and (name in needed or not _blank(fields[key])):
+        if key is not None and (name in required or not _blank(fields[key])):
             try:
                 typed[name] = parse(fields[key], typed)
             except ValueError as error:

@@ -280,8 +280,8 @@ def judged(
         changes: the rewritten fields, by the names that the workflow has for them.
         fingerprint: of what made the judgement.
     """
-    more = {"original": record.originals(changes), "fingerprint": fingerprint}
-    content = judgement.model_copy(update=more).as_json()
+    update = {"original": record.originals(changes), "fingerprint": fingerprint}
+    content = judgement.model_copy(update=update).as_json()
     return written(record.with_changes(changes), content, record)
 
 

@@ -25,8 +25,8 @@ _OPAQUE = re.compile(r"(?:https?|s3|gs|file|blob|data):\S*|[\w+/=.:~-]*|[\w ()+/
 
 def data_url(text: str) -> str:
     """The medium of a text that is one data URL in base64, whole; "" for any other."""
-    found = _DATA.fullmatch(text)
-    return found[1].replace("application", "file") if found else ""
+    match = _DATA.fullmatch(text)
+    return match[1].replace("application", "file") if match else ""
 
 
 def medium(content: Mapping[str, Any]) -> str:
@@ -51,8 +51,8 @@ def legible(content: object) -> Any:
     """What can be read of a medium: of its payload all that is no URL, base64, path, number or
     word; None where nothing is left."""
     if isinstance(content, dict):
-        left = {k: legible(one) if k in _PAYLOAD else one for k, one in content.items()}
-        return {k: one for k, one in left.items() if one is not None} or None
+        result = {k: legible(part) if k in _PAYLOAD else part for k, part in content.items()}
+        return {k: part for k, part in result.items() if part is not None} or None
     if isinstance(content, list):
-        return [left for one in content if (left := legible(one)) is not None] or None
+        return [result for part in content if (result := legible(part)) is not None] or None
     return content if isinstance(content, str) and not _OPAQUE.fullmatch(content) else None

@@ -105,28 +105,28 @@ def _opened(path: Path) -> io.BufferedReader:
 
 
 def _records(
-    opened: Input, shown: str, suffixes: list[str], format: str | None
+    source: Input, display: str, suffixes: list[str], format: str | None
 ) -> Iterator[Record]:
-    """The items of an input that messages call `shown`."""
+    """The items of an input that messages call `display`."""
     packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
-    plain = cast(io.BufferedReader, opened.stream)
+    plain = cast(io.BufferedReader, source.stream)
     try:
-        opened.stream = stream = unpacked(plain, shown, packing)
-        named = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-        chosen = format or named or _begins(stream.peek(CHUNK))
-        if chosen in _BINARIES and stream is plain and plain.seekable():
-            yield from _BINARIES[chosen](opened.name, shown, plain, opened.max_line)
-        elif chosen in _BINARIES:
+        source.stream = stream = unpacked(plain, display, packing)
+        by_name = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+        form = format or by_name or _begins(stream.peek(CHUNK))
+        if form in _BINARIES and stream is plain and plain.seekable():
+            yield from _BINARIES[form](source.name, display, plain, source.max_line)
+        elif form in _BINARIES:
             # These are read from their end.
             with tempfile.TemporaryFile() as copy:
                 shutil.copyfileobj(stream, copy)
                 copy.seek(0)
-                yield from _BINARIES[chosen](opened.name, shown, copy, opened.max_line)
+                yield from _BINARIES[form](source.name, display, copy, source.max_line)
         else:
-            opened.stream = as_utf8(stream)
-            yield from _TEXTS[chosen or _looks(opened.stream.peek(CHUNK), shown)](opened)
+            source.stream = as_utf8(stream)
+            yield from _TEXTS[form or _looks(source.stream.peek(CHUNK), display)](source)
     except STREAM_ERRORS as error:
-        yield opened.cut_off(error)
+        yield source.cut_off(error)
 
 
 def _begins(head: bytes) -> str | None:
@@ -134,7 +134,7 @@ def _begins(head: bytes) -> str | None:
     return next((name for mark, name in _BEGINNINGS.items() if head.startswith(mark)), None)
 
 
-def _looks(head: bytes, shown: str) -> str:
+def _looks(head: bytes, display: str) -> str:
     """The format that the beginning of a text looks like."""
     text = head.lstrip()
     if text.startswith((b"[", b"{")):
@@ -142,7 +142,7 @@ def _looks(head: bytes, shown: str) -> str:
     if not text:
         return "jsonl"
     raise UsageError(
-        f"cannot tell the format of {shown}: put it in a file whose name ends in "
+        f"cannot tell the format of {display}: put it in a file whose name ends in "
         f"{', '.join(f'.{name}' for name in FORMATS)} (judge validate: --format)"
     )
 

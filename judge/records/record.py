@@ -183,27 +183,24 @@ class Record:
         A field of the record itself is renamed where it stands; one within an object comes last,
         and stays in the object, too. Raises KeyError where the record lacks a column.
         """
-        own = self.fields or {}
+        fields = self.fields or {}
         if not self.columns:
-            return own
+            return fields
         names = {path: name for name, path in self.columns.items()}
-        visible = {names.get(key, key): content for key, content in own.items()}
-        return visible | {name: at(own, path) for name, path in self.columns.items()}
+        visible = {names.get(key, key): content for key, content in fields.items()}
+        return visible | {name: at(fields, path) for name, path in self.columns.items()}
 
     def contents(self) -> dict[str, Any]:
         """What judges are shown where a rubric names no field, as it was read: first the fields
         that the kind does not know, by their own names, then its texts, by typed names."""
-        known, visible, texts = (
-            {RESERVED, *self.names.values()},
-            self.visible,
-            text_fields(self.kind),
-        )
-        others = {
+        keys = {RESERVED, *self.names.values()}
+        visible, texts = self.visible, text_fields(self.kind)
+        contents = {
             key: content
             for key, content in visible.items()
-            if key not in known and not holds_labels(key)
+            if key not in keys and not holds_labels(key)
         }
-        return others | {name: visible[key] for name, key in self.names.items() if name in texts}
+        return contents | {name: visible[key] for name, key in self.names.items() if name in texts}
 
     def hidden(self) -> dict[str, str]:
         """The fields that are not shown where a rubric names none, and why, in their order."""
@@ -347,10 +344,10 @@ class Record:
 
     def originals(self, names: Iterable[str]) -> dict[str, Any]:
         """The record's own fields that changes of these typed fields touch, as they were read."""
-        own = self.fields or {}
+        fields = self.fields or {}
         paths = [self._path(self.names[name]) for name in names]
-        keys = [path if path in own else path.partition(".")[0] for path in paths]
-        return {key: own[key] for key in keys}
+        keys = [path if path in fields else path.partition(".")[0] for path in paths]
+        return {key: fields[key] for key in keys}
 
     def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The record's own fields, in their order and form, with `changes` in their place.
@@ -362,7 +359,7 @@ class Record:
         for name, content in changes.items():
             key = self.names.get(name, name)
             if name == "values" and key in self.names.values():
-                content = [one if isinstance(one, str) else one.text for one in content]
+                content = [entry if isinstance(entry, str) else entry.text for entry in content]
                 content = content if isinstance(self.visible[key], list) else "\n".join(content)
             put(fields, self._path(key), content)
         return fields

@@ -64,14 +64,14 @@ class Input:
         breaks off.
         """
         while data := self.stream.readline(self.max_line + 1):
-            ended = data.endswith(b"\n")
-            data = data[:-1] if ended else data
+            whole = data.endswith(b"\n")
+            data = data[:-1] if whole else data
             size = len(data)
             if size > self.max_line:
                 data = data[:SAMPLE]
-                while not ended and size <= MAX_RECORD and (more := self.stream.readline(1 << 20)):
-                    ended = more.endswith(b"\n")
-                    size += len(more) - ended
+                while not whole and size <= MAX_RECORD and (chunk := self.stream.readline(1 << 20)):
+                    whole = chunk.endswith(b"\n")
+                    size += len(chunk) - whole
             if size > MAX_RECORD:
                 raise BrokenStreamError(f"one record has more than {MAX_RECORD} bytes")
             self.line += 1
@@ -97,8 +97,8 @@ def _why_broken(error: Exception) -> str:
         return "the compressed stream is cut off"
     if isinstance(error, gzip.BadGzipFile | zlib.error | ZstdError):
         # Checked only at the end of a block, after its text was passed on.
-        told = f"damaged ({error}), records before this one may be wrong too"
-        return f"the compressed stream is {told}"
+        message = f"damaged ({error}), records before this one may be wrong too"
+        return f"the compressed stream is {message}"
     if isinstance(error, OSError):
         return f"the input cannot be read further: {error.strerror}"
     return str(error)
@@ -144,8 +144,8 @@ class _Recoded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         data = self._held
-        while not data and (more := self._stream.read(CHUNK)):
-            data = self._decoded(more)
+        while not data and (chunk := self._stream.read(CHUNK)):
+            data = self._decoded(chunk)
         data = data or self._decoded(b"", final=True)
         count = min(len(data), len(buffer))
         buffer[:count], self._held = data[:count], data[count:]

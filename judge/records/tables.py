@@ -32,7 +32,7 @@ _MAX_WORKBOOK = 1 << 30
 """Bytes of an unpacked workbook: openpyxl holds all of its texts."""
 
 
-def read_csv(opened: Input, separator: str = ",") -> Iterator[Record]:
+def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
     """Rows under a header, quoted as spreadsheets and pandas do it; in CALI's TSV files, which
     their header tells, quotes are text. Cells may be separated by another mark, which the first
     rows tell, or a line `sep=;` before them.
@@ -40,18 +40,18 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Record]:
     Empty lines hold no record. Raises UsageError for a header that cannot name the columns.
     """
     # Larger rows are stopped before the csv module sees them.
-    csv.field_size_limit(max(csv.field_size_limit(), opened.max_line))
-    head = opened.stream.peek(CHUNK)[:CHUNK].decode("utf-8", "replace")
-    lines = _Lines(opened)
-    if named := _NAMED_MARK.match(head):
-        separator = named[1]
+    csv.field_size_limit(max(csv.field_size_limit(), source.max_line))
+    head = source.stream.peek(CHUNK)[:CHUNK].decode("utf-8", "replace")
+    lines = _Lines(source)
+    if mark := _NAMED_MARK.match(head):
+        separator = mark[1]
         next(lines)
     else:
-        separator = _separator(opened.name, head, separator)
+        separator = _separator(source.name, head, separator)
     rows = csv.reader(lines, delimiter=separator, strict=True)
     header: list[str] = []
     while True:
-        line = opened.line + 1
+        line = source.line + 1
         try:
             cells, problem = lines.row(rows), None
         except StopIteration:
@@ -63,7 +63,7 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Record]:
         if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
             problem = "a stray quote joins this row to the next: quote the cell, or leave it out"
         if not header:
-            refuse_header(opened.name, cells, problem)
+            refuse_header(source.name, cells, problem)
             header = cells
             if separator == "\t" and {name.strip().casefold() for name in header} >= _CALI:
                 rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
@@ -76,18 +76,18 @@ def read_csv(opened: Input, separator: str = ",") -> Iterator[Record]:
         if field is not None:
             problem = f"column {field!r} {_NOT_UTF8}"
         if problem is None:
-            yield Record(opened.name, line, fields)
+            yield Record(source.name, line, fields)
         else:
-            yield opened.bad(line, problem, lines.taken(), size=lines.size, field=field)
+            yield source.bad(line, problem, lines.taken(), size=lines.size, field=field)
 
 
-def read_tsv(opened: Input) -> Iterator[Record]:
+def read_tsv(source: Input) -> Iterator[Record]:
     """Rows of tab-separated cells; see `read_csv`."""
-    return read_csv(opened, "\t")
+    return read_csv(source, "\t")
 
 
-def _separator(name: str, head: str, wanted: str) -> str:
-    """What separates the cells of the first rows: the mark that is `wanted`, else another one that
+def _separator(name: str, head: str, default: str) -> str:
+    """What separates the cells of the first rows: the mark `default`, else another one that
     cuts more of them like the header.
 
     Raises UsageError where two marks cut all of them alike, and where a title stands above them.
@@ -97,7 +97,7 @@ def _separator(name: str, head: str, wanted: str) -> str:
     whole = whole[:-1] if len(whole) > 1 and not head.endswith("\n") else whole
     alike: dict[str, float] = {}
     columns: dict[str, int] = {}
-    for mark in dict.fromkeys((wanted, *_MARKS)):
+    for mark in dict.fromkeys((default, *_MARKS)):
         cut = (row for row in csv.reader(whole, delimiter=mark) if "".join(row).strip())
         first, *widths = [len(row) for row in islice(cut, _SAMPLE_ROWS)] or [0]
         if first > 1:
@@ -109,19 +109,19 @@ def _separator(name: str, head: str, wanted: str) -> str:
                 f"what stands above the header, or quote cells that hold {mark!r}"
             )
     sure = [mark for mark, share in alike.items() if share == 1 and len(whole) > 1]
-    if wanted in sure and (others := [m for m in sure if columns[m] > columns[wanted]]):
-        told = f"{name}: {wanted!r} or {others[0]!r} may separate the cells"
+    if default in sure and (rivals := [m for m in sure if columns[m] > columns[default]]):
+        message = f"{name}: {default!r} or {rivals[0]!r} may separate the cells"
         raise UsageError(
-            f"{told}: write sep={others[0]} or sep={wanted} on a line above the header"
+            f"{message}: write sep={rivals[0]} or sep={default} on a line above the header"
         )
-    return max(alike, key=lambda mark: (alike[mark], mark == wanted), default=wanted)
+    return max(alike, key=lambda mark: (alike[mark], mark == default), default=default)
 
 
 class _Lines(Iterator[str]):
     """The lines of a table, decoded for the csv module; those of the row at hand are kept."""
 
-    def __init__(self, opened: Input) -> None:
-        self._lines, self._limit = opened.lines(), opened.max_line
+    def __init__(self, source: Input) -> None:
+        self._lines, self._limit = source.lines(), source.max_line
         self._taken: list[bytes] = []
         self.size = 0
 
@@ -145,10 +145,10 @@ class _Lines(Iterator[str]):
 
 
 def _explained(error: csv.Error) -> str:
-    told = str(error).partition(" - ")[0]
-    if told == "unexpected end of data":
+    message = str(error).partition(" - ")[0]
+    if message == "unexpected end of data":
         return "a quote that opens in this row is never closed: it takes in the rest"
-    return f"the row is not CSV: {told}"
+    return f"the row is not CSV: {message}"
 
 
 def refuse_header(name: str, columns: Sequence[str], problem: str | None = None) -> None:
@@ -164,7 +164,7 @@ def refuse_header(name: str, columns: Sequence[str], problem: str | None = None)
         raise UsageError(f"{name}: the header names a column twice: {', '.join(repeated)}")
 
 
-def read_xlsx(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Record]:
+def read_xlsx(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[Record]:
     """One record a row of an Excel workbook's only sheet with rows; `line` is the row's number.
 
     Formulas have the values that were saved with them. A row of more than `limit` characters is a
@@ -174,34 +174,34 @@ def read_xlsx(name: str, shown: str, file: IO[bytes], limit: int) -> Iterator[Re
     try:
         from openpyxl import load_workbook
     except ImportError as error:
-        raise missing_extra(f"{shown}: Excel files need openpyxl", "excel") from error
+        raise missing_extra(f"{display}: Excel files need openpyxl", "excel") from error
     try:
         with zipfile.ZipFile(file) as packed:
             size = sum(part.file_size for part in packed.infolist())
         if size > _MAX_WORKBOOK:
-            raise UsageError(f"{shown} has {size} bytes unpacked: save it as .csv")
+            raise UsageError(f"{display} has {size} bytes unpacked: save it as .csv")
         book = load_workbook(file, read_only=True, data_only=True)
     except (zipfile.BadZipFile, OSError, KeyError, ValueError) as error:
-        raise UsageError(f"{shown} is not an Excel workbook (.xlsx): {error}") from error
+        raise UsageError(f"{display} is not an Excel workbook (.xlsx): {error}") from error
     filled = [sheet for sheet in book.worksheets if next(_filled(sheet), None)]
     if len(filled) > 1:
         names = ", ".join(sheet.title for sheet in filled)
-        raise UsageError(f"{shown} has rows on the sheets {names}: save one of them as .csv")
+        raise UsageError(f"{display} has rows on the sheets {names}: save one of them as .csv")
     rows = _filled(filled[0]) if filled else iter(())
     header = [_as_text(cell) for cell in next(rows, (0, []))[1]]
-    refuse_header(shown, header)
+    refuse_header(display, header)
     for line, cells in rows:
         size = sum(len(cell) for cell in cells if isinstance(cell, str))
         if len(header) == 1 < len(cells) and line <= _SAMPLE_ROWS:
             raise UsageError(
-                f"{shown}: the first row has one cell: delete what stands above the header"
+                f"{display}: the first row has one cell: delete what stands above the header"
             )
         if len(cells) > len(header):
-            told = f"the row has {len(cells)} cells, the header {len(header)}"
-            yield Record(name, line, None, None, Problem(told))
+            message = f"the row has {len(cells)} cells, the header {len(header)}"
+            yield Record(name, line, None, None, Problem(message))
         elif size > limit:
-            told = f"the row has {size} characters, more than the limit of {limit}"
-            yield Record(name, line, None, None, Problem(told))
+            message = f"the row has {size} characters, more than the limit of {limit}"
+            yield Record(name, line, None, None, Problem(message))
         else:
             cells += [None] * (len(header) - len(cells))
             yield Record(
@@ -235,11 +235,12 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
             yield Record(_SOURCE, number, {"text": record})
             continue
         if not isinstance(record, Mapping):
-            told = f"a record is a mapping of fields, and this is {type(record).__name__}"
-            yield Record(_SOURCE, number, None, clip(record), Problem(told))
+            message = f"a record is a mapping of fields, and this is {type(record).__name__}"
+            yield Record(_SOURCE, number, None, clip(record), Problem(message))
             continue
         try:
-            yield Record(_SOURCE, number, {str(name): as_json(one) for name, one in record.items()})
+            fields = {str(name): as_json(content) for name, content in record.items()}
+            yield Record(_SOURCE, number, fields)
         except RecursionError:
             yield Record(_SOURCE, number, None, "", Problem("the record is nested too deep"))
 
@@ -251,9 +252,9 @@ def as_json(content: Any) -> Any:
     if isinstance(content, float):
         return float(content) if math.isfinite(content) else None
     if isinstance(content, Mapping):
-        return {str(name): as_json(one) for name, one in content.items()}
+        return {str(name): as_json(entry) for name, entry in content.items()}
     if isinstance(content, list | tuple | set | frozenset):
-        return [as_json(one) for one in content]
+        return [as_json(entry) for entry in content]
     if isinstance(content, bytes):
         return content.decode("utf-8", "backslashreplace")
     if type(content).__name__ in _MISSING:

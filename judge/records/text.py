@@ -80,8 +80,8 @@ def shown(content: object) -> Shown:
     content = _chat_in(content) or content
     if not isinstance(content, dict | list):
         text = _scalar(content)
-        if what := data_url(text):
-            return Shown("", "", (what,))
+        if omission := data_url(text):
+            return Shown("", "", (omission,))
         return Shown(text, text) if text.strip() else Shown("", "")
     writer = _Writer()
     writer.write("", content, 0)
@@ -119,13 +119,13 @@ def _chat_in(content: object) -> list[Any] | None:
     text, and all that is none."""
     if not isinstance(content, str) or not (begins := _CHAT.match(content)):
         return None
-    found: Any = None
+    value: Any = None
     with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
         if begins[1] == '"':
-            found = json.loads(content)
+            value = json.loads(content)
         elif len(content) <= MAX_LITERAL:
-            found = ast.literal_eval(content.strip())
-    return found if isinstance(found, list) and _turns(found) else None
+            value = ast.literal_eval(content.strip())
+    return value if isinstance(value, list) and _turns(value) else None
 
 
 class _Group(list[Part]):
@@ -150,8 +150,8 @@ class _Writer:
 
     def write(self, lead: str, content: object, depth: int) -> None:
         if isinstance(content, dict | list):
-            if isinstance(content, dict) and (what := medium(content)):
-                self._omit(lead, what, depth)
+            if isinstance(content, dict) and (omission := medium(content)):
+                self._omit(lead, omission, depth)
                 content = legible(content) or {}
                 lead, depth = "", depth + bool(lead)
             if depth >= MAX_DEPTH_SHOWN:
@@ -160,14 +160,14 @@ class _Writer:
             if lead:
                 self._leads.append((depth, lead))
             leads = len(self._leads)
-            for inner, one in _parts(content, self._name):
-                self.write(inner, one, depth + bool(lead))
+            for inner, part in _parts(content, self._name):
+                self.write(inner, part, depth + bool(lead))
             if lead and len(self._leads) == leads:  # Nothing came.
                 self._leads.pop()
             return
         text = _scalar(content)
-        if what := data_url(text):
-            self._omit(lead, what, depth)
+        if omission := data_url(text):
+            self._omit(lead, omission, depth)
         elif isinstance(content, _Note):
             self._line(depth, f"{lead} {content}".lstrip())
         elif text.strip():
@@ -181,9 +181,9 @@ class _Writer:
             for line in lines:
                 self._line(depth + (2 if lead else 1), line)
 
-    def _omit(self, lead: str, what: str, depth: int) -> None:
-        self.omitted[what] = None
-        self._line(depth, f"{lead} [{what} not shown]".lstrip())
+    def _omit(self, lead: str, omission: str, depth: int) -> None:
+        self.omitted[omission] = None
+        self._line(depth, f"{lead} [{omission} not shown]".lstrip())
 
     def _line(self, depth: int, text: str) -> None:
         """Write the leads that wait, then the line; a number stands in the line that follows it."""
@@ -233,10 +233,10 @@ def _parts(content: dict[str, Any] | list[Any], name: Name) -> Iterable[Part]:
             return [turn]
         return _pairs(content, name)
     turns = _turns(content, name)
-    parts = [("", one) for one in content] if turns is None else turns
+    parts = [("", entry) for entry in content] if turns is None else turns
     # An empty entry takes no number.
     there = (part for part in parts if _there(part[1]))
-    return ((f"{n}. {lead}".rstrip(), one) for n, (lead, one) in enumerate(there, 1))
+    return ((f"{n}. {lead}".rstrip(), entry) for n, (lead, entry) in enumerate(there, 1))
 
 
 # ---------------------------------------------------------------- chats
@@ -244,65 +244,67 @@ def _parts(content: dict[str, Any] | list[Any], name: Name) -> Iterable[Part]:
 
 def _turns(content: list[Any], name: Name = str) -> list[Part] | None:
     """The turns of a list of messages; None for any other list."""
-    turns = [_turn(_plain(one), name) for one in content if one is not None]
+    turns = [_turn(_plain(entry), name) for entry in content if entry is not None]
     return [turn for turn in turns if turn] if turns and all(turns) else None
 
 
-def _plain(one: object) -> object:
+def _plain(message: object) -> object:
     """A message that lies within an object of LangChain's or OpenAI's export, as others write it;
     all else as it is."""
-    if not isinstance(one, dict):
-        return one
-    kind = one.get("type")
-    if kind == "constructor" and isinstance(one.get("id"), list) and one["id"]:
-        kind = one["id"][-1]
-    inner = next((one[k] for k in ("kwargs", "data") if isinstance(one.get(k), dict)), one)
+    if not isinstance(message, dict):
+        return message
+    kind = message.get("type")
+    if kind == "constructor" and isinstance(message.get("id"), list) and message["id"]:
+        kind = message["id"][-1]
+    body = _either(message, "kwargs", "data")
+    inner = message[body] if body else message
     if isinstance(kind, str) and kind in _LANGCHAIN and "content" in inner:
-        more = inner.get("additional_kwargs")
-        calls = {k: more[k] for k in _CALLS if k in more} if isinstance(more, dict) else {}
-        kept = {k: c for k, c in inner.items() if k not in ("type", *_ABOUT_A_CALL)}
-        return {"role": _LANGCHAIN[kind]} | (kept if kept.get("tool_calls") else kept | calls)
-    author, said = one.get("author"), one.get("content")
+        extra = inner.get("additional_kwargs")
+        calls = {k: extra[k] for k in _CALLS if k in extra} if isinstance(extra, dict) else {}
+        fields = {k: c for k, c in inner.items() if k not in ("type", *_ABOUT_A_CALL)}
+        return {"role": _LANGCHAIN[kind]} | (fields if fields.get("tool_calls") else fields | calls)
+    author, content = message.get("author"), message.get("content")
     if isinstance(author, dict) and isinstance(author.get("role"), str):
-        one = {k: c for k, c in one.items() if k != "author"} | {"role": author["role"]}
-    if isinstance(said, dict) and isinstance(said.get("parts"), list):
-        one = one | {"content": said["parts"]}
-    return one
+        message = {k: c for k, c in message.items() if k != "author"} | {"role": author["role"]}
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        message = message | {"content": content["parts"]}
+    return message
 
 
-def _turn(one: object, name: Name) -> Part | None:
+def _turn(message: object, name: Name) -> Part | None:
     """A message of OpenAI's, Anthropic's or ShareGPT's form, or a speaker's words: who, and what;
     None for anything else."""
-    if not isinstance(one, dict):
+    if not isinstance(message, dict):
         return None
-    kind = one.get("type")
-    key = next((key for key in _WHO if isinstance(one.get(key), str) and one[key].strip()), None)
-    if key is not None and any(said in one for said in (*_SAID, *_CALLS)):
-        who, usual = name(one[key]), kind == "message"
+    kind = message.get("type")
+    keys = (key for key in _WHO if isinstance(message.get(key), str) and message[key].strip())
+    key = next(keys, None)
+    if key is not None and any(content in message for content in (*_SAID, *_CALLS)):
+        speaker, usual = name(message[key]), kind == "message"
     elif isinstance(kind, str) and kind in _ITEMS:
-        who, key, usual = _ITEMS[kind], None, True
+        speaker, key, usual = _ITEMS[kind], None, True
     else:
         return None
-    rest = {k: one[k] for k in one if k != key and not (usual and k == "type")}
+    fields = {k: message[k] for k in message if k != key and not (usual and k == "type")}
     if kind == "function_call" and key is None:
-        rest = {"tool_calls": rest}
+        fields = {"tool_calls": fields}
     elif kind == "function_call_output" and key is None:
-        for item, message in (("call_id", "tool_call_id"), ("output", "content")):
-            if item in rest and message not in rest:
-                rest[message] = rest.pop(item)
-    if isinstance(rest.get("name"), str):
-        who += f" ({name(rest.pop('name'))})"
-    if isinstance(rest.get("tool_call_id"), str):
-        who += f", result of {name(rest.pop('tool_call_id'))}"
-    said = next((key for key in _SAID if key in rest), "")
-    parts = _Group(_said(rest.pop(said, None), name))
-    for calls in ("tool_calls", "function_call"):
-        given = rest.pop(calls, None) or []
-        parts += [_call(call, name) for call in (given if isinstance(given, list) else [given])]
-    parts += _pairs(rest, name)
+        for item_key, chat_key in (("call_id", "tool_call_id"), ("output", "content")):
+            if item_key in fields and chat_key not in fields:
+                fields[chat_key] = fields.pop(item_key)
+    if isinstance(fields.get("name"), str):
+        speaker += f" ({name(fields.pop('name'))})"
+    if isinstance(fields.get("tool_call_id"), str):
+        speaker += f", result of {name(fields.pop('tool_call_id'))}"
+    speech = next((key for key in _SAID if key in fields), "")
+    parts = _Group(_said(fields.pop(speech, None), name))
+    for key in ("tool_calls", "function_call"):
+        calls = fields.pop(key, None) or []
+        parts += [_call(call, name) for call in (calls if isinstance(calls, list) else [calls])]
+    parts += _pairs(fields, name)
     if len(parts) == 1 and not parts[0][0]:
-        return f"{who}:", parts[0][1]
-    return f"{who}:", parts or _Note("[empty]")
+        return f"{speaker}:", parts[0][1]
+    return f"{speaker}:", parts or _Note("[empty]")
 
 
 def _said(content: object, name: Name) -> Iterator[Part]:
@@ -310,7 +312,7 @@ def _said(content: object, name: Name) -> Iterator[Part]:
     for part in content if isinstance(content, list) else [content]:
         kind = part.get("type") if isinstance(part, dict) else None
         if isinstance(part, dict) and not _SEALED.isdisjoint(part):
-            part = {key: one for key, one in part.items() if key not in _SEALED}
+            part = {key: entry for key, entry in part.items() if key not in _SEALED}
         if not isinstance(part, dict):
             yield from [("", part)] if _there(part) else []
         elif kind == "redacted_thinking":
@@ -331,9 +333,9 @@ def _said(content: object, name: Name) -> Iterator[Part]:
             yield _result(part, name, "tool_use_id", "content")
         elif isinstance(part.get("text"), str):
             speech = kind is None or (isinstance(kind, str) and kind in _SPEECH)
-            named = not speech and isinstance(kind, str)
-            yield f"{name(kind)}:" if named else "", part["text"]
-            yield from _beside(part, name, "text", "type" if speech or named else "text")
+            with_kind = not speech and isinstance(kind, str)
+            yield f"{name(kind)}:" if with_kind else "", part["text"]
+            yield from _beside(part, name, "text", "type" if speech or with_kind else "text")
         else:
             yield "", part
 
@@ -343,17 +345,17 @@ def _either(part: Mapping[str, Any], *keys: str) -> str:
     return next((key for key in keys if isinstance(part.get(key), dict)), "")
 
 
-def _beside(part: Mapping[str, Any], name: Name, *used: str) -> list[Part]:
-    return _pairs({key: one for key, one in part.items() if key not in used}, name)
+def _beside(part: Mapping[str, Any], name: Name, *keys: str) -> list[Part]:
+    return _pairs({key: entry for key, entry in part.items() if key not in keys}, name)
 
 
-def _result(part: Mapping[str, Any], name: Name, call: str, given: str) -> Part:
+def _result(part: Mapping[str, Any], name: Name, call: str, content_key: str) -> Part:
     """What a tool gave: the key of the call's id or name, that of the result, and all beside."""
-    rest = {key: one for key, one in part.items() if key != "type"}
+    fields = {key: entry for key, entry in part.items() if key != "type"}
     lead = "result:"
-    if isinstance(rest.get(call), str):
-        lead = f"result of {name(rest.pop(call))}:"
-    parts = _Group([*_said(rest.pop(given, None), name), *_pairs(rest, name)])
+    if isinstance(fields.get(call), str):
+        lead = f"result of {name(fields.pop(call))}:"
+    parts = _Group([*_said(fields.pop(content_key, None), name), *_pairs(fields, name)])
     return lead, parts[0][1] if len(parts) == 1 and not parts[0][0] else parts or _Note("[empty]")
 
 
@@ -361,31 +363,31 @@ def _call(call: object, name: Name) -> Part:
     """A call of a tool: its name, its id, and the arguments."""
     if not isinstance(call, dict):
         return "tool call:", call
-    rest = dict(call)
-    function = rest.pop("function", None)
-    if isinstance(function, str) and "name" not in rest:
-        rest["name"] = function
+    fields = dict(call)
+    function = fields.pop("function", None)
+    if isinstance(function, str) and "name" not in fields:
+        fields["name"] = function
     elif isinstance(function, dict):
         # What the call itself holds under the same key stays beside it.
-        twice = {k: one for k, one in function.items() if rest.get(k, one) != one}
-        rest |= {k: one for k, one in function.items() if k not in twice} | {"function": twice}
+        twice = {k: c for k, c in function.items() if fields.get(k, c) != c}
+        fields |= {k: c for k, c in function.items() if k not in twice} | {"function": twice}
     else:
-        rest["function"] = function
-    if isinstance(kind := rest.get("type"), str) and kind in _CALL_TYPES:
-        rest.pop("type")
-    named = isinstance(rest.get("name"), str) and rest["name"].strip()
-    lead = f"tool call {name(rest.pop('name')) if named else 'without a name'}"
-    ids = [rest.pop(k) for k in ("call_id", "id") if isinstance(rest.get(k), str | int)]
+        fields["function"] = function
+    if isinstance(kind := fields.get("type"), str) and kind in _CALL_TYPES:
+        fields.pop("type")
+    has_name = isinstance(fields.get("name"), str) and fields["name"].strip()
+    lead = f"tool call {name(fields.pop('name')) if has_name else 'without a name'}"
+    ids = [fields.pop(k) for k in ("call_id", "id") if isinstance(fields.get(k), str | int)]
     lead += f" ({', '.join(map(name, dict.fromkeys(ids)))}):" if ids else ":"
-    key = next((key for key in ("arguments", "args", "input") if key in rest), "")
-    given = rest.pop(key, None)
-    given = given if _there(given) and given != "{}" else _Note("[no arguments]")
-    more = _pairs(rest, name)
-    return lead, _Group([("arguments:", given), *more]) if more else given
+    key = next((key for key in ("arguments", "args", "input") if key in fields), "")
+    arguments = fields.pop(key, None)
+    arguments = arguments if _there(arguments) and arguments != "{}" else _Note("[no arguments]")
+    pairs = _pairs(fields, name)
+    return lead, _Group([("arguments:", arguments), *pairs]) if pairs else arguments
 
 
 def _pairs(content: Mapping[str, Any], name: Name) -> list[Part]:
-    return [(f"{name(key)}:", one) for key, one in content.items() if _there(one)]
+    return [(f"{name(key)}:", entry) for key, entry in content.items() if _there(entry)]
 
 
 def _there(content: object) -> bool:

@@ -30,15 +30,15 @@ class Value:
         The attitude is what follows the last `--`, the name ends at the first colon. Raises
         ValueError when a part is missing.
         """
-        character, rest = None, text
+        character, tail = None, text
         if named:
-            character, colon, rest = (part.strip() for part in text.partition(":"))
+            character, colon, tail = (part.strip() for part in text.partition(":"))
             if not colon or not character:
                 raise ValueError(
                     f"has a value without a character: {clip(text)} is not "
                     "Name:statement--attitude, and the setting is multiple"
                 )
-        before, mark, after = rest.rpartition("--")
+        before, mark, after = tail.rpartition("--")
         if not mark:
             raise ValueError(
                 f"has a value without an attitude: {clip(text)} is not statement--attitude"

@@ -54,20 +54,20 @@ class Layout:
     candidates: tuple[str, ...] = ()
 
 
-def read_one_or_more(opened: Input) -> Iterator[Record]:
+def read_one_or_more(source: Input) -> Iterator[Record]:
     """The records of a JSON file: a list, objects one after the other, or one that wraps its rows.
 
     Raises UsageError for an object of which the rows cannot be told.
     """
-    if not _is_lines(opened.stream.peek(CHUNK)):
-        yield from read_json(opened, _unwrapped)
+    if not _is_lines(source.stream.peek(CHUNK)):
+        yield from read_json(source, _unwrapped)
         return
-    items = read_jsonl(opened)
+    items = read_jsonl(source)
     for item in items:
         # The next line is waited for only where it matters: a pipe may be slow.
         wraps = item.fields is not None and layout(item.fields) is not None
         if wraps and (following := next(items, None)) is None:
-            yield from _unwrapped(opened, item.line, item.raw or "")
+            yield from _unwrapped(source, item.line, item.raw or "")
         else:
             yield from chain([item], [following] if wraps and following else [], items)
 
@@ -79,24 +79,24 @@ def _is_lines(head: bytes) -> bool:
     return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))
 
 
-def _unwrapped(opened: Input, line: int, text: str) -> Iterator[Record]:
+def _unwrapped(source: Input, line: int, text: str) -> Iterator[Record]:
     """The rows of the only object of a file, which begins on this line; itself if it wraps none."""
-    item = json_item(opened, line, text.encode("utf-8", "surrogateescape"), "character")
-    found = None if item.fields is None else layout(item.fields)
-    if found is None:
+    item = json_item(source, line, text.encode("utf-8", "surrogateescape"), "character")
+    wrapper = None if item.fields is None else layout(item.fields)
+    if wrapper is None:
         yield item
         return
-    if found.form == "unsure":
-        raise UsageError(_unsure(opened.name, found.candidates))
-    if found.form == "table":
-        yield from (Record(opened.name, line, row) for row in found.table)
+    if wrapper.form == "unsure":
+        raise UsageError(_unsure(source.name, wrapper.candidates))
+    if wrapper.form == "table":
+        yield from (Record(source.name, line, row) for row in wrapper.table)
         return
-    start, end = dict(spans(text))[found.key] if found.key else (0, len(text))
+    start, end = dict(spans(text))[wrapper.key] if wrapper.key else (0, len(text))
     line += text.count("\n", 0, start)
     inner = text[start:end]
-    if found.form == "list":
+    if wrapper.form == "list":
         stream: Any = io.BufferedReader(io.BytesIO(inner.encode("utf-8", "surrogateescape")))
-        yield from read_json(Input(opened.name, stream, opened.max_line, line - 1))
+        yield from read_json(Input(source.name, stream, source.max_line, line - 1))
         return
     for id, (start, end) in spans(inner):
         row = inner[start:end]
@@ -104,7 +104,7 @@ def _unwrapped(opened: Input, line: int, text: str) -> Iterator[Record]:
             comma = "" if row[1:].lstrip() == "}" else ", "
             row = f'{{"id": {json.dumps(id)}{comma}{row[1:].lstrip()}'
         place = line + inner.count("\n", 0, start)
-        yield json_item(opened, place, row.encode("utf-8", "surrogateescape"), "character")
+        yield json_item(source, place, row.encode("utf-8", "surrogateescape"), "character")
 
 
 def _unsure(name: str, candidates: tuple[str, ...]) -> str:
@@ -127,13 +127,13 @@ def layout(fields: Mapping[str, Any]) -> Layout | None:
     if all(isinstance(content, dict) for content in fields.values()):
         return _by_ids(fields)
     candidates = [key for key, content in fields.items() if _may_hold_rows(key, content)]
-    others = normalised(key for key in fields if key not in candidates) - _ABOUT_A_FILE
+    keys = normalised(key for key in fields if key not in candidates) - _ABOUT_A_FILE
     if not candidates:
         return Layout("unsure") if _are_columns(fields) else None
-    if len(candidates) == 1 and not others:
+    if len(candidates) == 1 and not keys:
         (key,) = candidates
         return Layout("list" if isinstance(fields[key], list) else "ids", key)
-    if "id" in others and not normalised(candidates) & _ROWS:
+    if "id" in keys and not normalised(candidates) & _ROWS:
         return None
     return Layout("unsure", candidates=tuple(candidates))
 
@@ -149,7 +149,7 @@ def _may_hold_rows(key: str, content: object) -> bool:
     return (
         isinstance(content, dict)
         and bool(content)
-        and all(isinstance(one, dict) for one in content.values())
+        and all(isinstance(entry, dict) for entry in content.values())
     )
 
 
@@ -188,17 +188,17 @@ def _split(fields: Mapping[str, Any]) -> Layout | None:
 def _columns(fields: Mapping[str, Any]) -> Layout | None:
     """pandas' orient columns: columns by name, each an object of index to cell."""
     columns = list(fields.values())
-    if not all(isinstance(one, dict) and one for one in columns):
+    if not all(isinstance(column, dict) and column for column in columns):
         return None
     index = list(columns[0])
-    if any(list(one) != index for one in columns):
+    if any(list(column) != index for column in columns):
         return None
     numbered = all(map(str.isdigit, index))
     if numbered and not all(map(str.isdigit, fields)):
         return Layout(
-            "table", table=tuple({k: one[at] for k, one in fields.items()} for at in index)
+            "table", table=tuple({k: column[at] for k, column in fields.items()} for at in index)
         )
-    alike = all(len({type(cell) for cell in one.values()}) == 1 for one in columns)
+    alike = all(len({type(cell) for cell in column.values()}) == 1 for column in columns)
     may_be_index = 1 < len(fields) < len(index) and alike and not all(map(str.isdigit, fields))
     return Layout("unsure") if may_be_index else None
 

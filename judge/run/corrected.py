@@ -49,8 +49,8 @@ def error_rates(
     """How a panel's verdicts err, a cascade's as a whole.
 
     None for a panel of several judges, of a judge without a profile or with one whose labels a
-    field told, or of one that reads by another margin than its profile's. `known` has the profiles
-    in force, by model.
+    field told, or of one that reads by another margin than its profile's. `in_force` has the
+    profiles in force, by model.
     """
     deciding = [*panel.judges, *([panel.cheap] if panel.cheap else ())]
     for judge in deciding:

@@ -332,7 +332,7 @@ def write_description(out: Path, runs: Mapping[str, Any]) -> None:
 def refuse_nameless(flag: str, path: Path, content: str = "") -> None:
     """Raises UsageError if `path`, which `flag` names, is `-` or a folder.
 
-    `what` goes to standard output without the flag; nothing does where it is empty.
+    `content` goes to standard output without the flag; nothing does where it is empty.
     """
     if path.is_dir():
         raise UsageError(f"{flag} {path}: is a folder: name a file")
@@ -344,7 +344,7 @@ def refuse_nameless(flag: str, path: Path, content: str = "") -> None:
 
 
 def refuse_same(flag: str, path: Path, file: Path, role: str) -> None:
-    """Raises UsageError if `path`, which `flag` names, and `other` (`what`) are one file.
+    """Raises UsageError if `path`, which `flag` names, and `file` (`role`) are one file.
 
     A device, such as /dev/null, may be both.
     """

@@ -41,7 +41,7 @@ CHARACTERS_PER_TOKEN = 4.0
 REPLY_SHARE = 0.25
 """Share of a question's `max_tokens` that a short reply takes."""
 
-DEAREST_SHARE = 0.2
+DEAREST = 0.2
 """Share of records that take the most in a likely run; the others take the least."""
 
 _ELSEWHERE = ("langchain", "openai", "transformers", "vllm")
@@ -86,9 +86,9 @@ class Plan:
 
     @staticmethod
     def assumptions(noun: str) -> list[str]:
-        """What the estimates rest on, in sentences; `what` are the items (records)."""
+        """What the estimates rest on, in sentences; `noun`: what the items are called."""
         return [
-            f"Likely: one of {1 / DEAREST_SHARE:g} {noun} takes the most, the others the least. At the "
+            f"Likely: one of {1 / DEAREST:g} {noun} takes the most, the others the least. At the "
             "least, replies take a quarter of the tokens that they may; at the most, all of them.",
             f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
             "re-asked replies are not counted.",
@@ -96,11 +96,11 @@ class Plan:
 
     @property
     def likely(self) -> Usage:
-        """What is asked if a share of `DEAREST_SHARE` takes the most, and the others the least."""
+        """What is asked if a share of `DEAREST` takes the most, and the others the least."""
         low, high = self.least, self.most
 
         def between(a: float, b: float) -> float:
-            return a + DEAREST_SHARE * (b - a)
+            return a + DEAREST * (b - a)
 
         priced = low.cost_usd is not None and high.cost_usd is not None
         return Usage(

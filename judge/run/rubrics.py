@@ -44,20 +44,20 @@ class RubricSet:
         sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         question_only = settings.ask is not None and settings.workflow in (None, "record")
         by_name: dict[str, Rubric] = {}
-        added: tuple[str, ...] = ()
+        additional: tuple[str, ...] = ()
         # Reading the built-in rubrics takes a tenth of a second, and a question needs none of them.
         if not question_only or sources or corrected or settings.check or settings.model_for:
-            by_name, added = collect(sources, corrected)
+            by_name, additional = collect(sources, corrected)
         if settings.ask is not None:
             on, answers, passes = settings.on, settings.answers, settings.pass_
             question = rubric_from_flags(settings.ask, on, answers, passes)
-            by_name, added = {**by_name, question.name: question}, (*added, question.name)
+            by_name, additional = {**by_name, question.name: question}, (*additional, question.name)
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         elif settings.on:
             raise UsageError("--on names the fields that --ask shows; there is no --ask")
         elif settings.answers or settings.pass_:
             raise UsageError("--answers and --pass are about --ask; there is no --ask")
-        rubrics_of_run = cls(settings, by_name, added)
+        rubrics_of_run = cls(settings, by_name, additional)
         rubrics_of_run._refuse_unknown()
         rubrics_of_run._refuse_idle_repair()
         return rubrics_of_run

@@ -177,8 +177,8 @@ class Validation(Task):
         what is shown of the first record where a rubric names no field.
 
         Raises:
-            UsageError: no record has such a field, or nothing is asked of any (of the first `MAX_LOOK_AHEAD`
-                records at most).
+            UsageError: no record has such a field, or nothing is asked of any (of the first
+                `MAX_LOOK_AHEAD` records at most).
         """
         on, by = {*self.resources.settings.on}, self._by
         items: list[Record] = []
