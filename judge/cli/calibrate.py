@@ -56,7 +56,7 @@ AlsoBy = Annotated[
     list[str] | None,
     typer.Option(metavar="FIELD", help="Also report by this field, such as country; repeatable."),
 ]
-Guarantee = Annotated[
+GuaranteedAgreement = Annotated[
     float | None,
     typer.Option(
         min=0.5,
@@ -133,7 +133,7 @@ def command(
     as_json: opt.Json = False,
     every: opt.All = False,
     by: AlsoBy = None,
-    guarantee: Guarantee = None,
+    guarantee: GuaranteedAgreement = None,
     sample: SampleOfCheck = None,
     group: Group = None,
     folds: Folds = None,
