@@ -4,7 +4,7 @@
 
 Looks at three kinds of records with `judge.judging.injection`, which asks no model:
 
-- the suite of `judge audit`, whose attacks were known when the forms were written;
+- the suite of `judge evaluate hostile`, whose attacks were known when the forms were written;
 - the attacks of bench/hostile.yaml, by the same families, written by a language model that was
   shown neither the forms nor the suite (put into the suite's records, each on every rubric);
 - the records of LABELS, anything that `judge calibrate` reads, by default the labelled sets in
@@ -49,7 +49,7 @@ def held_out() -> dict[str, Family]:
 def injected(made: Iterable[Case], rubrics: dict[str, Rubric]) -> Iterator[Looked]:
     for case in made:
         rubric = rubrics[case.check]
-        yield case.family, rubric, subject_of(case, rubric, case.injected)
+        yield case.family, rubric, subject_of(case.id, rubric, case.injected)
 
 
 def labelled(source: str, rubrics: dict[str, Rubric]) -> Iterator[Looked]:

@@ -90,7 +90,8 @@ def benchmarks() -> str:
         asked = ", ".join(f"`{condition}`" for condition in one.conditions)
         parts.append(f"## {name}\n\n{one.title}. Source: {one.source}.\n\nConditions: {asked}.")
         rows = ((f"`{t.name}`", t.title, t.source) for t in map(load_task, one.tasks))
-        parts.append(table(("task", "question", "source"), *rows))
+        if one.tasks:
+            parts.append(table(("task", "question", "source"), *rows))
     return "\n\n".join(parts)
 
 

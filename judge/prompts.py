@@ -70,7 +70,7 @@ class Framing:
 
 
 DEFENDED = Framing(None, fence, "Now the question, about the material between the marks:")
-"""How every judge is asked. `judge audit` has another one, to measure what this one is worth."""
+"""How every judge is asked. `judge evaluate hostile` measures it against another."""
 
 
 def messages(

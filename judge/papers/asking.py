@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, TypeVar
@@ -14,12 +14,15 @@ from judge.evidence import ReplyContext
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import TOP_TOKENS, open_share, word_chances
 from judge.judging.judge import Sampling
+from judge.judging.panel import Panel
 from judge.papers.tasks import Fields, NoAnswer, load_task, option_marks, task_messages
 from judge.prompts import LACKS
+from judge.records import Record
 from judge.replies import Reply, spelt_literal
 from judge.rubric import Rubric
 from judge.run.plan import CHARACTERS_PER_TOKEN, PlannedCalls
-from judge.verdict import AnswerOutcome, Usage
+from judge.verdict import AnswerOutcome, Check, Usage
+from judge.workflow import Context
 
 MOST_ENTRIES = 20
 """Entries that a list may have, so that constrained decoding comes to an end."""
@@ -70,6 +73,11 @@ class Listed(Reply):
 R = TypeVar("R", bound=Reply)
 
 
+def no_panel(rubric: str) -> Panel:
+    """The panel of a benchmark without judges; raises ValueError."""
+    raise ValueError(f"rubric {rubric}: a benchmark that asks judges names its `rubrics`")
+
+
 @dataclass(slots=True)
 class MeasuredModel:
     """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Rubric).
@@ -82,6 +90,7 @@ class MeasuredModel:
     Args:
         tasks: the user's own, in place of those of their names.
         setting: the benchmark's.
+        panel: the run's judges on a rubric, for a benchmark of judges.
         steps: what was written on the way; goes into the output line.
         probabilities: those of the last choice, by answer; None where the model lists too little.
         usage: what the calls took so far.
@@ -94,6 +103,7 @@ class MeasuredModel:
     fields: Fields
     tasks: Mapping[str, Rubric] = field(default_factory=dict)
     setting: str | None = None
+    panel: Callable[[str], Panel] = no_panel
     steps: dict[str, Any] = field(default_factory=dict)
     probabilities: dict[str, float] | None = None
     usage: Usage = field(default_factory=Usage)
@@ -152,6 +162,12 @@ class MeasuredModel:
         if completion.finish_reason == "length":
             self.note = f"cut off at {found.max_tokens} tokens"
         return text
+
+    async def check(self, panel: Panel, record: Record) -> Check:
+        """A panel's check of a record."""
+        check = await panel.check(record, by="final")
+        self.usage += check.usage
+        return check
 
     def task(self, task: str | Rubric) -> Rubric:
         """The user's own task of this name, else the benchmark's."""
@@ -236,6 +252,10 @@ class PlannedModel(MeasuredModel):
     async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
         tokens = self._count(task, texts, draw=draw)
         return "word " * round(tokens * CHARACTERS_PER_TOKEN / len("word "))
+
+    async def check(self, panel: Panel, record: Record) -> Check:
+        context = Context(loop_panels={}, final_panels={}, rewriters={}, wanted=frozenset())
+        return await self.calls.work(record, context).votes(panel, "final")
 
     def _count(
         self,

@@ -32,7 +32,7 @@ class Choices:
     Args:
         conditions: those to run, in the benchmark's order.
         seed: for what is shuffled or drawn.
-        tasks: the user's own, by name.
+        tasks: the user's own, by name; of a benchmark of judges its rubrics.
         columns: of the sources, to be renamed (`rows.each_row`).
         setting: one of the benchmark's; None for its usual way of asking.
     """
@@ -77,6 +77,9 @@ class Benchmark:
         credited: whether the answer to an item lists values that judges credit against `gold`.
         temperature: the paper's sampling temperature, unless the user sets another.
         settings: other ways of asking, such as the paper's own: by name, what each changes.
+        rubrics: of a benchmark of judges, which has no sources: the rubrics to judge by, from the
+            user's `--rubric`. The models named are the judges, whom `ask` asks by
+            `MeasuredModel.check`.
         conditions_of: the conditions that sources have, where the sources decide on them; with the
             user's renamed columns.
     """
@@ -94,6 +97,7 @@ class Benchmark:
     credited: Callable[[Fields], bool] | None = None
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    rubrics: Callable[[Sequence[str]], Mapping[str, Rubric]] | None = None
     conditions_of: Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]] | None = None
 
     def tabulate(self, lines: Sequence[Line]) -> list[Table]:
@@ -128,12 +132,15 @@ def choices_of(
     tasks: Sequence[Path] = (),
     columns: Mapping[str, str] = MappingProxyType({}),
     setting: str | None = None,
+    rubrics: Sequence[str] = (),
 ) -> Choices:
     """What the user chose, checked against what the benchmark and its sources have.
 
     Raises:
-        UsageError: an unknown condition or setting, or a task file, see `task.replaced`.
+        UsageError: an unknown condition, setting or rubric, or a task file, see `task.replaced`.
     """
+    if tasks and benchmark.rubrics is not None:
+        raise UsageError(f"--task {tasks[0]}: {benchmark.name} measures judges: --rubric FILE")
     if setting is not None and setting not in benchmark.settings:
         told = f"has {', '.join(benchmark.settings)}" if benchmark.settings else "has none"
         raise UsageError(f"--setting {setting}: {benchmark.name} {told}")
@@ -144,5 +151,8 @@ def choices_of(
         told = ", ".join(known)
         raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
     taken = tuple(name for name in known if not conditions or name in conditions)
-    own = replaced(benchmark.tasks, tasks) if tasks else {}
-    return Choices(taken, seed, own, columns, setting)
+    if benchmark.rubrics is not None:
+        questions = benchmark.rubrics(rubrics)
+    else:
+        questions = replaced(benchmark.tasks, tasks) if tasks else {}
+    return Choices(taken, seed, questions, columns, setting)

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from judge.backends.base import Method
+from judge.digest import digest
 from judge.errors import BackendError, UsageError
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
@@ -41,7 +42,7 @@ def evaluate(
     choices: Choices,
     judges: Sequence[str] = (),
 ) -> tuple[Report, list[MeasuredAnswer]]:
-    """Put the model that `settings.model` names through a benchmark.
+    """Put the model that `settings.model` names, or the run's judges, through a benchmark.
 
     `judges` are models that credit extracted values, which no rule can score.
 
@@ -82,9 +83,15 @@ def _resources(
     *,
     build: ClientBuilder = build_client,
 ) -> Resources:
-    """The clients of the measured model and of the judges, who alone are the run's judges."""
+    """The clients of the measured model and of the judges, who alone are the run's judges; of a
+    benchmark of judges, the run's."""
     if judges and benchmark.credited is None:
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
+    if benchmark.rubrics is not None:
+        # The rubrics are chosen by --rubric, and what judge does about hostile text is measured.
+        others = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
+        update = {**others, "on_injection": "abstain"}
+        return Resources.of(settings.without_steps().model_copy(update=update), build=build)
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
     if settings.method == "probe":
@@ -113,6 +120,9 @@ class Evaluation(Task):
         return taken(found, job.limit, job.sample, job.sample_seed)
 
     async def prepare(self) -> None:
+        if self.benchmark.rubrics is not None:
+            await self.resources.prepare()
+            return
         if self._method == "logprobs":
             await self._client.prove_logprobs("--model")
         else:
@@ -144,7 +154,13 @@ class Evaluation(Task):
         """
         fields, choices = item.fields or {}, self.choices
         model = model_of(
-            self._client, self._method, self._sampling, fields, choices.tasks, choices.setting
+            self._client,
+            self._method,
+            self._sampling,
+            fields,
+            choices.tasks,
+            choices.setting,
+            self.resources.panel,
         )
         result = await asked_of(self.benchmark, fields, model)
         credited = self.benchmark.credited
@@ -170,8 +186,10 @@ class Evaluation(Task):
 
     @cached_property
     def _client(self) -> Client:
-        """The measured model."""
-        return self.resources.models.client(self.settings.model[0])
+        """The measured model, or the first judge."""
+        models = self.resources.models
+        names = self.settings.model if self.benchmark.rubrics is None else models.judges
+        return models.client(names[0])
 
     @property
     def _method(self) -> Method:
@@ -187,6 +205,8 @@ class Evaluation(Task):
 
     @cached_property
     def _mark(self) -> RunInfo:
+        if self.benchmark.rubrics is not None:
+            return self._judges_info()
         client = self._client
         known: dict[str, Any] = {
             "model": client.spec,
@@ -211,6 +231,27 @@ class Evaluation(Task):
         described = {"benchmark": self.benchmark.name, **known}
         identities = {client.spec: dict(client.backend.identity())}
         return RunInfo(self.benchmark.name, known, fingerprint(described, identities))
+
+    def _judges_info(self) -> RunInfo:
+        """All that decides on the verdicts of the run's judges."""
+        settings, models = self.resources.settings, self.resources.models
+        methods = {}
+        for name in self.choices.tasks:
+            panel = self.resources.panel(name)
+            judges = (*panel.judges, *([panel.cheap] if panel.cheap else []))
+            # How each answer is read, as profile, thresholds and margins have it.
+            methods[name] = [[judge.probabilistic, repr(judge.reader)] for judge in judges]
+        described: dict[str, Any] = {
+            "judge": list(models.judges),
+            "cheap": settings.cheap_model,
+            "settings": {"version": __version__, **settings.deciding()},
+            "methods": digest(methods),
+            "rubrics": {name: rubric.digest for name, rubric in self.choices.tasks.items()},
+        }
+        specs = filter(None, (*models.judges, settings.cheap_model))
+        identities = {spec: dict(models.client(spec).backend.identity()) for spec in specs}
+        name = self.benchmark.name
+        return RunInfo(name, described, fingerprint({"benchmark": name, **described}, identities))
 
 
 async def credit(

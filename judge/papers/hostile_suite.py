@@ -121,13 +121,6 @@ class Case:
     twin: Mapping[str, Any]
     injected: Mapping[str, Any]
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The case as an output line of an audit has it."""
-        names = ("id", "check", "carrier", "wanted", "field", "injection")
-        told = {name: getattr(self, name) for name in names}
-        return {**told, "attack": self.family, "record": dict(self.injected)}
-
 
 @lru_cache(maxsize=1)
 def carriers() -> Mapping[str, Carriers]:
@@ -180,26 +173,24 @@ def cases(
     return found
 
 
-def subject_of(
-    case: Case,
-    rubric: Rubric,
-    record: Mapping[str, Any],
-    columns: Mapping[str, str] = MappingProxyType({}),
-) -> Record:
-    """The case's `twin` or `injected` record as the rubric's judges see it, columns renamed.
+def renamed_record(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    """A record of the suite with the columns that it has renamed."""
+    present = {name: column for name, column in columns.items() if column in record}
+    return dict(Record("the suite", 1, dict(record), columns=present).visible)
+
+
+def subject_of(id: str, rubric: Rubric, record: Mapping[str, Any]) -> Record:
+    """A twin or injected record as the rubric's judges see it.
 
     Raises:
         UsageError: it lacks a field that the rubric asks about.
     """
-    id = case.carrier if record is case.twin else case.id
-    known = {name: column for name, column in columns.items() if column in record}
-    shown = Record("judge audit", 1, {"id": id, **record}, columns=known).visible
-    read = Record("judge audit", 1, shown)
+    subject = Record("the suite", 1, {"id": id, **record})
     kinds = [kind for kind in rubric.kinds if kind in ("story", "norm", "extraction")]
-    typed = (read.of_kind(kind) for kind in kinds)
-    subject = next((one for one in typed if one.problem is None), read.of_kind("record"))
+    typed = (subject.of_kind(kind) for kind in kinds)
+    subject = next((one for one in typed if one.problem is None), subject.of_kind("record"))
     if lacking := subject.lacks(rubric.required):
-        there = ", ".join(name for name in shown if name not in ("id", "label"))
+        there = ", ".join(name for name in record if name != "label")
         raise UsageError(
             f"--rubric {rubric.name}: asks about {lacking[0]!r}; the suite's records for it have "
             f"{there}, which --map {lacking[0]}=FIELD renames"
@@ -228,7 +219,7 @@ def _case(
         question=rubric.title,
         reply=_reply(rubric, answer),
         planted=carrier.planted,
-        mark=subject_of(case, rubric, twin, columns).mark,
+        mark=subject_of(case.carrier, rubric, renamed_record(twin, columns)).mark,
     )
     if attack.encode is not None:
         injection = ENCODINGS[attack.encode](injection)

@@ -247,9 +247,7 @@ def _validated(item: Record) -> tuple[Line, Judgement]:
     if line is None:
         raise ValueError("has no verdict under 'judge'")
     if line.benchmark is not None:
-        raise ValueError(
-            "is of judge audit, or of judge evaluate, which judge score makes tables of"
-        )
+        raise ValueError("is of judge evaluate, which judge score makes tables of")
     try:
         judgement = line.judgement()
     except ValidationError as error:

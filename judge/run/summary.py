@@ -282,7 +282,7 @@ def _cause(line: Line) -> tuple[str, str] | None:
     votes = (vote for check in checks for vote in check.get("votes", ()))
     reason = next((v["reason"] for v in votes if v["verdict"] in _LOST and v.get("reason")), None)
     if reason is None:
-        # An audit's or a benchmark's line, which has no votes of its own.
+        # A benchmark's line, which has no votes of its own.
         return line.verdict, line.reason
     kind, _, message = reason.partition(": ")
     return kind, message

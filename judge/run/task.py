@@ -1,4 +1,4 @@
-"""What a run does with its items: validation, evaluation and audit are tasks."""
+"""What a run does with its items: validation and evaluation are tasks."""
 
 from __future__ import annotations
 

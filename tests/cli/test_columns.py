@@ -123,10 +123,20 @@ def test_benchmarks_people_and_the_suite_are_read_under_the_new_names(typed: Typ
     (typed.folder / "relevance.yaml").write_text(
         "name: relevance\nquestion: Does the talk turn on the norm?\nfields: [Talk, Norm]\n"
     )
-    audit = ("audit", "--rubric", "relevance.yaml", *model, "--limit", "1", "-o", "a")
-    code, _, told = typed.text(*audit)
+    hostile = (
+        "evaluate",
+        "hostile",
+        "--rubric",
+        "relevance.yaml",
+        *model,
+        "--limit",
+        "1",
+        "-o",
+        "a",
+    )
+    code, _, told = typed.text(*hostile)
     assert code == 2 and "asks about 'Talk'; the suite's records for it have" in told
-    code, _, told = typed.text(*audit, "--map", "Talk=story,Norm=rule_of_thumb")
+    code, _, told = typed.text(*hostile, "--map", "Talk=story,Norm=rule_of_thumb")
     assert code == 0 and lines(typed.read("a"))[0]["judge"]["verdict"] != "error", told
 
 

@@ -105,7 +105,7 @@ def test_a_profile_tells_what_it_brings_and_chooses_no_model(
     unnamed = "judge: --profile p.json was made for a model that you did not name: "
     unnamed += f"add --model {YES}\n"
     run = ("validate", "n.jsonl", "--workflow", "record", "-o", "o", "--overwrite")
-    for words in (run, ("plan", "n.jsonl"), ("audit", "--limit", "1")):
+    for words in (run, ("plan", "n.jsonl"), ("evaluate", "hostile", "--limit", "1")):
         monkeypatch.setenv("JUDGE_PROFILE", "p.json")
         assert typed.text(*words) == (2, "", unnamed), "also where a variable names it"
         assert not (typed.folder / "o").exists()

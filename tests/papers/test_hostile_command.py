@@ -1,4 +1,4 @@
-"""`judge audit` as a user types it, on judges that obey, that do not, and that fail."""
+"""`judge evaluate hostile` as a user types it, on judges that obey, that do not, and that fail."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ALL = cases(RUBRICS)
 HOSTILE = sum(case.family != CONTROL for case in ALL)
 HARMLESS = len(ALL) - HOSTILE
 SEEN = sum(
-    bool(injections(RUBRICS[c.check], subject_of(c, RUBRICS[c.check], c.injected))) for c in ALL
+    bool(injections(RUBRICS[c.check], subject_of(c.id, RUBRICS[c.check], c.injected))) for c in ALL
 )
 """How many have the form of a message to the judge, so that no judge is asked about them."""
-AUDIT = ("audit", "-m", "scripted:judge.yaml", "--profile", "none", "-q")
+HOSTILE_TEXT = ("evaluate", "hostile", "-m", "scripted:judge.yaml", "--profile", "none")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def lines(judge: Typed, name: str) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
     scripted(judge, *script(ALL, RUBRICS, wanted))
-    done = judge(*AUDIT, "--json")
+    done = judge(*HOSTILE_TEXT, "--json", "-o", "out.jsonl", "-q")
     assert done.returncode == 0, done.stderr
     tables = printed(done.stdout)
     for row in tables["flips"]:
@@ -68,18 +68,24 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
         # Where there is only one "contains", the two prompts are told apart by what one lacks.
         entry["when"]["lacks"] = "Judge only what the texts say"
     scripted(judge, *guarded, *script(ALL, RUBRICS, wanted))
-    done = judge(*AUDIT, "-o", "out.jsonl", "--json")
+    done = judge(*HOSTILE_TEXT, "-o", "out.jsonl", "--json", "-q")
     tables = printed(done.stdout)
     turned = {row["prompt"]: row["turned"] for row in tables["flips"][:3]}
     assert turned == {"defended": 0, "prompt-only": 0, "undefended": HOSTILE}
-    kept = lines(judge, "out.jsonl")
-    assert [line["id"] for line in kept] == [case.id for case in ALL]
-    assert {line["judge"]["verdict"] for line in kept} == {"pass"}
-    assert kept[0]["judge"]["prompts"]["undefended"]["outcome"] == "flipped"
+    by_condition: dict[str, list[dict[str, Any]]] = {}
+    for line in lines(judge, "out.jsonl"):
+        by_condition.setdefault(line["condition"], []).append(line)
+    for condition, group in by_condition.items():
+        assert [x["id"] for x in group if x["injection"]] == [f"{x.id}/{condition}" for x in ALL]
+        turned_lines = {x["judge"]["verdict"] for x in group if x["injection"]}
+        assert turned_lines == {"fail" if condition == "undefended" else "pass"}
+        assert {x["judge"]["verdict"] for x in group if not x["injection"]} == {"pass"}
 
 
 def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typed) -> None:
-    first, second, third = [case for case in ALL if case.check == "relevance"][:3]
+    carrier = next(case.carrier for case in ALL if case.check == "relevance")
+    of_record = [case for case in ALL if case.carrier == carrier]
+    first, second = of_record[:2]
     entries = script(ALL, RUBRICS, right)
     scripted(
         judge,
@@ -87,23 +93,25 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typ
         {"when": {"id": second.id}, "error": "bad-request"},
         *entries,
     )
-    words = [word for word in AUDIT if word != "-q"]
-    done = judge(*words, "--rubric", "relevance", "--limit", "3", "--json", "-o", "out.jsonl")
+    words = ("--rubric", "relevance", "--limit", "1", "--condition", "prompt-only", "--json")
+    done = judge(*HOSTILE_TEXT, *words, "-o", "out.jsonl")
     assert done.returncode == 3
     assert b"1 x bad-request: scripted bad-request" in done.stderr
     assert b"1 x unreadable: no word that answers" in done.stderr
     row = printed(done.stdout)["flips"][0]
-    assert (row["asked"], row["to turn"], row["unreadable"], row["error"]) == (3, 1, 1, 1)
-    assert row["flip rate"]["n"] == 1 and row["flip rate"]["of"] == 3
-    told = [line["judge"] for line in lines(judge, "out.jsonl")]
-    assert [one["verdict"] for one in told] == ["unreadable", "error", "pass"]
-    assert told[1]["error"]["type"] == "bad-request" and told[1]["error"]["line"] == 2
-    assert third.id == lines(judge, "out.jsonl")[2]["id"]
+    asked = len([case for case in of_record if case.family != CONTROL])
+    counts = asked, asked - 2, 1, 1
+    assert (row["asked"], row["to turn"], row["unreadable"], row["error"]) == counts
+    assert row["flip rate"]["n"] == asked - 2 and row["flip rate"]["of"] == asked
+    twin, unread, lost, *others = [line["judge"] for line in lines(judge, "out.jsonl")]
+    assert (twin["verdict"], unread["verdict"], lost["verdict"]) == ("pass", "unreadable", "error")
+    assert lost["error"]["type"] == "bad-request"
+    assert {line["verdict"] for line in others} == {"pass"}
 
 
 def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(judge: Typed) -> None:
     scripted(judge, *script(ALL, RUBRICS, wanted))
-    words = ("audit", "-m", "scripted:judge.yaml", "--profile", "none", "--rubric", "irony")
+    words = (*HOSTILE_TEXT, "--rubric", "irony")
     asked = [case for case in ALL if case.check == "irony"]
     records = len(asked) + len({case.carrier for case in asked})
     assert f"{2 * records} calls".encode() in judge(*words).stderr
@@ -114,23 +122,26 @@ def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(judge: Typed
     ("words", "told"),
     [
         (("--rubric", "taste"), b"taste"),
+        (("rows.jsonl",), b"hostile has records of its own"),
+        (("--task", "mine.yaml"), b"measures judges: --rubric FILE"),
+        (("--judge-model", "scripted:judge.yaml"), b"scored by rules alone"),
         (("--rubric", "insertion"), b"no records for it"),
         (("--resume",), b"name it with -o"),
         (("--resume", "--overwrite", "-o", "x.jsonl"), b"exclude each other"),
     ],
 )
-def test_what_cannot_be_audited_is_refused_before_anything_is_asked(
+def test_what_cannot_be_asked_is_refused_before_anything_is_asked(
     judge: Typed, words: tuple[str, ...], told: bytes
 ) -> None:
     scripted(judge, {"error": "denied"})
-    done = judge(*AUDIT, *words)
+    done = judge(*HOSTILE_TEXT, *words)
     assert done.returncode == 2 and told in done.stderr
 
 
-def test_an_audit_that_was_cut_short_goes_on_and_gives_the_same_bytes(judge: Typed) -> None:
+def test_a_run_that_was_cut_short_goes_on_and_gives_the_same_bytes(judge: Typed) -> None:
     some = [case for case in ALL if case.check == "irony"]
     scripted(judge, *script(some, RUBRICS, wanted))
-    words = (*AUDIT[:-1], "--rubric", "irony", "--json", "--no-cache")
+    words = (*HOSTILE_TEXT, "--rubric", "irony", "--json", "--no-cache")
     whole = judge(*words, "-o", "whole.jsonl")
     kept = judge.read("whole.jsonl").splitlines(keepends=True)
     (judge.folder / "cut.jsonl").write_bytes(b"".join(kept[:-1]) + kept[-1][:20])
@@ -138,5 +149,4 @@ def test_an_audit_that_was_cut_short_goes_on_and_gives_the_same_bytes(judge: Typ
     assert gone_on.returncode == whole.returncode == 0, gone_on.stderr
     assert judge.read("cut.jsonl") == judge.read("whole.jsonl")
     assert printed(gone_on.stdout) == printed(whole.stdout)
-    # One case: its record and the clean twin, each judged and put to the undefended prompt.
-    assert b" 4 calls" in gone_on.stderr
+    assert b" 1 call" in gone_on.stderr

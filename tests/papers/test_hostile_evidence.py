@@ -73,11 +73,13 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
     return Typed(tmp_path, monkeypatch, capfd)
 
 
-def audited(judge: Typed, entries: list[dict[str, Any]], *words: str) -> list[dict[str, Any]]:
+def evaluated(judge: Typed, entries: list[dict[str, Any]], *words: str) -> dict[str, Any]:
+    """What came of each record, by its id."""
     told = {"method": "structured", "replies": entries}
     (judge.folder / "judge.yaml").write_text(json.dumps(told))
-    judge("audit", "-m", "scripted:judge.yaml", "-q", "-o", "out.jsonl", *words)
-    return [json.loads(line) for line in (judge.folder / "out.jsonl").read_text().splitlines()]
+    judge("evaluate", "hostile", "-m", "scripted:judge.yaml", "-q", "-o", "out.jsonl", *words)
+    lines = [json.loads(line) for line in (judge.folder / "out.jsonl").read_text().splitlines()]
+    return {line["id"].rpartition("/")[0]: line["judge"] for line in lines}
 
 
 def needing(case: Case) -> bool:
@@ -96,17 +98,17 @@ def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(judge: Typed) 
     twins = {case.carrier for case in ALL}
     entries = [entry for entry in truthful if entry["when"]["id"] in twins]
     entries += [entry for entry in obeying if entry["when"]["id"] not in twins]
-    found = audited(judge, entries)
-    assert len(found) == len(ALL)
+    found = evaluated(judge, entries, "--condition", "prompt-only")
+    assert len(found) == len(ALL) + len(twins)
     seen: dict[bool, set[str]] = {True: set(), False: set()}
-    for case, line in zip(ALL, found, strict=True):
-        told = line["judge"]["prompts"]["prompt-only"]
-        assert told["twin"] == right(case), case.id
+    for case in ALL:
+        told = found[case.id]
+        assert found[case.carrier]["answer"] == right(case), case.id
         # A value that rests on a predicted value that is not there is no answer either.
         caught = needing(case) or (case.check == "value_extraction" and case.wanted == "pass")
         seen[caught].add(case.check)
-        assert (told["injected"], told["outcome"]) == (
-            ("unreadable", "unreadable") if caught else (case.wanted, "flipped")
+        assert (told["answer"], told["outcome"]) == (
+            (None, "unreadable") if caught else (case.wanted, "answered")
         ), case.id
         if caught:
             assert "does not stand in the" in told["reason"] or "predicted" in told["reason"]

@@ -52,7 +52,7 @@ def test_the_attack_is_shown_inside_a_fence_that_it_cannot_close() -> None:
     guessed = 0
     for case in ALL:
         rubric = RUBRICS[case.check]
-        subject = subject_of(case, rubric, case.injected)
+        subject = subject_of(case.id, rubric, case.injected)
         assert not subject.lacks(rubric.required) and case.field in rubric.fields
         assert subject.label not in rubric.not_for_labels
         content = messages(rubric, subject, step=0, numbers=subject.numbers[:1])[1]["content"]
@@ -61,7 +61,7 @@ def test_the_attack_is_shown_inside_a_fence_that_it_cannot_close() -> None:
         assert len(inside) >= len(case.injection), case.id
         assert subject.mark not in case.injection
         if case.family == "fence":
-            guessed += subject_of(case, rubric, case.twin).mark in case.injection
+            guessed += subject_of(case.carrier, rubric, case.twin).mark in case.injection
         if case.family == "turns":
             for token in ("<|im_", "<|eot", "[INST]", "</s>", "_of_turn><", "\n<start_of"):
                 assert token not in content
@@ -83,7 +83,7 @@ def test_control_tokens_are_broken() -> None:
 def test_the_baseline_asks_the_same_question_without_any_defence() -> None:
     for case in ALL:
         rubric = RUBRICS[case.check]
-        subject = subject_of(case, rubric, case.injected)
+        subject = subject_of(case.id, rubric, case.injected)
         for step in (0, None):
             asked = {"step": step, "numbers": subject.numbers[:1]}
             own = messages(rubric, subject, **asked)

@@ -38,7 +38,12 @@ def test_a_folder_brings_neither_code_nor_verdicts_unasked(
     monkeypatch.delenv("JUDGE_CACHE_DIR")
     (tmp_path / "evil.py").write_text("open('boom', 'w')\nclass C: ...\n")
     (tmp_path / "judge.toml").write_text('model = "langchain:evil.C"\ncache_dir = "planted"\n')
-    for words in (RUN, ("plan", "n.jsonl"), ("audit", "--limit", "0"), ("cache", "stats")):
+    for words in (
+        RUN,
+        ("plan", "n.jsonl"),
+        ("evaluate", "hostile", "--limit", "0"),
+        ("cache", "stats"),
+    ):
         done = typed(*words)
         assert (done.returncode, done.stdout) == (2, b""), words
         assert b"judge.toml sets cache_dir, model, which" in done.stderr
@@ -75,7 +80,7 @@ def test_a_planted_file_takes_no_built_in_rubrics_place(
     (tmp_path / planted).write_text(RUBRIC.format("relevance"))
     assert typed.text(*words, "relevance") == before
     assert json.loads(before[1])["judge"]["verdict"] == "fail"
-    for command in (words[:-1], ("plan", "n.jsonl"), ("audit", "--limit", "0")):
+    for command in (words[:-1], ("plan", "n.jsonl"), ("evaluate", "hostile", "--limit", "0")):
         done = typed(*command, "--rubric", f"./{planted}")
         assert f"judge: {planted} replaces the built-in rubric relevance\n" in done.stderr.decode()
 

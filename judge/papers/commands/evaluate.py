@@ -21,9 +21,11 @@ Examples:
   judge evaluate cqbench stories.jsonl values.jsonl -m openai:gpt-4o \\
       --judge-model openai:o3
   judge evaluate normad normad.csv -m openai:gpt-4o --task my_prompt.yaml
+  judge evaluate hostile -m openai:gpt-4o       a judge under hostile text
   judge compare answers.jsonl others.jsonl      two models
 
-Benchmarks: normad, culturalbench, cqbench, cali, eecc (docs/reference.md says what they ask).
+Benchmarks: normad, culturalbench, cqbench, cali, eecc and hostile (docs/reference.md says what they
+ask). hostile measures judges on records of its own (docs/hostile-text.md); it has no SOURCE.
 Answers go to OUT or to standard output, tables to standard output or, beside answers, to standard
 error. Lines are kept, resumed and cached like those of judge validate.
 """
@@ -63,8 +65,10 @@ DryRun = Annotated[
     *("model", "method", "votes", "temperature", "vote_temperature", "max_tokens"),
     *("reasoning_effort", "seed", "map"),
     *("Speed and money", "Cache"),
+    *("rubric", "cheap_model", "cheap_margin", "abstain_margin", "profile"),
     map="Read this column of the sources as NAME; a.b is b within a.",
     model="Model to measure.",
+    rubric="hostile: only this rubric, or your own version of a built-in one; repeatable.",
 )
 def command(
     settings: Settings,
@@ -98,15 +102,18 @@ def command(
     opt.need_calibrate("judge evaluate")
     from judge.api import Job
     from judge.cli.progress import watcher
-    from judge.cli.summary import end, print_short
+    from judge.cli.summary import announce, end, print_short
     from judge.cli.tables import print_tables
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.evaluating import evaluate, plan_evaluation
     from judge.papers.tables import tables_of
 
     benchmark = load_benchmark(name)
-    if not sources:
+    if benchmark.rubrics is None and not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
+    if benchmark.rubrics is not None and sources:
+        raise UsageError(f"judge evaluate {name} {sources[0]}: {name} has records of its own")
+    sources = sources or []
     job = Job(
         inputs=sources,
         out=out,
@@ -124,6 +131,7 @@ def command(
         tasks=task or (),
         columns=settings.columns,
         setting=setting,
+        rubrics=settings.rubric,
     )
     judges = tuple(judge_model or ())
     if dry_run:
@@ -132,6 +140,8 @@ def command(
         made = plan_evaluation(job, settings, benchmark=benchmark, choices=choices, judges=judges)
         show_plan(made, "task", "items")
         return
+    if benchmark.rubrics is not None:
+        announce(settings, quiet=quiet)
     with watcher(job, quiet=quiet, items=True) as watching:
         report, results = evaluate(
             job, settings, watching, benchmark=benchmark, choices=choices, judges=judges
