@@ -22,9 +22,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Self
 
-from judge.cluster.worker import ATTEMPTS, Done, Feed, Worker
+from judge.cluster.worker import ATTEMPTS, Done, Feed, Traffic, Worker
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
-from judge.judging.transport import Counters
 from judge.records import Record, lines
 from judge.records.lines import Line
 from judge.run.job import Job
@@ -103,17 +102,19 @@ class RayValidation(Validation):
             )
         return line
 
-    def _count(self, counters: dict[str, Counters], cost: float) -> None:
+    def _count(self, traffic: dict[str, Traffic], cost: float) -> None:
         self.resources.models.budget.cost += cost
-        for spec, counted in counters.items():
-            self.resources.models.budget.calls += counted.calls
-            self.resources.models.client(spec).counters.add(counted)
+        for spec, (counters, adaptations) in traffic.items():
+            self.resources.models.budget.calls += counters.calls
+            client = self.resources.models.client(spec)
+            client.counters.add(counters)
+            client.adapted(adaptations)
 
 
 class ChunkStream:
     """A Ray Data stream of chunks through an actor pool, in a Ray task on this machine.
 
-    `count` is told what workers counted and paid (USD), by model.
+    `count` takes the traffic of workers by model, and its cost (USD).
 
     Raises:
         UsageError: Ray is not installed, cannot be reached, or holds no such workers.
@@ -123,7 +124,7 @@ class ChunkStream:
         self,
         settings: Settings,
         resources: Resources,
-        count: Callable[[dict[str, Counters], float], None],
+        count: Callable[[dict[str, Traffic], float], None],
     ) -> None:
         self._opened, self._count = ExitStack(), count
         # Ray tells of lost nodes and workers on standard output, which is for data.
@@ -195,8 +196,8 @@ class ChunkStream:
         finally:
             asked.cancel()
         done: list[Done]
-        done, counters, cost = pickle.loads(told)
-        self._count(counters, cost)
+        done, traffic, cost = pickle.loads(told)
+        self._count(traffic, cost)
         return done
 
     @cached_property

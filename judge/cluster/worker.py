@@ -9,7 +9,7 @@ import asyncio
 import os
 import pickle
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ ATTEMPTS = 3
 
 Chunk = int | tuple[int, int]
 """A chunk, by its number, or a record, by its chunk's number and its place there."""
+
+Traffic = tuple[Counters, Mapping[str, str | int]]
+"""What a worker's client counted, and what its server is sent otherwise than usual."""
 
 Done = bytes | JudgeError | None
 """A record's output line, what ends the run, or None where the record killed its workers."""
@@ -98,7 +101,7 @@ class Worker:
         number, chunk = int(batch["number"][0]), batch["chunk"][0]
         if chunk:
             done = await self._done(number, pickle.loads(chunk))
-            await self._feed.done.remote(number, pickle.dumps((done, *self._counted())))
+            await self._feed.done.remote(number, pickle.dumps((done, *self._traffic())))
         yield {"number": batch["number"]}
 
     async def _done(self, number: int, items: Sequence[Record]) -> list[Done]:
@@ -147,12 +150,14 @@ class Worker:
         except JudgeError as error:
             return error
 
-    def _counted(self) -> tuple[dict[str, Counters], float]:
-        """Counters by model and cost (USD), since they were last told."""
+    def _traffic(self) -> tuple[dict[str, Traffic], float]:
+        """The traffic by model and its cost (USD) since the last call."""
         if self._task is None:
             return {}, 0.0
-        resources, counted = self._task.resources, {}
-        for spec, client in resources.models.clients.items():
-            counted[spec] = client.counters.take()
-        cost, resources.models.budget.cost = resources.models.budget.cost, 0.0
-        return counted, cost
+        models = self._task.resources.models
+        traffic = {
+            spec: (client.counters.take(), client.adaptations)
+            for spec, client in models.clients.items()
+        }
+        cost, models.budget.cost = models.budget.cost, 0.0
+        return traffic, cost

@@ -344,6 +344,10 @@ class Client:
         """What the server does not take as it is usually sent, and what is sent instead."""
         return self._negotiation.adaptations
 
+    def adapted(self, adaptations: Mapping[str, str | int]) -> None:
+        """Add the adaptations of another process's client of this model."""
+        self._negotiation.adaptations = {**self.adaptations, **adaptations}
+
     # ------------------------------------------------------------ one completion
 
     async def _complete(self, call: Call, mode: Mode, attempts: _Attempts) -> Completion:

@@ -21,6 +21,7 @@ from judge.judging.limits import BudgetReached
 from judge.judging.transport import Counters
 from judge.records.lines import Line
 from judge.run.job import Job
+from tests.loopback import Answer, Asked, Loopback, fails, says
 
 pytestmark = pytest.mark.slow
 
@@ -56,13 +57,16 @@ async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
     stream._feed, stream._running = Remote(feed), asyncio.Future()
     stream._chunk, stream._full = [], asyncio.Event()
     stream._full.set()
-    norms = [{**NORM, "story": f"Ann greets {n}."} for n in range(count)]
+    norms = [{**NORM, "story": f"Ann greets Bo {n} times."} for n in range(count)]
     task = RayValidation.of(settings(**more), Job(records=norms))
     task.stream, stream._count = stream, task._count
     asked = asyncio.gather(*map(task.step, task.items()))
     batch = {"number": [0], "chunk": [await feed.get(0)]}
-    async for told in Worker(settings(**more), ".", Remote(feed))(batch):
+    hand = Worker(settings(**more), ".", Remote(feed))
+    async for told in hand(batch):
         assert told == {"number": [0]}
+    if hand._task is not None:
+        await hand._task.aclose()
     return await asked, task
 
 
@@ -86,11 +90,30 @@ async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str
 async def test_the_calls_of_workers_are_the_runs() -> None:
     task = RayValidation.of(settings(max_calls=11), Job(records=[NORM]))
     task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
-    task._count({"scripted:yes.yaml": Counters(calls=6)}, 0.0)
-    task._count({"scripted:yes.yaml": Counters(calls=5)}, 0.0)
+    task._count({"scripted:yes.yaml": (Counters(calls=6), {})}, 0.0)
+    task._count({"scripted:yes.yaml": (Counters(calls=5), {})}, 0.0)
     assert task.resources.models.client("scripted:yes.yaml").counters.calls == 11
     with pytest.raises(BudgetReached, match="--max-calls 11 is reached"):
         await task.step(next(task.items()))
+
+
+async def test_what_a_server_does_not_take_is_known_to_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def script(asked: Asked) -> Answer:
+        if asked.body.get("temperature", 1) != 1:
+            return fails(
+                400, "Unsupported value: 'temperature' does not support this value. Only 1."
+            )
+        reply = {"reason": "It does.", "answer": "yes", "quote": "Ann greets Bo"}
+        return says('{"ready": "yes"}' if asked.probe else reply)
+
+    with Loopback(script, scripted_probe=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        lines, task = await worked(2, model=("openai:o3",))
+    assert [line.verdict for line in lines] == ["pass"] * 2
+    assert task.resources.models.client("openai:o3").adaptations == {"temperature": "left out"}
 
 
 def test_workers_for_which_there_is_no_room_are_refused() -> None:
