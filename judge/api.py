@@ -142,10 +142,10 @@ def validate(
         JudgeError: behind the last judgement: what ended the run early, such as a spent budget.
     """
     part = {"format": format, "limit": limit, "sample": sample, "by": by}
-    job, chosen = in_memory(records, rubric, settings, part)
+    job, resolved_settings = in_memory(records, rubric, settings, part)
     from judge.run import memory
 
-    lines = memory.lines(job, chosen, watcher or Watcher())
+    lines = memory.lines(job, resolved_settings, watcher or Watcher())
     return _judgements(lines)
 
 
@@ -157,10 +157,10 @@ def avalidate(
     **settings: Any,
 ) -> AsyncIterator[Judgement]:
     """`validate` as an asynchronous iterator: the loop goes on while the judges are asked."""
-    job, chosen = in_memory(records, rubric, settings, {})
+    job, resolved_settings = in_memory(records, rubric, settings, {})
     from judge.run import memory
 
-    lines = memory.async_lines(job, chosen, watcher or Watcher())
+    lines = memory.async_lines(job, resolved_settings, watcher or Watcher())
     return _async_judgements(lines)
 
 
@@ -202,7 +202,7 @@ def validate_to(
     Raises:
         UsageError: nothing was judged: a file, setting, rubric or model that cannot be used.
     """
-    chosen, rubrics = settings_and_rubrics(rubric, settings)
+    resolved_settings, rubrics = settings_and_rubrics(rubric, settings)
     job = Job(
         **inputs(records),
         out=Path(out),
@@ -212,7 +212,7 @@ def validate_to(
         format=format,
         limit=limit,
         sample=sample,
-        sample_seed=chosen.seed,
+        sample_seed=resolved_settings.seed,
         by=by,
         review=None if review is None else Path(review),
         summary=None if summary is None else Path(summary),
@@ -220,7 +220,7 @@ def validate_to(
         fail_under_repaired=fail_under_repaired,
         rubrics=rubrics,
     )
-    return _beside_any_loop(lambda: run(job, chosen, watcher or Watcher()))
+    return _beside_any_loop(lambda: run(job, resolved_settings, watcher or Watcher()))
 
 
 def plan(
@@ -242,8 +242,8 @@ def plan(
         UsageError: a file, setting, rubric or model that cannot be used.
     """
     part = {"format": format, "limit": limit, "sample": sample, "by": by}
-    job, chosen = in_memory(records, rubric, settings, part)
-    return _beside_any_loop(lambda: plan_job(job, chosen))
+    job, resolved_settings = in_memory(records, rubric, settings, part)
+    return _beside_any_loop(lambda: plan_job(job, resolved_settings))
 
 
 def plan_job(job: Job, settings: Settings) -> Plan:
@@ -301,7 +301,7 @@ def calibrate(
         refuse_existing("-o", Path(out), overwrite, is_folder=True)
     if settings is None:
         sources = [rubric] if isinstance(rubric, str | PathLike) else rubric
-        settings = resolved(None, {**options, "rubric": [source_of(one) for one in sources]})
+        settings = resolved(None, {**options, "rubric": [source_of(source) for source in sources]})
     job = CalibrationJob(
         sources=paths(labels),
         records=sample,
@@ -358,8 +358,8 @@ def agreement(
     """
     from judge.calibration.people import agreement_of
 
-    chosen = resolved(settings, options)
-    return agreement_of(paths(labels), chosen, check, majority, opt_out, seed)
+    resolved_settings = resolved(settings, options)
+    return agreement_of(paths(labels), resolved_settings, check, majority, opt_out, seed)
 
 
 # ---------------------------------------------------------------- before a run

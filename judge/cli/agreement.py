@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from judge.calibration.people import Agreement, Figures
     from judge.settings import Settings
 
-_MOST_ANSWERS = 40
-"""Answers that are printed; free texts may differ without end."""
+_MAX_ANSWERS = 40
+"""Answers that are printed; free texts may be as many as answers."""
 
 EPILOG = """\b
 Examples:
@@ -28,35 +28,6 @@ Examples:
 Exit code 3: some lines could not be read, and are named.
 """
 
-LabelFiles = Annotated[
-    list[str] | None,
-    opt.files(
-        "LABELS",
-        "Labelled records, FILE or SET:PATH; what several files say of one record goes together.",
-    ),
-]
-OneCheck = Annotated[
-    str | None,
-    typer.Option(
-        help="Only this check; of a table without a column check: what its labels are about."
-    ),
-]
-Majority = Annotated[
-    str,
-    typer.Option(
-        metavar="SHARE|K/N|half",
-        help="What makes a majority: 0.75, 75%, 4/5 (at least 4 votes), or more than half.",
-    ),
-]
-OptOut = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="ANSWER",
-        help="This answer never makes a majority; repeatable. [default: I don't know, "
-        "unanswerable, I don't have knowledge]",
-    ),
-]
-
 
 @opt.with_settings(
     "map",
@@ -67,14 +38,36 @@ OptOut = Annotated[
 def command(
     settings: Settings,
     context: typer.Context,
-    labels: LabelFiles = None,
+    labels: Annotated[
+        list[str] | None,
+        opt.files(
+            "LABELS",
+            "Labelled records, FILE or SET:PATH; several files may label the same record.",
+        ),
+    ] = None,
     annotators: opt.Annotators = None,
-    check: OneCheck = None,
-    majority: Majority = "half",
-    opt_out: OptOut = None,
+    check: Annotated[
+        str | None,
+        typer.Option(help="Only this check; names the check of a table without a column check."),
+    ] = None,
+    majority: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE|K/N|half",
+            help="What makes a majority: 0.75, 75%, 4/5 (at least 4 votes), or more than half.",
+        ),
+    ] = "half",
+    opt_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ANSWER",
+            help="This answer never makes a majority; repeatable. [default: I don't know, "
+            "unanswerable, I don't have knowledge]",
+        ),
+    ] = None,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
-    every: opt.All = False,
+    all_tables: opt.All = False,
 ) -> None:
     """Measure how far people agree with one another.
 
@@ -94,80 +87,80 @@ def command(
         print_message(f"{item.source}, line {item.line}: {message}")
     if report.no_label:
         print_message(f"{no_label(report.no_label)}, left out")
-    if (more := report.unreadable - len(report.problems)) > 0:
-        print_message(f"and {more} more such lines")
+    if (unnamed := report.unreadable - len(report.problems)) > 0:
+        print_message(f"and {unnamed} more such lines")
     if as_json:
         print_output(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
-        _show(report, every=every)
+        _print(report, all_tables)
     if report.repeated:
-        left = f"{counted(report.repeated, 'repeated answer')} of an annotator left out"
-        print_message(f"{left}; the first one to a question holds")
+        repeated = counted(report.repeated, "repeated answer")
+        print_message(f"{repeated} of an annotator left out; the first one to a question holds")
     if report.conflicting:
-        print_message(
-            f"{counted(report.conflicting, 'differing gold answer')} left out; the first one holds"
-        )
+        conflicting = counted(report.conflicting, "differing gold answer")
+        print_message(f"{conflicting} left out; the first one holds")
     if report.unreadable:
         print_message(f"{counted(report.unreadable, 'line')} could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
-def _show(report: Agreement, *, every: bool) -> None:
-    """Print how far people agree and on which answers, and with `every` their majorities."""
-    kappas = {
-        "ordinal α": "alpha_ordinal",
-        "weighted κ": "weighted",
-        "Fleiss κ": "fleiss",
-        "pairwise": "pairwise",
-        "nominal α": "alpha_nominal",
-        "interval α": "alpha_interval",
-        "Cohen κ": "cohen",
-    }
+_MEASURES = {
+    "alpha_ordinal": "ordinal α",
+    "weighted": "weighted κ",
+    "fleiss": "Fleiss κ",
+    "pairwise": "pairwise",
+    "alpha_nominal": "nominal α",
+    "alpha_interval": "interval α",
+    "cohen": "Cohen κ",
+}
+
+
+def _print(report: Agreement, all_tables: bool) -> None:
+    """Print how far people agree and on which answers, and with `all_tables` their majorities."""
     rows = [
-        (check.check, who, one)
+        (check.check, group, figures)
         for check in report.checks
-        for who, one in {"all": check.overall, **check.groups}.items()
+        for group, figures in {"all": check.overall, **check.groups}.items()
     ]
-    shown = {
-        head: name for head, name in kappas.items() if any(name in one.measures for *_, one in rows)
-    }
-    agree = [
-        [check, who, str(one.labels)]
-        + [str(one.measures.get(name, "–")) for name in shown.values()]
-        + [str(one.annotators)]
-        for check, who, one in rows
+    measures = [name for name in _MEASURES if any(name in row[2].measures for row in rows)]
+    agreement = [
+        [
+            check,
+            group,
+            *map(str, (f.labels, *(f.measures.get(m, "–") for m in measures), f.annotators)),
+        ]
+        for check, group, f in rows
     ]
-    counts = [
-        [check, who, str(one.questions), *map(str, one.outcomes.values()), _accuracy(one)]
-        for check, who, one in rows
+    majorities = [
+        [check, group, str(f.questions), *map(str, f.outcomes.values()), _accuracy(f)]
+        for check, group, f in rows
     ]
-    heads = ["check", "who", "questions", *rows[0][-1].outcomes, "accuracy"]
-    tables = Tables(every=every)
-    title = "Agreement among annotators (95 % intervals)"
-    heads_of_all = ["check", "who", "labels", *shown, "annotators"]
-    tables.add(heads_of_all, agree, headline=True, title=title, labels=2)
     answers = [
         [check.check, answer, str(count), str(check.overall.majorities.get(answer, 0))]
         for check in report.checks
         for answer, count in check.overall.answers.items()
     ]
-    shown_answers = answers if every else answers[:_MOST_ANSWERS]
-    more = len(answers) - len(shown_answers)
+    tables = Tables(all_tables=all_tables)
+    title = "Agreement among annotators (95 % intervals)"
+    heads = ["check", "who", "labels", *map(_MEASURES.__getitem__, measures), "annotators"]
+    tables.add(heads, agreement, headline=True, title=title, labels=2)
+    hidden = 0 if all_tables else max(len(answers) - _MAX_ANSWERS, 0)
     tables.add(
         ["check", "answer", "labels", "majorities"],
-        shown_answers,
+        answers[: len(answers) - hidden],
         headline=True,
-        notes=[f"--all shows {counted(more, 'more answer')}"] if more else (),
+        notes=[f"--all shows {counted(hidden, 'more answer')}"] if hidden else (),
         title="Answers",
         labels=2,
     )
-    tables.add(heads, counts, headline=False, title="Majority of each question", labels=2)
+    heads = ["check", "who", "questions", *rows[0][2].outcomes, "accuracy"]
+    tables.add(heads, majorities, headline=False, title="Majority of each question", labels=2)
     tables.end()
 
 
 def _accuracy(figures: Figures) -> str:
     """Of the majority, over the questions with gold and a majority."""
-    one = figures.measures.get("accuracy")
-    if one is None or one.value is None:
+    accuracy = figures.measures.get("accuracy")
+    if accuracy is None or accuracy.value is None:
         return "–"
-    return f"{one.value:.1%} ({round(one.value * one.n)} of {one.n})"
+    return f"{accuracy.value:.1%} ({round(accuracy.value * accuracy.n)} of {accuracy.n})"

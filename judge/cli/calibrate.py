@@ -48,27 +48,9 @@ Labels = Annotated[
     list[str],
     typer.Argument(metavar="LABELS", help="Files with labels, or NAME:PATH of a public set."),
 ]
-Folder = Annotated[
-    Path | None,
-    typer.Option("-o", "--out", help="Folder for report.json, profile.json and the plots."),
-]
-AlsoBy = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FIELD", help="Also report by this field, such as country; repeatable."),
-]
-GuaranteedAgreement = Annotated[
-    float | None,
-    typer.Option(
-        min=0.5,
-        max=0.999,
-        help="Guarantee this agreement with 95 % confidence; abstain on the rest.",
-    ),
-]
 SampleOfCheck = Annotated[
     int | None, typer.Option(min=1, help="Only N records of each check, drawn by --seed.")
 ]
-
-
 Group = Annotated[
     str | None,
     typer.Option(
@@ -77,69 +59,72 @@ Group = Annotated[
         rich_help_panel=_SETS,
     ),
 ]
-Folds = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        max=20,
-        help="Cut the records in N parts; report on each by what was fitted to the others.",
-        rich_help_panel=_SETS,
-    ),
-]
-ContrastSet = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LABELS",
-        help="Labels of a set with the deciding field turned round.",
-        rich_help_panel=_SETS,
-    ),
-]
-TestSet = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="LABELS",
-        help="Also report on this set, without fitting to it; repeatable.",
-        rich_help_panel=_SETS,
-    ),
-]
-WithControls = Annotated[
-    bool,
-    typer.Option(
-        "--controls/--no-controls",
-        help="Ask again without the deciding field, and with another record's.",
-        rich_help_panel=_SETS,
-    ),
-]
 
 
 @opt.with_settings(
     *("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "method", "votes"),
-    *(
-        "per_value",
-        "temperature",
-        "max_tokens",
-        "reasoning_effort",
-        "seed",
-        "Speed and money",
-        "Cache",
-    ),
+    *("per_value", "temperature", "max_tokens", "reasoning_effort", "seed"),
+    *("Speed and money", "Cache"),
 )
 def command(
     settings: Settings,
     labels: Labels,
     annotators: opt.Annotators = None,
-    out: Folder = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Folder for report.json, profile.json and the plots."),
+    ] = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
-    every: opt.All = False,
-    by: AlsoBy = None,
-    guarantee: GuaranteedAgreement = None,
+    all_tables: opt.All = False,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD", help="Also report by this field, such as country; repeatable."
+        ),
+    ] = None,
+    guarantee: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5,
+            max=0.999,
+            help="Guarantee this agreement with 95 % confidence; abstain on the rest.",
+        ),
+    ] = None,
     sample: SampleOfCheck = None,
     group: Group = None,
-    folds: Folds = None,
-    contrast_set: ContrastSet = None,
-    test_set: TestSet = None,
-    controls: WithControls = True,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=20,
+            help="Cut the records in N parts; report on each by what was fitted to the others.",
+            rich_help_panel=_SETS,
+        ),
+    ] = None,
+    contrast_set: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABELS",
+            help="Labels of a set with the deciding field turned round.",
+            rich_help_panel=_SETS,
+        ),
+    ] = None,
+    test_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABELS",
+            help="Also report on this set, without fitting to it; repeatable.",
+            rich_help_panel=_SETS,
+        ),
+    ] = None,
+    controls: Annotated[
+        bool,
+        typer.Option(
+            help="Ask again without the deciding field, and with another record's.",
+            rich_help_panel=_SETS,
+        ),
+    ] = True,
     quiet: opt.Quiet = False,
 ) -> None:
     """Measure how far judges agree with labels, and fit a profile.
@@ -179,13 +164,13 @@ def command(
                 settings=settings,
             )
     except KeyboardInterrupt:
-        kept = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
-        print_message(f"interrupted; {kept}", new_line=True)
+        result = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
+        print_message(f"interrupted; {result}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     if as_json:
         print_output(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
-        print_calibration(report, every=every)
+        print_calibration(report, all_tables=all_tables)
     for line in _troubles(report):
         print_message(line)
     if out is not None and not report.refused:
@@ -194,11 +179,11 @@ def command(
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
-def fields_told(shown: Sequence[str], withheld: Sequence[str]) -> str:
+def fields_message(fields: Sequence[str], withheld: Sequence[str]) -> str:
     """Which fields a judge is shown where none is named, and which are not."""
-    text = f"fields shown: {', '.join(shown)}"
-    hidden = ", ".join(f"{name} (people's answers)" for name in withheld)
-    return f"{text}; not shown: {hidden}" if withheld else text
+    text = f"fields shown: {', '.join(fields)}"
+    answers = ", ".join(f"{name} (people's answers)" for name in withheld)
+    return f"{text}; not shown: {answers}" if withheld else text
 
 
 def _troubles(report: Calibration) -> Iterator[str]:
@@ -213,15 +198,15 @@ def _troubles(report: Calibration) -> Iterator[str]:
         yield f"{counted(report.taught, 'item')} left out: a model was taught by them"
     for check in report.checks:
         if check.shown:
-            yield f"{check.check}: {fields_told(check.shown, check.withheld)}"
+            yield f"{check.check}: {fields_message(check.shown, check.withheld)}"
         if check.leak is not None:
             yield f"{check.check}: {check.leak}"
         for judge in check.judges:
-            came, why = judge.outcomes, shortened(judge.unanswered or "", 160)
-            if not came["answered"]:
+            outcomes, why = judge.outcomes, shortened(judge.unanswered or "", 160)
+            if not outcomes["answered"]:
                 yield f"{check.check}, {judge.model}: answered none of {check.items} items: {why}"
-            elif came["error"]:
-                failed = f"{came['error']} of {check.items} items got no reply"
-                yield f"{check.check}, {judge.model}: {failed}, the first: {why}"
+            elif outcomes["error"]:
+                errors = f"{outcomes['error']} of {check.items} items got no reply"
+                yield f"{check.check}, {judge.model}: {errors}, the first: {why}"
     if report.refused:
         yield f"no profile: {report.refused}"

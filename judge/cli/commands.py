@@ -37,7 +37,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As typer does; but an option that takes one value is refused where it comes twice."""
         _, _, options = self.make_parser(ctx).parse_args(args=list(args))
-        for option in {one for one in options if options.count(one) > 1}:
+        for option in {option for option in options if options.count(option) > 1}:
             if not (getattr(option, "is_flag", True) or option.multiple):
                 ctx.fail(f"{option.opts[-1]} is given twice, and takes one value.")
         return super().parse_args(ctx, args)
@@ -72,8 +72,8 @@ def _is_advanced(parameter: Any) -> bool:
         return False
     from judge import settings
 
-    named = parameter.name in settings.Settings.model_fields
-    return not (named and settings.option(parameter.name).common)
+    is_setting = parameter.name in settings.Settings.model_fields
+    return not (is_setting and settings.option(parameter.name).common)
 
 
 class Commands(TyperGroup):
@@ -118,8 +118,8 @@ def _built(name: str, module: Any) -> Any:
     else:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(name, epilog=module.EPILOG)(module.command)
-    for each in app.registered_commands:
-        each.cls, each.callback = Command, parsed(each.callback)
+    for info in app.registered_commands:
+        info.cls, info.callback = Command, parsed(info.callback)
     app._add_completion, app.rich_markup_mode = False, None
     command = typer.main.get_command(app)
     command.name = name

@@ -25,31 +25,23 @@ has, or scored, is counted and left out. Answers of people or of a model that ra
 a run by judge score BENCHMARK ANSWERS GOLD -o RUN.
 """
 
-Runs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN",
-        help="Outputs of judge evaluate, score or validate, of the same items; - reads stdin.",
-    ),
-]
-
-
-Paper = Annotated[
-    bool,
-    typer.Option("--paper", help="The paper's own tables, too, with a row for each run."),
-]
-FigureFile = Annotated[
-    Path | None,
-    typer.Option("--figure", metavar="FILE", help="Draw the scores of the runs: .svg or .png."),
-]
-
 
 def command(
-    runs: Runs,
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN",
+            help="Outputs of judge evaluate, score or validate, of the same items; - reads stdin.",
+        ),
+    ],
     as_json: opt.Json = False,
-    every: opt.All = False,
-    paper: Paper = False,
-    figure: FigureFile = None,
+    all_tables: opt.All = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The paper's own tables, too, with a row for each run.")
+    ] = False,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the runs' scores: .svg or .png.")
+    ] = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Compare runs on the items that they share.
@@ -77,12 +69,12 @@ def command(
         from judge.cli.tables import print_results
 
         sources = [f"{name}: {source}" for name, source in comparison.runs.items()]
-        each = ", ".join(f"{comparison.items[name]} in {name}" for name in comparison.runs)
-        items = f"{comparison.items['all']} items in all runs; {each}\n"
+        items = ", ".join(f"{comparison.items[name]} in {name}" for name in comparison.runs)
+        items = f"{comparison.items['all']} items in all runs; {items}\n"
         print_output("\n".join([comparison.made_by, *sources, items]))
-        print_results(comparison.tables[:1], every=every)
+        print_results(comparison.tables[:1], all_tables=all_tables)
         if paper:
             print_output("")
-            print_results(comparison.tables[1:], every=True)
+            print_results(comparison.tables[1:], all_tables=True)
     for note in comparison.notes:
         print_message(note)

@@ -28,9 +28,9 @@ _INPUT, OUTPUT = "Input", "Output"
 _STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")
 
 
-def files(name: str, what: str) -> Any:
-    """An argument for files or standard input: its name in the help, and what files hold."""
-    return typer.Argument(metavar=name, help=f"{what} - is stdin.", show_default=False)
+def files(name: str, content: str) -> Any:
+    """An argument for files or standard input: its name in the help, and what the files hold."""
+    return typer.Argument(metavar=name, help=f"{content} - is stdin.", show_default=False)
 
 
 Inputs = Annotated[
@@ -66,8 +66,8 @@ ByField = Annotated[
 ]
 
 
-def _show_all(context: typer.Context, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _show_all(context: typer.Context, flag: bool) -> None:
+    if flag and not context.resilient_parsing:
         context.meta[HELP_ALL] = True
         typer.echo(context.get_help())
         raise typer.Exit
@@ -89,7 +89,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing o
 Seed = Annotated[int, typer.Option(min=0, help="Seed for the intervals.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 All = Annotated[
-    bool, typer.Option("--all", help="Print every table and column, not only the headline.")
+    bool, typer.Option("--all", help="Print all tables and columns, not only the headline.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 
@@ -98,8 +98,8 @@ def with_annotators(settings: Settings, columns: str | None) -> Settings:
     """The settings with `--annotators` as the column `annotators` of `map`."""
     if columns is None:
         return settings
-    named = "+".join(part.strip() for part in columns.split(",") if part.strip())
-    return settings.model_copy(update={"map": (*settings.map, f"annotators={named}")})
+    names = "+".join(part.strip() for part in columns.split(",") if part.strip())
+    return settings.model_copy(update={"map": (*settings.map, f"annotators={names}")})
 
 
 def with_settings(*names: str, **helps: str) -> Callable[[Function], Function]:
@@ -126,17 +126,17 @@ def parsed(function: Function) -> Callable[..., None]:
         return function
     from judge import settings as declared
 
-    wanted, helps = {*function.settings[0], declared.TRUST}, function.settings[1]
+    requested, helps = {*function.settings[0], declared.TRUST}, function.settings[1]
     fields = declared.Settings.model_fields
     names = [
         name
         for name in fields
-        if declared.has_flag(name) and not wanted.isdisjoint((name, declared.option(name).group))
+        if declared.has_flag(name) and not requested.isdisjoint((name, declared.option(name).group))
     ]
     groups = {declared.option(name).group for name in fields}
-    assert wanted <= {*fields, *groups}, wanted - {*fields, *groups}
+    assert requested <= {*fields, *groups}, requested - {*fields, *groups}
     scope = {"Settings": declared.Settings}
-    own = inspect.signature(function, eval_str=True, locals=scope).parameters
+    declared_parameters = inspect.signature(function, eval_str=True, locals=scope).parameters
 
     def command(context: typer.Context, help_all: bool, **values: Any) -> None:
         settings = _resolved({name: values.pop(name) for name in names})
@@ -144,13 +144,17 @@ def parsed(function: Function) -> Callable[..., None]:
 
         takes_engine = "engine" in names
         refuse_stray(settings, "validate" if takes_engine else context.info_name or "this")
-        if "context" in own:
+        if "context" in declared_parameters:
             values["context"] = context
         function(**values, settings=settings)
 
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     parameters = [
-        *(one for name, one in own.items() if name not in ("context", "settings")),
+        *(
+            parameter
+            for name, parameter in declared_parameters.items()
+            if name not in ("context", "settings")
+        ),
         keyword("context", annotation=typer.Context),
         keyword("help_all", default=False, annotation=HelpAll),
         *(keyword(n, default=None, annotation=_flag(n, helps.get(n))) for n in names),
@@ -210,5 +214,5 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
 
 def need_calibrate(command: str) -> None:
     """Raise UsageError where a library of the extra `calibrate` is missing."""
-    if missing := [name for name in _STATISTICS if find_spec(name) is None]:
-        raise missing_extra(f"{command} needs {', '.join(missing)}", "calibrate")
+    if libraries := [name for name in _STATISTICS if find_spec(name) is None]:
+        raise missing_extra(f"{command} needs {', '.join(libraries)}", "calibrate")

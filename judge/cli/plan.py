@@ -43,12 +43,12 @@ def command(
     show_plan(api.plan_job(job, settings), "check", "records")
 
 
-def show_plan(estimate: Plan, by: str, what: str) -> None:
+def show_plan(estimate: Plan, by: str, noun: str) -> None:
     """Print an estimate on standard output, and on standard error what cannot be asked about.
 
     Args:
         by: what calls are counted by (check, task).
-        what: what is judged or asked (records, items).
+        noun: what is judged or asked (records, items).
     """
     from judge.cli.summary import troubles
     from judge.configuration import user_file
@@ -61,20 +61,18 @@ def show_plan(estimate: Plan, by: str, what: str) -> None:
         print_message(f"{name}: {count} of {estimate.records} not asked, {reason}")
     bad = f", {estimate.bad.records} that cannot be asked about" if estimate.bad.records else ""
     if not estimate.records:
-        print_output(f"0 {what}{bad}")
+        print_output(f"0 {noun}{bad}")
         return
     rows = [(name, str(c["least"]), str(c["most"])) for name, c in estimate.by_check.items()]
     print_table((by, "least calls", "most calls"), rows)
-    print_output(f"{estimate.records} {what}{bad}")
+    print_output(f"{estimate.records} {noun}{bad}")
     ends = {"least": estimate.least, "likely": estimate.likely, "most": estimate.most}
-    print_output("\n".join(f"{name + ':':7} {_told(usage)}" for name, usage in ends.items()))
+    print_output("\n".join(f"{name + ':':7} {_effort(usage)}" for name, usage in ends.items()))
     for spec in estimate.unpriced:
         print_output(f'No price is known for {spec}: put [prices."{spec}"] into {user_file()}.')
-    print_lines(estimate.assumptions(what))
+    print_lines(estimate.assumptions(noun))
 
 
-def _told(usage: Usage) -> str:
-    cost = "cost unknown"
-    if usage.cost_usd is not None:
-        cost = f"{usage.cost_usd:.4f} USD"
+def _effort(usage: Usage) -> str:
+    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
     return f"{usage.replies} calls, {usage.input_tokens} + {usage.output_tokens} tokens, {cost}"

@@ -48,9 +48,9 @@ def guard_streams() -> None:
     Lone surrogates have no UTF-8 form: they are written as escapes, which mean the same in JSON.
     Closed streams are opened on the null device, or the next file that is opened gets their number.
     """
-    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         continue
-    os.close(opened)
+    os.close(descriptor)
     if sys.stderr is None or sys.stderr is sys.__stderr__:
         # Without a buffer, which would keep what could not be written and fail again at exit.
         raw = io.FileIO(2, "w", closefd=False)
@@ -93,20 +93,20 @@ def nothing(sources: Sequence[str], limit: int | None = None) -> str:
     return f"no records in {', '.join(names)}"
 
 
-def counted(number: int, what: str, plural: str | None = None) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """The number with its noun: `1 record`, `0 records`."""
-    return f"{number} {what if number == 1 else plural or what + 's'}"
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def no_label(number: int) -> str:
-    """What is said of answers that were left out because they stand for no label."""
+    """The message for answers that stand for no label."""
     return f"no label (NULL, NA, - and the like): {counted(number, 'answer')}"
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, length: int) -> str:
     """The text on one line, cut off after so many characters."""
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[:most]}…"
+    return line if len(line) <= length else f"{line[:length]}…"
 
 
 def width(*, err: bool = False) -> int:
@@ -136,7 +136,7 @@ def print_table(
     *,
     title: str = "",
     labels: int = 1,
-    every: bool = True,
+    all_pieces: bool = True,
     err: bool = False,
 ) -> int:
     """Print a table in the width of the terminal; words and numbers are not broken.
@@ -146,7 +146,7 @@ def print_table(
 
     Args:
         labels: how many columns, from the left, say what a row is about.
-        every: print every piece; otherwise the first one alone.
+        all_pieces: print every piece; otherwise the first one alone.
 
     Returns:
         How many columns stand in pieces that were not printed.
@@ -169,14 +169,14 @@ def print_table(
         else:
             pieces.append([*columns[:labels], column])
     print_lines([title] if title else [], err=err)
-    for piece in pieces if every else pieces[:1]:
+    for piece in pieces if all_pieces else pieces[:1]:
         table = _table(piece, labels)
         _narrow(table, console)
         with console.capture() as captured:
             console.print(table)
         for line in captured.get().replace(_WHOLE, " ").splitlines():
             typer.echo(line.rstrip(), err=err)
-    return 0 if every else sum(len(piece) - labels for piece in pieces[1:])
+    return 0 if all_pieces else sum(len(piece) - labels for piece in pieces[1:])
 
 
 def _table(columns: Sequence[Sequence[str]], labels: int) -> Any:
@@ -228,8 +228,8 @@ def _plain(cell: str) -> str:
 class Tables:
     """The tables of a command: the headline in the width there is, all else with `--all`."""
 
-    def __init__(self, *, every: bool, err: bool = False) -> None:
-        self._every, self._err = every, err
+    def __init__(self, *, all_tables: bool, err: bool = False) -> None:
+        self._all, self._err = all_tables, err
         self._notes: dict[str, None] = {}
         self._printed = self._tables = self._columns = 0
 
@@ -244,20 +244,20 @@ class Tables:
         labels: int = 1,
     ) -> None:
         """Print a table; one that is no headline only with `--all`."""
-        if not (headline or self._every):
+        if not (headline or self._all):
             self._tables += 1
             return
         if self._printed and title:
             typer.echo(err=self._err)
         self._printed += 1
         self._columns += print_table(
-            heads, rows, title=title, labels=labels, every=self._every, err=self._err
+            heads, rows, title=title, labels=labels, all_pieces=self._all, err=self._err
         )
         self._notes |= dict.fromkeys(notes)
 
-    def end(self, *more: str) -> None:
-        """Print each note once, and what `--all` adds: tables, columns, and `more`."""
-        hidden = {"table": self._tables, "column": self._columns}
-        parts = [*(counted(number, noun) for noun, number in hidden.items() if number), *more]
+    def end(self, *parts: str) -> None:
+        """Print each note once, and what `--all` adds: tables, columns, and `parts`."""
+        counts = {"table": self._tables, "column": self._columns}
+        parts = (*(counted(number, noun) for noun, number in counts.items() if number), *parts)
         adds = [f"--all shows more: {', '.join(parts)}"] if parts else []
         print_lines([*self._notes, *adds], err=self._err)

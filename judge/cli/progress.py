@@ -24,13 +24,13 @@ _SAME_SECONDS = 300.0
 
 
 class Steps(Protocol):
-    """Takes a label, how many are done, out of how many if that is known, and a detail.
+    """Takes a label, the count of what is done, out of how many if that is known, and a detail.
 
     `begun` is how much of the rest is done in part; the remaining time is estimated with it.
     """
 
     def __call__(
-        self, label: str, done: float, of: float | None, detail: str, begun: float = 0.0, /
+        self, label: str, count: float, of: float | None, detail: str, begun: float = 0.0, /
     ) -> None: ...
 
 
@@ -57,8 +57,8 @@ def _bars() -> Iterator[Steps]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Column
 
-    def whole(**more: Any) -> Column:
-        return Column(no_wrap=True, overflow="ellipsis", **more)
+    def whole(**options: Any) -> Column:
+        return Column(no_wrap=True, overflow="ellipsis", **options)
 
     # At 60 columns the detail gives way, and then the label, but not the bar.
     columns = (
@@ -72,12 +72,12 @@ def _bars() -> Iterator[Steps]:
         tasks: dict[str, Any] = {}
 
         def show(
-            label: str, done: float, of: float | None, detail: str, begun: float = 0.0, /
+            label: str, count: float, of: float | None, detail: str, begun: float = 0.0, /
         ) -> None:
             if label not in tasks:
                 tasks[label] = progress.add_task(label, count="", detail="")
-            count, task = _of(done, of), tasks[label]
-            progress.update(task, completed=done + begun, total=of, count=count, detail=detail)
+            task, share = tasks[label], _of(count, of)
+            progress.update(task, completed=count + begun, total=of, count=share, detail=detail)
 
         yield show
 
@@ -91,21 +91,21 @@ class _PlainSteps:
         self._last: dict[str, tuple[float, str]] = {}
 
     def __call__(
-        self, label: str, done: float, of: float | None, detail: str, begun: float = 0.0, /
+        self, label: str, count: float, of: float | None, detail: str, begun: float = 0.0, /
     ) -> None:
         now = time.monotonic()
-        line = f"{label}: {_of(done, of)} {self._unit}"
+        line = f"{label}: {_of(count, of)} {self._unit}"
         content = f"{line} {detail}"
-        began, first = self._began.setdefault(label, (now, done))
+        began, first = self._began.setdefault(label, (now, count))
         last, before = self._last.setdefault(label, (now, ""))
         if now - last >= (_SAME_SECONDS if content == before else _LOG_SECONDS):
             self._last[label] = now, content
-            pace = (done - first) / (now - began)
+            pace = (count - first) / (now - began)
             print_message(f"{line}, {pace:.2f}/s{detail and f' | {detail}'}")
 
 
-def _of(done: float, of: float | None) -> str:
-    return f"{done:,.0f}" + ("" if of is None else f"/{of:,.0f}")
+def _of(count: float, of: float | None) -> str:
+    return f"{count:,.0f}" + ("" if of is None else f"/{of:,.0f}")
 
 
 class _Watching(api.Watcher):
@@ -118,7 +118,7 @@ class _Watching(api.Watcher):
     def __init__(
         self, show: Steps, total: int | None, calls: Future[int] | None, quiet: bool
     ) -> None:
-        self._told, self._total, self._calls, self._quiet = show, total, calls, quiet
+        self._show, self._total, self._calls, self._quiet = show, total, calls, quiet
 
     def wrote(self, progress: Progress) -> None:
         summary, begun, calls = progress.summary, 0.0, self._calls
@@ -131,7 +131,7 @@ class _Watching(api.Watcher):
             detail += f", {progress.cost:.4f} USD"
         if batches := progress.batches:
             detail += f" | {counted(batches, 'batch', 'batches')} at the provider"
-        self._told("judging", summary.records, self._total, detail, begun)
+        self._show("judging", summary.records, self._total, detail, begun)
 
     def say(self, message: str) -> None:
         print_message(message, new_line=True)

@@ -55,13 +55,13 @@ def command(
     from judge import api
 
     lines, counts = api.report(sources, out, overwrite=overwrite, limit=limit, by=by)
-    shown = ", ".join(f"{shown} of {of} {verdict}" for verdict, (shown, of) in counts.items())
-    message = f"{counted(lines.judged, 'record')}; shown: {shown or 'none'}"
+    records = ", ".join(f"{n} of {of} {verdict}" for verdict, (n, of) in counts.items())
+    message = f"{counted(lines.judged, 'record')}; shown: {records or 'none'}"
     end_of_lines(lines, sources, f"wrote {out}: {message}", quiet=quiet)
 
 
 def end_of_lines(lines: Lines, sources: Sequence[str], message: str, *, quiet: bool) -> None:
-    """Say what was written and which lines were left out; exit with 3 if there are any."""
+    """Print what was written and which lines were left out; exit with 3 if there are any."""
     if not quiet:
         print_message(message)
         if not lines.judged:

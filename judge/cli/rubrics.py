@@ -24,13 +24,9 @@ def list_(rubric: Sources = None) -> None:
     """
     from judge import api
 
-    rubrics = api.rubrics(rubric or [])
-    heads = ("name", "role", "needs", "title")
-    rows = [
-        (name, one.role, ", ".join(one.required), one.title)
-        for name, one in sorted(rubrics.items())
-    ]
-    print_table(heads, rows)
+    rubrics = sorted(api.rubrics(rubric or []).items())
+    rows = [(name, r.role, ", ".join(r.required), r.title) for name, r in rubrics]
+    print_table(("name", "role", "needs", "title"), rows)
 
 
 @app.command()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from judge.api import CorrectedRate, Job, Report, Summary
     from judge.settings import Settings
 
-_MOST_SHOWN = 160
-"""Characters that are shown of an error's message."""
+_MAX_MESSAGE = 160
+"""Characters of an error's message in the summary."""
 
 
 def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
@@ -49,38 +49,35 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
         name = model.spec.partition(":")[2]
         print_message(f"no --model named; fetching the default judge {name} once")
         with steps("MB") as show:
-            model.fetch(lambda done, of, what: show(name, done / 1e6, of / 1e6, what))
+            model.fetch(lambda size, of, detail: show(name, size / 1e6, of / 1e6, detail))
     if quiet:
         return
-    own = settings.ask is not None or settings.rubric
     trust = " where it is shown to be better than a guess, on texts by others too"
-    if own:
+    if settings.ask is not None or settings.rubric:
         trust = "; it has not learnt this question: judge calibrate LABELS teaches it"
     print_message(f"no --model named; {model.spec}, {model.about}, judges{trust}")
 
 
 def print_summary(
-    report: Report,
-    out: Path | None,
-    settings: Settings,
-    *,
-    every: bool,
+    report: Report, out: Path | None, settings: Settings, *, all_tables: bool
 ) -> None:
     """Verdicts by check, rates, the first failures, effort, where the output is, what comes next.
 
     Args:
         settings: of the run; where they name a model or a profile, no advice on labels is needed.
-        every: show all values of the field --by, not the most frequent ones alone.
+        all_tables: show all values of the field --by, not the most frequent ones alone.
     """
     summary, repair = report.summary, settings.repair
-    _print_counts(summary, repair=repair, every=every)
+    _print_counts(summary, repair=repair, all_tables=all_tables)
     lines = [*_rates(summary, repair), *_answered(summary)]
     empty = "" if summary.records else " (there is no record)"
     for gate in report.gates:
         if gate.holds is not None:
             holds = "holds" if gate.holds else "does not hold"
             lines.append(f"{gate.name} {gate.least}: {holds}{empty}")
-    lines += [*_failures(summary), *troubles(summary), *_abstained(summary)]
+    lines += [*_failures(summary), *troubles(summary)]
+    for check, reason, count, of in summary.abstentions():
+        lines.append(f"{check}: {count} of {of} abstain, {reason}")
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
     lines += _effort(report)
     if out is not None and summary.records:
@@ -94,7 +91,7 @@ def print_summary(
     print_lines(lines, err=True)
 
 
-def _print_counts(summary: Summary, *, repair: bool, every: bool) -> None:
+def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
     """Print the verdicts of each check, and those of each value of the field --by."""
     if not summary.records:
         return
@@ -104,10 +101,10 @@ def _print_counts(summary: Summary, *, repair: bool, every: bool) -> None:
     def row(name: str, counts: Counter[str]) -> list[str]:
         return [name, *(str(counts[c] or "") for c in columns)]
 
-    print_table(["check", *columns], [row(*one) for one in checks], err=True)
+    print_table(["check", *columns], [row(*check) for check in checks], err=True)
     if not summary.slices:
         return
-    slices = summary.largest_slices(every=every)
+    slices = summary.largest_slices(all_values=all_tables)
     head = f"{summary.by} as it came in" if repair else summary.by or ""
     rows = [[*row(name, counts), str(counts.total())] for name, counts in slices]
     print_table([head, *columns, "of"], rows, err=True)
@@ -115,9 +112,9 @@ def _print_counts(summary: Summary, *, repair: bool, every: bool) -> None:
         print_lines([f"--all shows more: all {len(summary.slices)} values"], err=True)
 
 
-def print_short(report: Report, what: str) -> None:
-    """Why items have no verdict, and what they took; their tables say the rest."""
-    print_lines([*troubles(report.summary), *_effort(report, what)], err=True)
+def print_short(report: Report, noun: str) -> None:
+    """Why items have no verdict, and the effort; their tables have the rest."""
+    print_lines([*troubles(report.summary), *_effort(report, noun)], err=True)
 
 
 def end(report: Report, job: Job, settings: Settings, *, quiet: bool) -> NoReturn:
@@ -137,38 +134,37 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
     count, out = report.summary.records, job.out
     again = f"the same command {'run again' if out is None else 'with --resume'}"
     if report.finished:
-        if not (lost := report.summary.passing_errors):
+        if not (errors := report.summary.passing_errors):
             return None
-        failed = f"{counted(lost, 'record')} without a verdict because the server failed"
-        return f"{failed}; {again} asks once more"
+        records = f"{counted(errors, 'record')} without a verdict because the server failed"
+        return f"{records}; {again} asks once more"
     if report.exit_code == Exit.USAGE and not count:
         return None  # The same command would end in the same way.
     if not (report.begun or count or report.batches):
         unchanged = f" and {out} is as it was" if out is not None and out.exists() else ""
         return f"nothing was written{unchanged}; the same command can be run again"
-    written = f"{counted(count, 'record')} {'was' if count == 1 else 'were'} written to "
-    written += str(out or "the output")
+    verb = "was" if count == 1 else "were"
+    progress = f"{counted(count, 'record')} {verb} written to {out or 'the output'}"
     if report.batches:
         batches = counted(report.batches, "batch", "batches")
-        return f"{written}; {batches} still at the provider; {again} picks up the results"
+        return f"{progress}; {batches} still at the provider; {again} picks up the results"
     if out is not None:
-        return f"{written}; {again} continues from there"
-    return f"{written}; run it again" + (
-        ": replies in the cache are not asked again" if settings.cache else ""
-    )
+        return f"{progress}; {again} continues from there"
+    cached = ": replies in the cache are not asked again" if settings.cache else ""
+    return f"{progress}; run it again{cached}"
 
 
 def _rates(summary: Summary, repair: bool) -> Iterator[str]:
     rate, repaired = summary.pass_rate, summary.repaired_rate
     if rate is None or repaired is None:
         return
-    passed, all_records = summary.came[Verdict.PASS], counted(summary.records, "record")
-    passes = "passes" if summary.records == 1 else "pass"
-    text = f"{passed} of {all_records} {passes}"
+    single = summary.records == 1
+    text = f"{summary.came[Verdict.PASS]} of {counted(summary.records, 'record')} "
+    text += "passes" if single else "pass"
     if not (repair or summary.edits or summary.dropped):
         yield f"{text} ({rate:.1%})"
         return
-    yield f"{text} as {'it' if summary.records == 1 else 'they'} came in ({rate:.1%})"
+    yield f"{text} as {'it' if single else 'they'} came in ({rate:.1%})"
     yield (
         f"{summary.verdicts[Verdict.PASS]} after repair ({repaired:.1%}; "
         f"{counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
@@ -187,16 +183,11 @@ def _answered(summary: Summary) -> Iterator[str]:
         yield f"{name}: {text} ({counts.total()} of {of} answered)"
 
 
-def _abstained(summary: Summary) -> Iterator[str]:
-    for check, reason, count, of in summary.abstentions():
-        yield f"{check}: {count} of {of} abstain, {reason}"
-
-
 def _failures(summary: Summary) -> Iterator[str]:
     """The first records that failed, with the reasons that stand in their lines."""
     if summary.failures:
-        count, shown = summary.verdicts[Verdict.FAIL], len(summary.failures)
-        yield f"failed: {count}" + (f", the first {shown}:" if count > shown else "")
+        count, examples = summary.verdicts[Verdict.FAIL], len(summary.failures)
+        yield f"failed: {count}" + (f", the first {examples}:" if count > examples else "")
     for name, reason in summary.failures:
         yield f"  {shortened(name, 40)}  {shortened(reason, LONGEST)}"
 
@@ -205,7 +196,7 @@ def troubles(summary: Summary) -> list[str]:
     """How many records have no verdict for each reason, with the first of its messages."""
     lines = []
     for kind, count in summary.errors.most_common():
-        example = shortened(summary.examples.get(kind, ""), _MOST_SHOWN)
+        example = shortened(summary.examples.get(kind, ""), _MAX_MESSAGE)
         first = "first, " if count > 1 and example.startswith("line ") else ""
         lines.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
     return lines
@@ -229,7 +220,7 @@ def _corrected(rate: CorrectedRate, profile: str | None) -> str:
     return text
 
 
-def _effort(report: Report, what: str = "record") -> Iterator[str]:
+def _effort(report: Report, noun: str = "record") -> Iterator[str]:
     """How long it took, the calls and replies, their tokens and cost."""
 
     def total(name: str) -> int:
@@ -240,10 +231,10 @@ def _effort(report: Report, what: str = "record") -> Iterator[str]:
     fresh = report.summary.records - report.summary.kept
     pace = fresh / report.seconds if report.seconds else 0.0
     rate = f" ({pace:.{2 if pace < 10 else 0}f}/s)" if pace else ""
-    kept = f", {report.summary.kept} kept" if report.summary.kept else ""
+    resumed = f", {report.summary.kept} kept" if report.summary.kept else ""
     replies = counted(total("cache_hits"), "reply", "replies")
-    took = f"{counted(fresh, what)} in {report.seconds:.1f} s{rate}"
-    yield f"{took}{kept}, {counted(total('calls'), 'call')}, {replies} from cache"
+    effort = f"{counted(fresh, noun)} in {report.seconds:.1f} s{rate}"
+    yield f"{effort}{resumed}, {counted(total('calls'), 'call')}, {replies} from cache"
     cost = f", {report.cost:.4f} USD" if report.cost else ""
     if total("input_tokens") or cost:
         yield f"  {total('input_tokens')} + {total('output_tokens')} tokens{cost}"

@@ -15,40 +15,40 @@ if TYPE_CHECKING:
     from judge.calibration.report import Calibration, CheckReport, Disagreement, JudgeReport
     from judge.report.table import Cell, Table
 
-_MOST_SHOWN = 5
+_MAX_DISAGREEMENTS = 5
 """Disagreements of a judge that are printed."""
 
 
 def print_tables(
-    tables: Sequence[Table], *, as_json: bool, every: bool, beside: bool = False
+    tables: Sequence[Table], *, as_json: bool, all_tables: bool, beside: bool = False
 ) -> None:
     """Print tables: the headline, every one, or all as JSON.
 
     They go to standard output, or where answers go there (`beside`) to standard error.
     """
     if as_json:
-        text = [table.as_json() for table in tables]
-        print_output(json.dumps(text, ensure_ascii=False, indent=1), err=beside)
+        parts = [table.as_json() for table in tables]
+        print_output(json.dumps(parts, ensure_ascii=False, indent=1), err=beside)
     else:
-        print_results(tables, every=every, err=beside)
+        print_results(tables, all_tables=all_tables, err=beside)
 
 
-def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) -> None:
+def print_results(tables: Sequence[Table], *, all_tables: bool, err: bool = False) -> None:
     """Print the first table that has rows, or every one, each under its title, then the notes.
 
     What is measured stands before the other counts. An estimate is shown with its interval, and
     over how many items it is where its row does not say that.
     """
-    shown, cut = Tables(every=every, err=err), []
+    printer, cut = Tables(all_tables=all_tables, err=err), []
     for number, table in enumerate(table for table in tables if table.rows):
-        brief = () if every or number else table.brief
+        brief = () if all_tables or number else table.brief
         cut += [f"the intervals of {', '.join(brief)}"] if brief else []
-        columns = sorted(table.columns, key=lambda name: _place(table, name))
+        columns = sorted(table.columns, key=lambda name: _rank(table, name))
         rows = [
-            [*row.labels, *(_told(row.cells, c, brief=c in brief) for c in columns)]
+            [*row.labels, *(_text(row.cells, c, brief=c in brief) for c in columns)]
             for row in table.rows
         ]
-        shown.add(
+        printer.add(
             (*table.heads, *columns),
             rows,
             headline=number == 0,
@@ -56,44 +56,43 @@ def print_results(tables: Sequence[Table], *, every: bool, err: bool = False) ->
             title=table.title,
             labels=len(table.heads),
         )
-    shown.end(*cut)
+    printer.end(*cut)
 
 
-_ASKED = ("asked", "pairs")
+_COUNTS = ("asked", "pairs")
 
 
-def _place(table: Table, column: str) -> int:
+def _rank(table: Table, column: str) -> int:
     """0 for how many there are, 1 for what is measured, 2 for other counts."""
-    if column in (*_ASKED, "of"):
+    if column in (*_COUNTS, "of"):
         return 0
     return 2 if all(isinstance(row.cells.get(column), int) for row in table.rows) else 1
 
 
-def _told(cells: Mapping[str, Cell], column: str, *, brief: bool) -> str:
+def _text(cells: Mapping[str, Cell], column: str, *, brief: bool) -> str:
     cell = cells.get(column)
     if not isinstance(cell, Estimate):
         return "–" if cell is None else str(cell)
     if brief:
         return str(replace(cell, low=None))
-    over = "" if cell.n in map(cells.get, _ASKED) else f", {cell.n} of {cell.of}"
+    over = "" if cell.n in map(cells.get, _COUNTS) else f", {cell.n} of {cell.of}"
     return f"{cell}{over}"
 
 
-def print_calibration(report: Calibration, *, every: bool) -> None:
+def print_calibration(report: Calibration, *, all_tables: bool) -> None:
     """Every check: disagreements, measures, confusion (with `every`), slices, people, policy."""
-    tables = Tables(every=every)
+    tables = Tables(all_tables=all_tables)
     for check in report.checks:
         if check.leak is not None:
             print_lines(["", check.check, *_labels(check), str(check.leak)])
             continue
         print_lines(["", check.check, *_labels(check), *_disagreements(check)])
-        shown = [(name, _row(one)) for judge in check.judges for name, one in _methods(judge)]
-        measures = [[name, *row.values()] for name, row in shown]
-        tables.add(["judge", *shown[0][1]], measures, headline=True)
+        rows = [(name, _row(m)) for judge in check.judges for name, m in _methods(judge)]
+        tables.add(["judge", *rows[0][1]], [[n, *row.values()] for n, row in rows], headline=True)
         for judge in check.judges:
-            rows = judge.final.confusion
-            counts = [[name, *map(str, row.values())] for name, row in rows.items()]
-            heads = ["label", *next(iter(rows.values()))]
+            confusion = judge.final.confusion
+            counts = [[name, *map(str, row.values())] for name, row in confusion.items()]
+            heads = ["label", *next(iter(confusion.values()))]
             tables.add(heads, counts, headline=False, title=f"answers of {_final(judge)}")
             for name, parts in judge.by.items():
                 heads = [name, "items", "answered", "accuracy", "kappa"]
@@ -102,7 +101,7 @@ def print_calibration(report: Calibration, *, every: bool) -> None:
                     for value, m in sorted(parts.items(), key=lambda pair: -pair[1].items)
                 ]
                 tables.add(heads, slices, headline=True, title=f"{_final(judge)} by {name}")
-        print_lines([*_looked(check), *_people(check), *_policy(check)])
+        print_lines([*_controls(check), *_people(check), *_policy(check)])
     tables.end()
 
 
@@ -120,8 +119,8 @@ def _labels(check: CheckReport) -> Iterator[str]:
             f"{check.clusters} are independent"
         )
     for judge in check.judges:
-        asked = f", {counted(len(judge.questions), 'question')}" if judge.questions else ""
-        text = f"  {judge.model}: {judge.method}{asked}, {judge.fit.how}"
+        number = f", {counted(len(judge.questions), 'question')}" if judge.questions else ""
+        text = f"  {judge.model}: {judge.method}{number}, {judge.fit.how}"
         yield f"{text} ({judge.fit.reason})" if judge.fit.reason else text
         for reason, count in judge.skipped.items():
             yield f"  {judge.model}: {count} items could not be put to it: {reason}"
@@ -129,26 +128,28 @@ def _labels(check: CheckReport) -> Iterator[str]:
 
 def _disagreements(check: CheckReport) -> Iterator[str]:
     for judge in check.judges:
-        disagreements = [one for one in judge.disagreements if one.held_out]
+        disagreements = [d for d in judge.disagreements if d.held_out]
         if not disagreements:
             continue
-        who = f"{_final(judge)}," if judge.calibrated else judge.model
+        name = f"{_final(judge)}," if judge.calibrated else judge.model
         apart = " kept apart" if check.held_out < check.items else ""
-        text = f"{who} disagrees with {len(disagreements)} of the {judge.final.items} labels{apart}"
-        yield f"{text}; the surest {min(_MOST_SHOWN, len(disagreements))}:"
-        for one in disagreements[:_MOST_SHOWN]:
-            yield from _disagreement(one)
+        text = (
+            f"{name} disagrees with {len(disagreements)} of the {judge.final.items} labels{apart}"
+        )
+        yield f"{text}; the surest {min(_MAX_DISAGREEMENTS, len(disagreements))}:"
+        for disagreement in disagreements[:_MAX_DISAGREEMENTS]:
+            yield from _disagreement(disagreement)
 
 
-def _disagreement(one: Disagreement) -> Iterator[str]:
-    number = f", value {one.number}" if one.number else ""
-    sure = "" if one.confidence is None else f" ({one.confidence:.2f})"
-    votes = ", ".join(f"{n} {answer}" for answer, n in one.votes.items())
-    said = f"  {one.record}{number}: says {one.answer}{sure}, the label is {one.reference}"
-    yield f"{said} ({votes})" if votes else said
-    for name, text in {**one.fields, "evidence": one.evidence}.items():
-        if text:
-            yield f"    {name}: {shortened(str(text), 400)}"
+def _disagreement(case: Disagreement) -> Iterator[str]:
+    number = f", value {case.number}" if case.number else ""
+    sure = "" if case.confidence is None else f" ({case.confidence:.2f})"
+    votes = ", ".join(f"{n} {answer}" for answer, n in case.votes.items())
+    text = f"  {case.record}{number}: says {case.answer}{sure}, the label is {case.reference}"
+    yield f"{text} ({votes})" if votes else text
+    for name, content in {**case.fields, "evidence": case.evidence}.items():
+        if content:
+            yield f"    {name}: {shortened(str(content), 400)}"
 
 
 def _methods(judge: JudgeReport) -> Iterator[tuple[str, Measures]]:
@@ -164,7 +165,7 @@ def _final(judge: JudgeReport) -> str:
 
 def _row(measures: Measures) -> dict[str, str]:
     of_class = list(measures.f1.values())
-    shown = {
+    row = {
         "accuracy": measures.accuracy,
         "kappa": measures.kappa,
         "F1": of_class[0] if len(of_class) == 2 else measures.macro_f1,
@@ -172,12 +173,12 @@ def _row(measures: Measures) -> dict[str, str]:
         "calibration error": measures.calibration_error,
     }
     if measures.weighted_kappa is not None and measures.spearman is not None:
-        shown |= {"weighted κ": measures.weighted_kappa, "Spearman ρ": measures.spearman}
-    answered = {"answered": f"{measures.accuracy.n} of {measures.items}"}
-    return answered | {name: str(one) for name, one in shown.items()}
+        row |= {"weighted κ": measures.weighted_kappa, "Spearman ρ": measures.spearman}
+    answers = f"{measures.accuracy.n} of {measures.items}"
+    return {"answered": answers} | {name: str(measure) for name, measure in row.items()}
 
 
-def _looked(check: CheckReport) -> Iterator[str]:
+def _controls(check: CheckReport) -> Iterator[str]:
     """What is left of each judge's agreement without the deciding field; with fewer labels."""
     for judge in check.judges:
         if (controls := judge.controls) is not None:
@@ -191,8 +192,9 @@ def _looked(check: CheckReport) -> Iterator[str]:
                 text = f"  with {field} turned round: kappa {controls.contrast}"
                 yield f"{text}; both sets together {controls.together}"
             yield f"  {controls.told()}"
-        for source, one in judge.test_sets.items():
-            text = f"kappa {one.kappa}, {one.kappa.n} of {one.items} answered"
+        for source, measures in judge.test_sets.items():
+            kappa = measures.kappa
+            text = f"kappa {kappa}, {kappa.n} of {measures.items} answered"
             yield f"{_final(judge)}: {source}: {text}"
         if judge.curve is not None:
             yield f"{_final(judge)}: {judge.curve.told()}"

@@ -70,7 +70,7 @@ def command(
             "the least certain first."
         ),
     ] = None,
-    every: opt.All = False,
+    all_tables: opt.All = False,
     quiet: opt.Quiet = False,
     format: opt.Format = None,
     limit: opt.Limit = None,
@@ -111,5 +111,5 @@ def command(
     with watcher(job, settings, quiet=quiet) as watching:
         report = api.run(job, settings, watching)
     if not (report.broken_pipe or quiet):
-        print_summary(report, out, settings, every=every)
+        print_summary(report, out, settings, all_tables=all_tables)
     end(report, job, settings, quiet=quiet)

@@ -20,12 +20,9 @@ def list_() -> None:
     """
     from judge.api import load_workflow, workflow_names
 
-    rows = [
-        (name, one.title, ", ".join((*one.checks, *one.counted)))
-        for name, one in zip(workflow_names(), map(load_workflow, workflow_names()), strict=True)
-    ]
-    heads = ("name", "what for", "checks")
-    print_table(heads, rows)
+    workflows = {name: load_workflow(name) for name in workflow_names()}
+    rows = [(n, w.title, ", ".join((*w.checks, *w.counted))) for n, w in workflows.items()]
+    print_table(("name", "what for", "checks"), rows)
 
 
 @app.command()

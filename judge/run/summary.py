@@ -107,9 +107,9 @@ class Summary:
         fits = name in self.slices or len(self.slices) < _MAX_SLICES
         self.slices[name if fits else OTHERS][verdict] += 1
 
-    def largest_slices(self, *, every: bool = False) -> list[tuple[str, Counter[str]]]:
+    def largest_slices(self, *, all_values: bool = False) -> list[tuple[str, Counter[str]]]:
         """The verdicts by value, most records first; the rarer ones summed unless `every`."""
-        most = len(self.slices) if every else SLICES
+        most = len(self.slices) if all_values else SLICES
         remainder = self.slices.get(OTHERS, Counter())
         pairs = [pair for pair in self.slices.items() if pair[0] != OTHERS]
         pairs.sort(key=lambda pair: -pair[1].total())

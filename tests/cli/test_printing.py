@@ -64,7 +64,7 @@ def test_columns_that_have_no_room_come_below_with_their_labels(
 def test_the_headline_comes_first_and_all_else_on_demand(
     capsys: pytest.CaptureFixture[str], every: bool
 ) -> None:
-    shown = Tables(every=every)
+    shown = Tables(all_tables=every)
     heads, row = ("check", "one", "none", "two", "three"), ("a", "x" * 30, "0", "y" * 30, "z" * 30)
     shown.add(heads, [row], headline=True, title="First", notes=["said once"])
     address = "https://example.org/" + "page/" * 20

@@ -72,7 +72,7 @@ def test_a_table_that_does_not_say_how_many_were_asked_says_it_with_each_number(
     def shown(*columns: str) -> str:
         cells = {"asked": 3, "F1": Estimate(0.5, n=3, of=3)}
         row = TableRow(("a",), {name: cells[name] for name in columns})
-        print_results([Table("t", "Title", ("label",), [row])], every=False)
+        print_results([Table("t", "Title", ("label",), [row])], all_tables=False)
         return capfd.readouterr().out
 
     assert "0.50, 3 of 3" in shown("F1")

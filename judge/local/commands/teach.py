@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.calibrate import Group, Labels, SampleOfCheck, fields_told
+from judge.cli.calibrate import Group, Labels, SampleOfCheck, fields_message
 from judge.cli.printing import counted, no_label, print_message, shortened
 from judge.errors import Exit, UsageError
 
@@ -92,7 +92,7 @@ def command(
     if found.no_label:
         print_message(f"{no_label(found.no_label)}, left out")
     if found.shown:
-        print_message(fields_told(found.shown, found.withheld))
+        print_message(fields_message(found.shown, found.withheld))
     if not quiet:
         taught = f"taught {found.check} by {counted(found.items, 'item')}"
         print_message(

@@ -77,7 +77,7 @@ def command(
     list_: ShowList = False,
     out: opt.Out = None,
     as_json: opt.Json = False,
-    every: opt.All = False,
+    all_tables: opt.All = False,
     condition: Condition = None,
     judge_model: JudgeModel = None,
     task: TaskFile = None,
@@ -148,7 +148,10 @@ def command(
         )
     if report.finished and results:
         print_tables(
-            tables_of(benchmark, results), as_json=as_json, every=every, beside=out is None
+            tables_of(benchmark, results),
+            as_json=as_json,
+            all_tables=all_tables,
+            beside=out is None,
         )
     if not quiet:
         print_short(report, "item")

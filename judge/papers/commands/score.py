@@ -49,7 +49,7 @@ def command(
     answers: Answers,
     gold: Gold = None,
     as_json: opt.Json = False,
-    every: opt.All = False,
+    all_tables: opt.All = False,
     out: ScoredOut = None,
     condition: Condition = None,
     overwrite: opt.Overwrite = False,
@@ -69,7 +69,7 @@ def command(
     found = scored(benchmark, answers, gold or (), choices, settings.columns)
     if out is not None:
         write_scored(out, benchmark, found.results)
-    print_tables(tables_of(benchmark, found.results), as_json=as_json, every=every)
+    print_tables(tables_of(benchmark, found.results), as_json=as_json, all_tables=all_tables)
     for ids, what, why in (
         (found.missing, "gold item", "without an answer, counted as unreadable"),
         (found.extra, "answer", "to no gold item, left out"),
