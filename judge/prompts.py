@@ -108,12 +108,15 @@ def messages(
         question, swap = rubric.first_token[step].question, rubric.first_token[step].swap
     fields = rubric.shown(record.texts, swap=swap)
     blocks = [framing.shown(t, record.texts[name], record.mark) for t, name in fields.items()]
-    variables = _variables(rubric, record, numbers, passages, findings, framing)
+    names = variables_of(question)
+    variables: dict[str, str] = {}
+    if names or rubric.each:
+        variables = _variables(rubric, record, numbers, passages, findings, framing)
     text = render(question, variables)
     entry = entry_name(rubric.each) if rubric.each and not rubric.lists_entries else None
-    if entry and entry not in variables_of(question):
+    if entry and entry not in names:
         text = f"{variables[entry]}\n\n{text}"
-    examples = _examples(rubric, framing) if step is None else ""
+    examples = _examples(rubric, framing) if rubric.examples and step is None else ""
     content = "\n\n".join(part for part in (*blocks, examples, text.strip()) if part)
     system: Message = {"role": "system", "content": framing.system or rubric.system or ""}
     prompt = Prompt([system, {"role": "user", "content": content}])
@@ -122,8 +125,6 @@ def messages(
 
 
 def _examples(rubric: Rubric, framing: Framing) -> str:
-    if not rubric.examples:
-        return ""
     worked = (
         f"Example {number}:\n{example.text.strip()}\nReply: {example.reply.strip()}"
         for number, example in enumerate(rubric.examples, 1)

@@ -7,6 +7,7 @@ import re
 import string
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
@@ -50,7 +51,7 @@ EQUALS_LABEL = "= label"
 """What `pass` says where the answer must be the record's label."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PassRule:
     """Which of the `answers` pass: those of `passes`, or what its bound or `= label` says; another
     one for records with a label in `by_label`."""
@@ -59,12 +60,12 @@ class PassRule:
     by_label: Mapping[Any, str]
     answers: tuple[str, ...]
 
-    @property
+    @cached_property
     def equals_label(self) -> bool:
         """Whether the answer passes that is the record's label."""
         return self.passes == (EQUALS_LABEL,)
 
-    @property
+    @cached_property
     def bound(self) -> Bound | None:
         """What a score must be to pass; None where answers pass by name."""
         return Bound.of(self.passes[0]) if len(self.passes) == 1 else None

@@ -68,7 +68,7 @@ class Rubric(RubricKeys):
         """The rubric of a YAML file; raises UsageError as `load`."""
         return cls.from_text(read_text(Path(path)), str(path))
 
-    @property
+    @cached_property
     def role(self) -> Literal["judge", "rewrite", "task"]:
         """Who it is put to: a judge, a rewriter, or a model that is measured."""
         if self.passes:
@@ -88,7 +88,7 @@ class Rubric(RubricKeys):
             return answers_together(tuple(answers.items()))
         return self.form or (YesNo if self.words == YES_NO else one_answer(self.words))
 
-    @property
+    @cached_property
     def lists_entries(self) -> bool:
         """Whether one typed reply has a part for each entry."""
         return self.form is not None and self.form.per_value is not None
@@ -104,47 +104,47 @@ class Rubric(RubricKeys):
             instructions = reply_instructions(self.answers, comparing=self.comparing)
         return f"{self.question}\n\n{instructions.strip()}" if instructions else self.question
 
-    @property
+    @cached_property
     def deciding_questions(self) -> tuple[FirstToken, ...]:
         """The questions for the first token that decide without a profile."""
         return tuple(question for question in self.first_token or () if question.means)
 
-    @property
+    @cached_property
     def scale(self) -> tuple[float, ...] | None:
         """The answers as rising numbers where they are scores, else None."""
         return scale_of(self.answers) if self.bound else None
 
-    @property
+    @cached_property
     def rule(self) -> PassRule:
         """Which answers pass."""
         return PassRule(self.passes, self.pass_by_label, self.answers)
 
-    @property
+    @cached_property
     def bound(self) -> Bound | None:
         """What a score must be to pass; None where answers pass by name."""
         return self.rule.bound
 
-    @property
+    @cached_property
     def comparing(self) -> bool:
         """Whether the rubric asks which of two fields is better, in both orders."""
         return self.compare is not None
 
-    @property
+    @cached_property
     def words(self) -> tuple[str, ...]:
         """What a reply may say: the answers, or 1 and 2 for the fields in the order shown."""
         return ("1", "2") if self.comparing else self.answers
 
-    @property
+    @cached_property
     def file(self) -> str:
         """The name of the rubric, or of those that are asked together in one reply."""
         return self.name.partition(".")[0]
 
-    @property
+    @cached_property
     def paid_elsewhere(self) -> bool:
         """Whether the usage of the reply is counted with another of its questions."""
         return bool(self.together) and self.name.partition(".")[2] != next(iter(self.together))
 
-    @property
+    @cached_property
     def deciding(self) -> str | None:
         """The field that the answer turns on: the one that `control` names, else the entry, or the
         only field; None where there are several and none is named."""
@@ -154,7 +154,7 @@ class Rubric(RubricKeys):
             return entry_name(self.each)
         return self.fields[0] if len(self.fields) == 1 else None
 
-    @property
+    @cached_property
     def graded(self) -> bool:
         """Whether votes are counted by their answers, and not as pass or fail."""
         return self.answers != YES_NO and self.scale is None and not self.rule.equals_label
@@ -176,7 +176,7 @@ class Rubric(RubricKeys):
         fields = self.fields or tuple(name for name in texts if name != self.each)
         return _titled(fields, self.compare, swap)
 
-    @property
+    @cached_property
     def required(self) -> tuple[str, ...]:
         """Every field that a record must have for this rubric."""
         label = ("label",) if self.rule.equals_label else ()
@@ -194,7 +194,7 @@ class Rubric(RubricKeys):
         )
         return digest({**keys, "system": self.system}, 6)
 
-    @property
+    @cached_property
     def system(self) -> str | None:
         """The system message that stands before the question; None for a `bare` task."""
         if self.role == "task":
@@ -202,10 +202,10 @@ class Rubric(RubricKeys):
         return system_text()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with a digest of its own, whenever that of the original was asked for."""
+        """A copy that computes its digest and its other cached properties anew."""
         copy = super().model_copy(update=update, deep=deep)
-        for name in ("digest", "prompt"):
-            copy.__dict__.pop(name, None)
+        for name in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[name]
         return copy
 
 

@@ -28,7 +28,7 @@ DEEPEST = 50
 
 def _is_plain(source: str) -> bool:
     """Whether it renders as it stands; most of --ask do, and Jinja takes 40 ms to load."""
-    return "{" not in source and "\r" not in source and not source.endswith("\n")
+    return "{" not in source and "\r" not in source
 
 
 @cache
@@ -47,7 +47,9 @@ def render(source: str, variables: Mapping[str, str]) -> str:
     Raises:
         TemplateError: bad syntax, or an unknown variable. `fault` says so beforehand, and more.
     """
-    return source if _is_plain(source) else _template(source).render(variables)
+    if _is_plain(source):
+        return source.removesuffix("\n")
+    return _template(source).render(variables)
 
 
 @lru_cache(maxsize=512)

@@ -10,6 +10,7 @@ key without a value is left out of the line, except that a cost of null is one t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -87,10 +88,6 @@ class Usage:
         return {**asdict(self), "cost_usd": cost}
 
 
-def _empty(content: object) -> bool:
-    return not content
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(
         frozen=True, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
@@ -111,7 +108,7 @@ class Answer(_Part):
     answer: str | None = None
     character: Text | None = None
     quote: Text | None = None
-    predicted: tuple[int, ...] = Field(default=(), exclude_if=_empty)
+    predicted: tuple[int, ...] = Field(default=(), exclude_if=operator.not_)
     reason: Text | None = None
     probability: Probability | None = None
     probability_range: tuple[Probability, Probability] | None = None
@@ -175,9 +172,9 @@ class Check(_Part):
     verdict: Verdict
     probability: Probability | None = None
     round: int = 1
-    counted: tuple[str, ...] = Field(default=(), exclude_if=_empty)
+    counted: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
     votes: tuple[Vote, ...] = ()
-    evidence: tuple[Answer, ...] = Field(default=(), exclude_if=_empty)
+    evidence: tuple[Answer, ...] = Field(default=(), exclude_if=operator.not_)
     reason: Text | None = None
     answer: str | None = None
     score: float | None = None
@@ -335,9 +332,9 @@ class Judgement(_Part):
     reason: Text | None = None
     checks: tuple[Check, ...] = ()
     edits: tuple[Edit, ...] = ()
-    original: Mapping[Text, Any] = Field(default_factory=dict, exclude_if=_empty)
-    dropped: tuple[Text, ...] = Field(default=(), exclude_if=_empty)
-    contradictions: tuple[Answer, ...] = Field(default=(), exclude_if=_empty)
+    original: Mapping[Text, Any] = Field(default_factory=dict, exclude_if=operator.not_)
+    dropped: tuple[Text, ...] = Field(default=(), exclude_if=operator.not_)
+    contradictions: tuple[Answer, ...] = Field(default=(), exclude_if=operator.not_)
     extraction: Extraction | None = None
     usage: Annotated[Usage, PlainSerializer(Usage.as_json)] = Usage()
     fingerprint: str | None = None

@@ -121,6 +121,8 @@ class _Watching(api.Watcher):
         self._show, self._total, self._calls, self._quiet = show, total, calls, quiet
 
     def wrote(self, progress: Progress) -> None:
+        if self._quiet:
+            return
         summary, begun, calls = progress.summary, 0.0, self._calls
         fresh, hits = progress.calls, progress.cache_hits
         if not summary.records and calls and calls.done() and calls.exception() is None:

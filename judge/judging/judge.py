@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from judge.backends.base import Call, Method, Origin, Prompt
 from judge.errors import BackendError, NotHere
@@ -21,7 +22,7 @@ from judge.judging.first_token import Observer
 from judge.names import entry_name
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
 from judge.records import Record
-from judge.replies import YES_NO, JudgingReply
+from judge.replies import YES_NO, JudgingReply, Reply
 from judge.rubric import Rubric
 from judge.verdict import Answer, Usage, Verdict, Vote, worst
 
@@ -37,7 +38,7 @@ class Sampling:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judge:
     """A rubric, the client that it is put to, and the method.
 
@@ -54,19 +55,19 @@ class Judge:
     per_value: bool = False
     framing: Framing = DEFENDED
 
-    @property
+    @cached_property
     def one_by_one(self) -> bool:
         """Whether a structured vote consists of one reply an entry."""
         if self.probabilistic or self.rubric.each is None:
             return False
         return self.per_value or not self.rubric.lists_entries
 
-    @property
+    @cached_property
     def probabilistic(self) -> bool:
         """Whether votes are read from log-probabilities or hidden states, without sampling."""
         return self.method != "structured" and bool(self.rubric.first_token)
 
-    @property
+    @cached_property
     def _side_by_side(self) -> bool:
         """Whether questions are put to each passage. An engine evaluates a passage once for all
         values where these are asked about side by side."""
@@ -74,6 +75,10 @@ class Judge:
             return False
         questions = self.observer.questions
         return any(questions[n].passages for n in self.reader.questions(self.rubric))
+
+    @cached_property
+    def _reply_type(self) -> type[Reply]:
+        return self.rubric.reply_type
 
     def numbers(self, record: Record) -> tuple[int, ...]:
         """What a vote speaks about: the numbers of the entries, or (0,) for the record."""
@@ -103,13 +108,14 @@ class Judge:
         """
         call = self.call(record, vote, round, sampling or Sampling())
         numbers = self.numbers(record) if numbers is None else tuple(numbers)
-        coming = [self._part(record, call, group) for group in self._groups(numbers)]
-        if len(coming) == 1 or (self.client.backend.slots == 1 and not self._side_by_side):
+        groups = self._groups(numbers)
+        if len(groups) == 1:
+            return await self._part(record, call, groups[0])
+        coming = [self._part(record, call, group) for group in groups]
+        if self.client.backend.slots == 1 and not self._side_by_side:
             parts = [await part for part in coming]
         else:
             parts = await asyncio.gather(*coming)
-        if len(parts) == 1:
-            return parts[0]
         return self._vote(
             call,
             [answer for part in parts for answer in part.evidence],
@@ -226,7 +232,7 @@ class Judge:
         rubric = self.rubric
         context = self._context(record, numbers, swapped)
         prompt = self._prompt(record, numbers, swapped)
-        reply_type = rubric.reply_type.sized(len(context.values))
+        reply_type = self._reply_type.sized(len(context.values))
         try:
             reply, usage = await self.client.ask(
                 replace(call, messages=prompt), reply_type, context
@@ -274,7 +280,7 @@ class Judge:
 
     # ------------------------------------------------------------ first tokens, hidden states
 
-    @property
+    @cached_property
     def observer(self) -> Observer:
         return Observer(self.rubric, self.client, self.framing)
 

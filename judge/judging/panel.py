@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from judge.backends.base import Call
 from judge.judging.client import Client
 from judge.judging.injection import injections
 from judge.judging.judge import Judge, Sampling
+from judge.questions import Bound
 from judge.records import Record
 from judge.rubric import Rubric
 from judge.verdict import PASS_OR_FAIL, Answer, Check, Verdict, Vote, needed, worst
@@ -22,7 +24,7 @@ from judge.verdict import PASS_OR_FAIL, Answer, Check, Verdict, Vote, needed, wo
 _CLEAR = (Verdict.PASS, Verdict.FAIL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Panel:
     """Who votes on a rubric, how often, and how the votes are counted.
 
@@ -41,11 +43,11 @@ class Panel:
     on_injection: Literal["abstain", "ask"] = "abstain"
     declined: str | None = None
 
-    @property
+    @cached_property
     def rubric(self) -> Rubric:
         return self.judges[0].rubric
 
-    @property
+    @cached_property
     def asks(self) -> tuple[tuple[Judge, int], ...]:
         """(judge, vote index) in the order of asking."""
         return tuple(
@@ -70,18 +72,18 @@ class Panel:
             for call in judge.calls(record, vote, round, self.sampling):
                 yield judge.client, call
 
-    @property
+    @cached_property
     def by_value(self) -> bool:
         """Whether a value whose verdict is settled can be left out of further votes."""
         return not self.exhaustive and all(judge.one_by_one for judge in self.judges)
 
-    @property
+    @cached_property
     def exhaustive(self) -> bool:
         """Whether every vote is asked: scores, too, because each counts in the mean, and questions
         asked together, because they share each reply."""
         return self.all_votes or self.rubric.scale is not None or bool(self.rubric.together)
 
-    @property
+    @cached_property
     def counted(self) -> tuple[str, ...]:
         """The answers that votes are counted by, best first; () if by pass and fail."""
         return self.rubric.answers if self.rubric.graded else ()
@@ -175,7 +177,8 @@ class Panel:
 
     def _outcome(self, check: Check) -> dict[str, Any]:
         """Verdict, answer, score and reason that the check's votes come to."""
-        verdict, score = self._of_scores(check.votes)
+        scale, bound = self.rubric.scale, self.rubric.bound
+        verdict, score = _of_scores(check.votes, scale, bound) if scale and bound else (None, None)
         verdict = verdict or worst(check.verdicts().values())
         labels = self.rubric.graded and not self.rubric.each
         undecided = (v for v in check.votes if v.part == "panel" and v.verdict not in _CLEAR)
@@ -187,28 +190,29 @@ class Panel:
             "reason": None if verdict in _CLEAR else next(reasons, None),
         }
 
-    def _of_scores(self, votes: Sequence[Vote]) -> tuple[Verdict | None, float | None]:
-        """The verdict on the mean of the votes' scores, and the mean; None for both without a
-        score.
 
-        A vote that is lost or not sure might have been any score: the check abstains if that could
-        change the verdict.
-        """
-        scale, bound = self.rubric.scale, self.rubric.bound
-        cast = [vote for vote in votes if vote.part == "panel"] or votes
-        scores = [vote.score for vote in cast if vote.score is not None]
-        if scale is None or bound is None or not scores:
-            return None, None
-        sure = [v.score for v in cast if v.score is not None and v.verdict is not Verdict.ABSTAIN]
-        others = len(cast) - len(sure)
-        could = {
-            bound.holds(round((sum(sure) + others * end) / len(cast), 6))
-            for end in (scale[0], scale[-1])
-        }
-        mean = round(sum(scores) / len(scores), 6)
-        if len(could) > 1:
-            return Verdict.ABSTAIN, mean
-        return Verdict.PASS if could == {True} else Verdict.FAIL, mean
+def _of_scores(
+    votes: Sequence[Vote], scale: Sequence[float], bound: Bound
+) -> tuple[Verdict | None, float | None]:
+    """The verdict on the mean of the votes' scores, and the mean; None for both without a score.
+
+    A vote that is lost or not sure might have been any score: the check abstains if that could
+    change the verdict.
+    """
+    cast = [vote for vote in votes if vote.part == "panel"] or votes
+    scores = [vote.score for vote in cast if vote.score is not None]
+    if not scores:
+        return None, None
+    sure = [v.score for v in cast if v.score is not None and v.verdict is not Verdict.ABSTAIN]
+    others = len(cast) - len(sure)
+    could = {
+        bound.holds(round((sum(sure) + others * end) / len(cast), 6))
+        for end in (scale[0], scale[-1])
+    }
+    mean = round(sum(scores) / len(scores), 6)
+    if len(could) > 1:
+        return Verdict.ABSTAIN, mean
+    return Verdict.PASS if could == {True} else Verdict.FAIL, mean
 
 
 def _probability(votes: Sequence[Vote]) -> float | None:

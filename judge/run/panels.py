@@ -108,7 +108,7 @@ class Resources:
 
     def bound(self, kind: str) -> BoundWorkflow:
         """The run's workflow, or the one for records of this kind, bound to the run's models."""
-        name = self.settings.workflow or kind
+        name = self.rubrics.settings.workflow or kind
         if name not in self._bound:
             self._bound[name] = self._bind(load_workflow(name))
         return self._bound[name]

@@ -86,11 +86,6 @@ async def run(
     failures: list[BaseException] = []
     emitted = 0
 
-    async def work(place: int, item: Source) -> Result:
-        # Calls of an earlier item come first where a model takes no more at once.
-        record_turn.set(place)
-        return await step(item)
-
     def done(task: asyncio.Future[Result]) -> None:
         stop.tasks.discard(task)
         freed.set()
@@ -111,7 +106,10 @@ async def run(
                     await freed.wait()
                 if stop.asked:
                     break
-                task = asyncio.ensure_future(work(place, item))
+                # The task's context: calls of an earlier item come first where a model takes no
+                # more at once.
+                record_turn.set(place)
+                task = asyncio.ensure_future(step(item))
                 stop.tasks.add(task)
                 # A callback is made also for a task that is cancelled before its first step.
                 task.add_done_callback(done)

@@ -227,7 +227,8 @@ class Validation(Task):
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
             return replace(record, problem=Problem(misfit))
         self._suited = True
-        self._tell_hidden(record)
+        if self.shown and len(self._hidden) < MAX_LISTED:
+            self._note_hidden(record)
         if self._named:
             try:
                 record.texts.refuse_ambiguous(self._named)
@@ -237,14 +238,13 @@ class Validation(Task):
             self._first = self._first or record
         return record
 
-    def _tell_hidden(self, record: Record) -> None:
+    def _note_hidden(self, record: Record) -> None:
         """Name a field that is not shown where it comes first, as those of the first record."""
-        if self.shown and len(self._hidden) < MAX_LISTED:
-            omissions = record.hidden()
-            new = {name: why for name, why in omissions.items() if name not in self._hidden}
-            self._hidden.update(new)
-            if new:
-                self.watcher.note(f"line {record.line}: not shown: {_listed(new)}")
+        omissions = record.hidden()
+        new = {name: why for name, why in omissions.items() if name not in self._hidden}
+        self._hidden.update(new)
+        if new:
+            self.watcher.note(f"line {record.line}: not shown: {_listed(new)}")
 
     def missing(self) -> Iterator[str]:
         """Fields of `--on` and of additional rubrics that no record had, with the nearest known."""
