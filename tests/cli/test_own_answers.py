@@ -160,7 +160,7 @@ def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
     typed.write("mails.jsonl", MAILS)
     Path("bad.yaml").write_text(
         "name: Bad name\nquestion: Is it so?\nanswer: [a, b]\nanswers: [1, 3, 2]\n"
-        "evidence: {field: text, answers: [a]}\nfields: [other]\nmax_tokens: 1\n"
+        "quote: {field: text, answers: [a]}\nfields: [other]\nmax_tokens: 1\n"
     )
     code, _, told = typed.text(
         "validate", "mails.jsonl", "--rubric", "bad.yaml", "-m", "scripted:x"
@@ -170,7 +170,7 @@ def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
         "bad.yaml:1: name: String should match pattern '^[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)?$'",
         "bad.yaml:3: answer: there is no such key; did you mean 'answers'?",
         "bad.yaml:4: answers: scores stand in rising order",
-        "bad.yaml:5: evidence: 'text' is not among the fields",
+        "bad.yaml:5: quote: 'text' is not among the fields",
         "bad.yaml:7: max_tokens: Input should be greater than or equal to 16",
     ]
 
