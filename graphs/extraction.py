@@ -41,7 +41,7 @@ async def matching(state: State) -> None:
 async def nothing_predicted(state: State) -> None:
     """Without any predicted value every gold value is absent; no model needs to be asked."""
     work, reason = state["work"], "no value was predicted"
-    if CHECK in work.context.wanted:
+    if CHECK in work.context.selected:
         evidence = tuple(
             Answer(value=value.text, verdict=Verdict.FAIL, answer="absent", reason=reason)
             for value in work.record.values

@@ -85,7 +85,7 @@ async def holding_together(state: State) -> None:
 def _two_backgrounds(work: Work) -> bool:
     """Whether a neutral record has two backgrounds, and it was not said which the rule is from."""
     context, record = work.context, work.record
-    if record.label != "neutral" or context.normad_release or "derivation" not in context.wanted:
+    if record.label != "neutral" or context.normad_release or "derivation" not in context.selected:
         return False
     return any(normalise(name) == "otherbackground" for name in record.texts)
 

@@ -107,7 +107,7 @@ async def acceptance(state: State) -> None:
 
 
 def _count_words(work: Work) -> None:
-    if "length" in work.context.wanted:
+    if "length" in work.context.selected:
         words, least = word_count(work.record.story), work.context.min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
         reason = f"{words} words, at least {least} are wanted" if words < least else None
@@ -115,7 +115,7 @@ def _count_words(work: Work) -> None:
 
 
 def _skip(work: Work, name: str, reason: str, by: By = "loop") -> None:
-    if name in work.context.wanted:
+    if name in work.context.selected:
         work.skip(name, reason, by)
 
 

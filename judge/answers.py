@@ -49,8 +49,8 @@ def spelling(text: str) -> str:
 
 def _one(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text.casefold()).translate(_ALIKE)
-    seen = "".join(char for char in plain if unicodedata.category(char) != "Cf")
-    word = _DECIMAL_COMMA.sub(r"\1.\2", " ".join(seen.split()).rstrip(_STOPS))
+    visible = "".join(char for char in plain if unicodedata.category(char) != "Cf")
+    word = _DECIMAL_COMMA.sub(r"\1.\2", " ".join(visible.split()).rstrip(_STOPS))
     if number := _NUMBER.fullmatch(word):
         return _shortest(*number.groups(""))
     return _TRUTHS.get(word, word)

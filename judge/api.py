@@ -313,12 +313,12 @@ def calibrate(
         controls=controls,
         agreement=guarantee,
     )
-    found = _beside_any_loop(lambda: run_calibration(job, settings, progress))
+    calibration = _beside_any_loop(lambda: run_calibration(job, settings, progress))
     if out is not None:
         from judge.report.plots import write
 
-        write(found, Path(out))
-    return found
+        write(calibration, Path(out))
+    return calibration
 
 
 def load_profile(path: Pathlike) -> Profile:

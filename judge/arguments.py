@@ -98,7 +98,7 @@ def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
             hint = f"did you mean {near[0]}?" if near else "docs/reference.md lists them"
             raise UsageError(f"{name}: there is no such setting; {hint}")
     plain = {name: str(v) if isinstance(v, PathLike) else v for name, v in options.items()}
-    return resolve(plain, called=str)
+    return resolve(plain, flag_name=str)
 
 
 def with_profile(settings: Settings) -> tuple[Settings, list[str]]:

@@ -82,9 +82,9 @@ class CacheStats:
     oldest_seconds: float | None
 
 
-def cache_dir(chosen: Path | None = None) -> Path:
+def cache_dir(folder: Path | None = None) -> Path:
     """`chosen`, else `judge/replies` in the user's cache folder."""
-    return chosen or platformdirs.user_cache_path("judge") / "replies"
+    return folder or platformdirs.user_cache_path("judge") / "replies"
 
 
 class CacheError(UsageError):
@@ -138,8 +138,8 @@ class ReplyCache:
         for name in ("cache.db", "cache.db-wal", "cache.db-shm"):
             # Whoever may write to the folder could have us write into another file of the user's.
             if (self.folder / name).is_symlink():
-                told = f"{self.folder / name} is a link; name another folder with --cache-dir"
-                raise CacheError(told)
+                message = f"{self.folder / name} is a link; name another folder with --cache-dir"
+                raise CacheError(message)
         _clear_settings(self.folder / "cache.db")
         return diskcache.Cache(str(self.folder), disk=TextDisk, timeout=_STEP, **_SETTINGS)
 
@@ -215,16 +215,16 @@ class ReplyCache:
             raise self._unusable(error) from error
 
     def _unusable(self, error: BaseException) -> CacheError:
-        code, told, remedy = _code(error), str(error), ""
+        code, message, remedy = _code(error), str(error), ""
         if locked := code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            told = f"another process has held its lock for {LOCKED_SECONDS:.0f} s"
+            message = f"another process has held its lock for {LOCKED_SECONDS:.0f} s"
             remedy = "end that process, "
         elif code == sqlite3.SQLITE_FULL or getattr(error, "errno", None) == errno.ENOSPC:
             remedy = "make room, "
         elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             remedy = "move it away, for it is damaged, "
         unusable = CacheError(
-            f"{self.folder}: the cache folder cannot be used: {told}; "
+            f"{self.folder}: the cache folder cannot be used: {message}; "
             f"{remedy}name another with --cache-dir, or go without with --no-cache"
         )
         unusable.locked = locked
@@ -275,7 +275,7 @@ def _clear_settings(database: Path) -> None:
     """Empty the folder's own settings, which diskcache would take for attributes and pragmas."""
     if not database.is_file():
         return
-    with closing(sqlite3.connect(database, timeout=_STEP)) as opened:
-        if opened.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone():
-            opened.execute("DELETE FROM Settings")
-            opened.commit()
+    with closing(sqlite3.connect(database, timeout=_STEP)) as connection:
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone():
+            connection.execute("DELETE FROM Settings")
+            connection.commit()

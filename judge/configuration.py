@@ -46,49 +46,49 @@ MACHINE = {
 """Variables that describe a machine, not a run; read where they are used."""
 
 
-def resolve(flags: Mapping[str, Any], called: Callable[[str], str] = flag) -> Settings:
+def resolve(flags: Mapping[str, Any], flag_name: Callable[[str], str] = flag) -> Settings:
     """Settings from all sources; flags that are None or empty count as not given.
 
     Args:
-        called: what a message calls the flag of a setting.
+        flag_name: the name of a setting's flag in messages.
 
     Raises:
         UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
             the working directory sets what only the user may set, and is not trusted.
     """
-    chosen: dict[str, tuple[str, Any]] = {}
+    values: dict[str, tuple[str, Any]] = {}
     mine, here = user_file(), Path(TOML)
     files = [str(mine)] if mine.is_file() else []
     if here.is_file() and not (files and here.samefile(mine)):
         files.append(TOML)
     for file in files:
-        chosen |= {name: (file, value) for name, value in _read(Path(file)).items()}
+        values |= {name: (file, value) for name, value in _read(Path(file)).items()}
     for name in Settings.model_fields:
         if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
-            chosen[key(name)] = variable(name), text
+            values[key(name)] = variable(name), text
         if flags.get(name) not in (None, (), []):
-            chosen[key(name)] = called(name), flags[name]
+            values[key(name)] = flag_name(name), flags[name]
     try:
-        made = Settings.model_validate({name: value for name, (_, value) in chosen.items()})
+        settings = Settings.model_validate({name: value for name, (_, value) in values.items()})
     except ValidationError as error:
         first = error.errors()[0]
         names = [str(part) for part in first["loc"]]
-        place, _ = chosen[names[0]]
-        told = f"{place} ({'.'.join(names)})" if place in files else place
-        raise UsageError(f"{told}: {_why(first)}") from error
+        place, _ = values[names[0]]
+        source = f"{place} ({'.'.join(names)})" if place in files else place
+        raise UsageError(f"{source}: {_why(first)}") from error
     for file in files:
-        if names := sorted(name for name, (place, _) in chosen.items() if place == file):
-            made._from_files[file] = tuple(names)
+        if names := sorted(name for name, (place, _) in values.items() if place == file):
+            settings._from_files[file] = tuple(names)
     harmless = {key(name) for name in Settings.model_fields if option(name).harmless}
-    loose = [name for name in made.from_files.get(TOML, ()) if name not in harmless]
-    if loose and not made.trust_config:
+    loose = [name for name in settings.from_files.get(TOML, ()) if name not in harmless]
+    if loose and not settings.trust_config:
         raise UsageError(
             f"{Path(TOML).absolute()} sets {', '.join(loose)}, which can change verdicts, choose "
             "models and hosts, or run code. If you wrote that file or have read it, add "
             f"{flag('trust_config')} (or {variable('trust_config')}=1), or move the settings to "
             f"{user_file()}"
         )
-    return made
+    return settings
 
 
 def refuse_stray(settings: Settings, command: str = "validate") -> None:
@@ -108,8 +108,8 @@ def refuse_stray(settings: Settings, command: str = "validate") -> None:
 
 def strays() -> list[str]:
     """Variables that look like ours and that nothing reads."""
-    known = {*MACHINE, *map(variable, Settings.model_fields)}
-    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+    names = {*MACHINE, *map(variable, Settings.model_fields)}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in names)
 
 
 def user_file() -> Path:

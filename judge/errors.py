@@ -54,9 +54,9 @@ DISTRIBUTION = "judge-text"
 """What pip knows this package as; `judge` on PyPI is somebody else's."""
 
 
-def missing_extra(what: str, extra: str) -> UsageError:
-    """The error for a missing library that is part of `extra`; `what` begins the message."""
-    return UsageError(f"{what}: {install_hint(extra)}")
+def missing_extra(feature: str, extra: str) -> UsageError:
+    """The error for a missing library that is part of `extra`; `feature` begins the message."""
+    return UsageError(f"{feature}: {install_hint(extra)}")
 
 
 def install_hint(extra: str) -> str:
@@ -79,24 +79,24 @@ _MAKE_ROOM = {
 }
 
 
-def unwritable(what: str, error: Exception) -> Unavailable:
+def unwritable(target: str, error: Exception) -> Unavailable:
     """The error for a file that can no longer be written in the middle of a run (exit code 4).
 
     Args:
-        what: what cannot be written where; the message begins with it.
+        target: what cannot be written, and where; the message begins with it.
         error: from the system or SQLite.
     """
     reason = getattr(error, "strerror", None) or str(error)
     remedy = _MAKE_ROOM.get(getattr(error, "errno", None) or 0)
-    return Unavailable(f"{what}: {reason}{f'; {remedy}' if remedy else ''}")
+    return Unavailable(f"{target}: {reason}{f'; {remedy}' if remedy else ''}")
 
 
-def read_text(path: Path, told: str = "") -> str:
-    """A file's text; raises UsageError, which calls the file `told` or by its path."""
+def read_text(path: Path, title: str = "") -> str:
+    """A file's text; raises UsageError, which names the file by `title` or by its path."""
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{told or path}: cannot be read: {why_unread(error)}") from error
+        raise UsageError(f"{title or path}: cannot be read: {why_unread(error)}") from error
 
 
 def why_unread(error: OSError | UnicodeDecodeError) -> str:

@@ -210,7 +210,7 @@ class _Words:
 def _split(text: str) -> _Words:
     plain, places = _folded(text)
     plain = _LINE_MARKS.sub(lambda marks: " " * len(marks.group()), plain)
-    found = _Words([], [], array("Q"), array("Q"))
+    parts = _Words([], [], array("Q"), array("Q"))
     end, speech, behind_tag, simple = 0, "", False, False
     for match in _word(ascii=plain.isascii()).finditer(plain):
         start, stop = match.span()
@@ -221,25 +221,25 @@ def _split(text: str) -> _Words:
             word, gap = "".join(word.split()), gap.replace(_EDGE, "")
             if "'" in gap or '"' in gap:
                 speech = gap[-1] if gap[-1] in "\"'" else ""
-            if gap == "-" and found.words:
+            if gap == "-" and parts.words:
                 joint = "-"
-            if gap[:1] == "-" and "\n" in gap and gap.rstrip() == "-" and found.words:
-                joint = "-\n" if (found.words[-1][-1] + word[0]).isalpha() else "-"
-            elif found.words and _touch(found.words[-1], word, gap, speech):
+            if gap[:1] == "-" and "\n" in gap and gap.rstrip() == "-" and parts.words:
+                joint = "-\n" if (parts.words[-1][-1] + word[0]).isalpha() else "-"
+            elif parts.words and _touch(parts.words[-1], word, gap, speech):
                 joint = ""
             tag = word[0] == "<" and len(word) > 2
             if tag and not re.match(_LETTER, plain[stop : stop + 1]):
                 joint = " "  # Tags around whole words are no part of them.
-            elif behind_tag and found.joints[-1] != "":
+            elif behind_tag and parts.joints[-1] != "":
                 joint = " "
             behind_tag = tag
             speech = "" if word == speech else speech
-        found.words.append(word)
-        found.joints.append(joint)
-        found.starts.append(places[start])
-        found.ends.append(places[stop - 1] + 1)
+        parts.words.append(word)
+        parts.joints.append(joint)
+        parts.starts.append(places[start])
+        parts.ends.append(places[stop - 1] + 1)
         end = stop
-    return found
+    return parts
 
 
 def _touch(before: str, word: str, gap: str, speech: str) -> bool:
@@ -277,16 +277,16 @@ def locate(quote: str, text: str) -> Span | None:
 
 
 def _locate(quote: str, text: str) -> Span | None:
-    wanted = _split(quote)
-    if not wanted.words:
+    quote_words = _split(quote)
+    if not quote_words.words:
         bare = quote.strip(_AROUND)
         at = text.find(bare) if bare else -1
         return None if at < 0 else Span(at, at + len(bare))
     there = _split_once(text)
-    compounds = {"-", "-\n"} & {*wanted.joints, *there.joints}
+    compounds = {"-", "-\n"} & {*quote_words.joints, *there.joints}
     for way in range(len(_HYPHENS) if compounds else 1):
-        for first, last in there.stretches(wanted, way):
-            return _with_marks(quote, wanted, text, there.starts[first], there.ends[last])
+        for first, last in there.stretches(quote_words, way):
+            return _with_marks(quote, quote_words, text, there.starts[first], there.ends[last])
     return None
 
 
@@ -298,10 +298,10 @@ def _unwrapped(quote: str) -> str:
     return bare[1:-1] if wrapped else quote
 
 
-def _with_marks(quote: str, wanted: _Words, text: str, start: int, end: int) -> Span:
+def _with_marks(quote: str, quote_words: _Words, text: str, start: int, end: int) -> Span:
     """The words from `start` to `end` with the marks around them that the quote has, too."""
-    before = fold(quote[: wanted.starts[0]]).lstrip("\"' ")[::-1]
-    behind = fold(quote[wanted.ends[-1] :]).rstrip("\"' ")
+    before = fold(quote[: quote_words.starts[0]]).lstrip("\"' ")[::-1]
+    behind = fold(quote[quote_words.ends[-1] :]).rstrip("\"' ")
     start -= _alike(before, text[max(0, start - len(before)) : start][::-1])
     return Span(start, end + _alike(behind, text[end : end + len(behind)]))
 
@@ -356,11 +356,11 @@ def quote_problem(
     is the whole field.
     """
     text, place = texts.get(where, ""), where.replace("_", " ")
-    if (found := locate(quote, text)) is None:
+    if (span := locate(quote, text)) is None:
         return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
     words = re.finditer(r"\w+" if quote.isascii() else _COUNTED, quote)
     if sum(1 for _ in islice(words, least)) == least:
         return None
-    if _split(text[found.start : found.end]).words == _split_once(text).words:
+    if _split(text[span.start : span.end]).words == _split_once(text).words:
         return None
     return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"

@@ -33,14 +33,14 @@ def plain_name(name: str) -> str:
 
 def apart(names: Iterable[str]) -> Iterator[str]:
     """The plain form of each name; later ones that look like an earlier one get a number."""
-    taken = {"end"}  # What closes a fence.
+    used_names = {"end"}  # What closes a fence.
     for name in names:
         plain = title = plain_name(name)
         count = 1
-        while (form := title.replace("_", " ").casefold()) in taken:
+        while (form := title.replace("_", " ").casefold()) in used_names:
             count += 1
             title = f"{plain} ({count})"
-        taken.add(form)
+        used_names.add(form)
         yield title
 
 

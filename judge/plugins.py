@@ -33,18 +33,18 @@ def load(group: str, name: str) -> Any:
     return None if point is None else point.load()
 
 
-def packages(group: str, wanted: Iterable[str]) -> dict[str, str]:
+def packages(group: str, values: Iterable[str]) -> dict[str, str]:
     """`name version` of the package behind each name, without those that come with judge.
 
     Part of the fingerprint: another version of a plug-in may judge differently.
     """
-    found = {}
-    for name in sorted(set(wanted)):
+    owners = {}
+    for name in sorted(set(values)):
         point = _point(group, name)
         if point is not None and (package := _package(point)) != DISTRIBUTION:
             version = point.dist.version if point.dist else "unknown"
-            found[name] = f"{package} {version}"
-    return found
+            owners[name] = f"{package} {version}"
+    return owners
 
 
 def _point(group: str, name: str) -> EntryPoint | None:

@@ -98,8 +98,8 @@ def messages(
         findings: what was found wrong, for a rewriter.
         framing: how the record is separated from the question.
     """
-    asking = (tuple(numbers), tuple(passages), tuple(findings))
-    key = (rubric.digest, step, swapped, asking, framing)
+    material = (tuple(numbers), tuple(passages), tuple(findings))
+    key = (rubric.digest, step, swapped, material, framing)
     if (prompt := record.prompts.get(key)) is not None:
         return prompt
     question, swap = rubric.prompt, rubric.compare if swapped else None

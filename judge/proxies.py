@@ -69,12 +69,12 @@ def proxy_for(scheme: str, host: str) -> Proxy | None:
     return proxy
 
 
-def _exempt(host: str, listed: str) -> bool:
+def _exempt(host: str, no_proxy: str) -> bool:
     """Whether NO_PROXY has the host: by name, as `urllib` reads it, or by a network (CIDR)."""
     if proxy_bypass(host):
         return True
     address = _address(host.strip("[]"))
-    for entry in listed.split(","):
+    for entry in no_proxy.split(","):
         with suppress(ValueError):
             if address is not None and address in ip_network(
                 entry.strip().strip("[]"), strict=False

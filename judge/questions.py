@@ -227,7 +227,7 @@ def answer_instruction(answers: Sequence[str], *, comparing: bool = False) -> st
 
 def joint_question(questions: Mapping[str, tuple[str, Sequence[str]]]) -> str:
     """Several questions for one reply, given each one's name, text and answers."""
-    listed = [
+    lines = [
         f"{name}: {question} ({answer_instruction(answers)})"
         for name, (question, answers) in questions.items()
     ]
@@ -235,7 +235,7 @@ def joint_question(questions: Mapping[str, tuple[str, Sequence[str]]]) -> str:
         "For each one quote the words that decide it exactly, or null; give a short reason; then "
         "the answer."
     )
-    return "\n\n".join(("Answer each of these questions by itself.", *listed, instructions))
+    return "\n\n".join(("Answer each of these questions by itself.", *lines, instructions))
 
 
 def first_token_question(question: str, answers: Sequence[str], *, comparing: bool) -> FirstToken:
@@ -250,8 +250,8 @@ def first_token_question(question: str, answers: Sequence[str], *, comparing: bo
         words = tuple(answers)
         instruction = f" Answer with one of the numbers {', '.join(answers)}."
     else:
-        listed = (f"{w.upper()}. {one}" for w, one in zip(words, answers, strict=True))
-        instruction = "\n" + "\n".join((*listed, "Answer with the letter."))
+        lines = (f"{w.upper()}. {answer}" for w, answer in zip(words, answers, strict=True))
+        instruction = "\n" + "\n".join((*lines, "Answer with the letter."))
     return FirstToken(question=question + instruction, words=words)
 
 
@@ -265,7 +265,7 @@ def with_meanings(
     """
     if not questions or any(question.means for question in questions):
         return tuple(questions)
-    first, *others = questions
+    first, *tail = questions
     if len(first.outcomes) != len(answers):
         raise ValueError("the first question's words stand for the answers, one for each; or means")
     means = dict(zip(first.outcomes, answers, strict=True))
@@ -273,7 +273,7 @@ def with_meanings(
     if compare:
         turned = dict(zip(first.outcomes, answers[::-1], strict=True))
         deciding.append(first.model_copy(update={"means": turned, "swap": compare}))
-    return (*deciding, *others)
+    return (*deciding, *tail)
 
 
 def decision_fault(
@@ -287,8 +287,8 @@ def decision_fault(
     if list(questions[: len(deciding)]) != deciding:
         return "the questions with means decide, and stand before the others"
     if compare:
-        both = len(deciding) == 2 and all(question.settles for question in deciding)
-        if not both or (deciding[0].swap, deciding[1].swap) != (None, compare):
+        pair = len(deciding) == 2 and all(question.settles for question in deciding)
+        if not pair or (deciding[0].swap, deciding[1].swap) != (None, compare):
             return "a comparison is decided by one question, asked in both orders"
         return None
     for number, question in enumerate(deciding, 1):

@@ -98,36 +98,36 @@ class Redactor:
         return "".join((*parts, text[behind:]))
 
 
-def reply_redactor(own: Iterable[str] = ()) -> Redactor:
-    """For replies: the environment's secrets of at least 16 characters, and `own`.
+def reply_redactor(keys: Iterable[str] = ()) -> Redactor:
+    """For replies: the environment's secrets of at least 16 characters, and `keys`.
 
     A shorter one may be a word that a reply holds for reasons of its own: local servers take
     "not-needed" for a key.
     """
-    return _redactor(_environment() | frozenset(own), _LEAST_IN_REPLIES)
+    return _redactor(_environment() | frozenset(keys), _LEAST_IN_REPLIES)
 
 
 _redactor = lru_cache(maxsize=16)(Redactor)
 
 
 def _environment() -> frozenset[str]:
-    found: set[str] = set()
+    secrets: set[str] = set()
     for name, value in os.environ.items():
         if _SECRET_NAME.search(name.upper()):
-            found.add(value.strip())
+            secrets.add(value.strip())
         if "://" in value:
-            found |= secrets_of_address(value)
-    return frozenset(found)
+            secrets |= secrets_of_address(value)
+    return frozenset(secrets)
 
 
 def secrets_of_address(url: str) -> set[str]:
     """The secrets in an address, short ones too."""
-    found = set(_QUERY_VALUE.findall(url))
+    secrets = set(_QUERY_VALUE.findall(url))
     if login := _LOGIN.search(url):
         user, _, password = login[1].partition(":")
-        found |= {password or user, *re.split(r"[/?#@]", password)}
-        found.add(b64encode(unquote(login[1]).encode()).decode())
-    return found
+        secrets |= {password or user, *re.split(r"[/?#@]", password)}
+        secrets.add(b64encode(unquote(login[1]).encode()).decode())
+    return secrets
 
 
 def _forms(secret: str) -> set[str]:
@@ -164,7 +164,7 @@ def printable(text: str) -> str:
     Those are the control characters but tab and newline, and the marks that turn the direction of
     text around. In JSON text the result means the same as before.
     """
-    return _STEERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _STEERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class _Formatter(logging.Formatter):
@@ -185,5 +185,5 @@ def guard_process() -> None:
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if sys.stderr is not None:
-        told = "".join(traceback.format_exception(kind, error, trace))
-        sys.stderr.write(printable(redacted(told)))
+        report = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(printable(redacted(report)))

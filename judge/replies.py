@@ -101,21 +101,21 @@ class Part(BaseModel):
         yield from ()
 
 
-def _numbered_problems(parts: Sequence[Any], what: str, context: ReplyContext) -> Iterator[str]:
+def _numbered_problems(parts: Sequence[Any], kind: str, context: ReplyContext) -> Iterator[str]:
     """What is wrong with parts that answer one number each: their count, then each part."""
-    numbers = context.values if what == "value" else range(1, context.passages + 1)
-    counts = Counter(getattr(part, what) for part in parts)
+    numbers = context.values if kind == "value" else range(1, context.passages + 1)
+    counts = Counter(getattr(part, kind) for part in parts)
     for number in sorted(counts):
         if number not in numbers:
-            yield f"{what} {number} was not asked about"
+            yield f"{kind} {number} was not asked about"
         elif counts[number] > 1:
-            yield f"{what} {number} is answered more than once"
-    missing = [number for number in numbers if number not in counts]
-    if missing:
-        yield f"{what} {', '.join(map(str, missing))} is not answered"
+            yield f"{kind} {number} is answered more than once"
+    unanswered = [number for number in numbers if number not in counts]
+    if unanswered:
+        yield f"{kind} {', '.join(map(str, unanswered))} is not answered"
     for part in parts:
         yield from (
-            f"{what} {getattr(part, what)}: {problem}" for problem in part.problems(context)
+            f"{kind} {getattr(part, kind)}: {problem}" for problem in part.problems(context)
         )
 
 
@@ -198,8 +198,8 @@ class _OneAnswer(JudgingReply):
     def problems(self, context: ReplyContext) -> Iterator[str]:
         if context.evidence is None:
             return
-        where, needed = context.evidence
-        if self.answer not in needed:
+        where, answers = context.evidence
+        if self.answer not in answers:
             return
         if not self.quote:
             yield f"the answer {self.answer!r} needs a quote from the {where.replace('_', ' ')}"
@@ -215,13 +215,13 @@ class _OneAnswer(JudgingReply):
 def one_answer(
     answers: tuple[str, ...],
     name: str = "OwnAnswer",
-    told: str = "One question about the record, and what decides it.",
+    description: str = "One question about the record, and what decides it.",
 ) -> type[JudgingReply]:
     """The reply to one question with these answers, in whatever spelling."""
     kind = spelt_literal(answers)
-    made = create_model(name, __base__=_OneAnswer, __doc__=told, answer=(kind, ...))
-    made.choices = answers
-    return made
+    reply_type = create_model(name, __base__=_OneAnswer, __doc__=description, answer=(kind, ...))
+    reply_type.choices = answers
+    return reply_type
 
 
 YesNo = one_answer(
@@ -237,7 +237,7 @@ class _Together(JudgingReply):
     def part(self, rubric: str) -> JudgingReply:
         question = rubric.partition(".")[2]
         fields = type(self).model_fields.items()
-        part: JudgingReply = getattr(self, next(n for n, one in fields if one.alias == question))
+        part: JudgingReply = getattr(self, next(n for n, info in fields if info.alias == question))
         return part
 
 

@@ -180,8 +180,8 @@ class Rubric(RubricKeys):
     def required(self) -> tuple[str, ...]:
         """Every field that a record must have for this rubric."""
         label = ("label",) if self.rule.equals_label else ()
-        each = (self.each,) if self.each else ()
-        return tuple(dict.fromkeys((*self.fields, *self.needs, *label, *each)))
+        entry_field = (self.each,) if self.each else ()
+        return tuple(dict.fromkeys((*self.fields, *self.needs, *label, *entry_field)))
 
     @cached_property
     def digest(self) -> str:
@@ -215,15 +215,15 @@ def _titled(
 ) -> Mapping[str, str]:
     """As `Rubric.shown`, of the fields with these names."""
     typical = tuple(name for name in TEXT_FIELDS if name in fields)
-    other = {swap[0]: swap[1], swap[1]: swap[0]} if swap else {}
+    partner = {swap[0]: swap[1], swap[1]: swap[0]} if swap else {}
     titles = {compare[0]: "answer 1", compare[1]: "answer 2"} if compare else {}
     names = (*typical, *(name for name in fields if name not in TEXT_FIELDS))
     # First those of a comparison, so that no field of the record takes their titles.
     first_titles = dict(zip(titles, apart(titles.values()), strict=True))
-    others = [name for name in names if name not in titles]
-    later = list(apart((*titles.values(), *others)))[len(titles) :]
-    title_of = first_titles | dict(zip(others, later, strict=True))
-    return {title_of[name]: other.get(name, name) for name in names}
+    plain = [name for name in names if name not in titles]
+    later = list(apart((*titles.values(), *plain)))[len(titles) :]
+    title_of = first_titles | dict(zip(plain, later, strict=True))
+    return {title_of[name]: partner.get(name, name) for name in names}
 
 
 # ---------------------------------------------------------------- loading
@@ -294,9 +294,9 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
     if "together" in data:
         problems.append((("together",), no_such_key("together", _KEYS)))
     keys = {key: content for key, content in data.items() if key != "together"}
-    rubric, more = _validated(_with_pass(keys))
+    rubric, extra = _validated(_with_pass(keys))
     if rubric is None or problems:
-        raise Problems([*problems, *more])
+        raise Problems([*problems, *extra])
     return [rubric]
 
 
@@ -339,24 +339,24 @@ def _several(data: Mapping[str, Any]) -> list[Rubric]:
             unknown = [key for key in keys if key not in _QUESTION_KEYS]
             problems += [((*place, key), no_such_key(key, _QUESTION_KEYS)) for key in unknown]
             parts[name] = {key: keys[key] for key in _QUESTION_KEYS if key in keys}
-    shared = {"max_tokens": "2048", **{key: data[key] for key in _FILE_KEYS if key in data}}
+    common = {"max_tokens": "2048", **{key: data[key] for key in _FILE_KEYS if key in data}}
     rubrics: dict[str, Rubric] = {}
     for name, keys in parts.items():
-        rubric, more = _validated(
-            _with_pass({**shared, **keys, "name": f"{data.get('name')}.{name}"})
+        rubric, extra = _validated(
+            _with_pass({**common, **keys, "name": f"{data.get('name')}.{name}"})
         )
         inside = ("questions", name)
         problems += [
             ((*inside, *place) if place[0] in _QUESTION_KEYS else place, message)
-            for place, message in more
+            for place, message in extra
         ]
         rubrics |= {name: rubric} if rubric else {}
     if problems:
         raise Problems(dict.fromkeys(problems))
-    together = {name: (one.question, one.answers) for name, one in rubrics.items()}
-    needs = tuple(dict.fromkeys(field for one in rubrics.values() for field in one.needs))
+    together = {name: (rubric.question, rubric.answers) for name, rubric in rubrics.items()}
+    needs = tuple(dict.fromkeys(field for rubric in rubrics.values() for field in rubric.needs))
     update = {"together": together, "needs": needs}
-    return [one.model_copy(update=update) for one in rubrics.values()]
+    return [rubric.model_copy(update=update) for rubric in rubrics.values()]
 
 
 @lru_cache(maxsize=1)

@@ -130,11 +130,11 @@ class RubricKeys(Section):
             raise ValueError("two different ones at least are needed, each once")
         by_spelling: dict[str, str] = {}
         for answer in answers:
-            if (other := by_spelling.setdefault(spelling(answer), answer)) != answer:
-                raise ValueError(f"{other!r} and {answer!r} are one answer in two spellings")
+            if (twin := by_spelling.setdefault(spelling(answer), answer)) != answer:
+                raise ValueError(f"{twin!r} and {answer!r} are one answer in two spellings")
         if problem := fault(" ".join(answers), ()):
             raise ValueError(problem)
-        if scale_of(answers) is None and all(scale_of((one, "1e300")) for one in answers):
+        if scale_of(answers) is None and all(scale_of((answer, "1e300")) for answer in answers):
             raise ValueError("scores stand in rising order")
         return answers
 
@@ -212,7 +212,7 @@ class RubricKeys(Section):
             raise ValueError("only a rubric with pass is answered by a first token")
         names = {"label", *keys.get("needs", ())} - {"values"}
         names |= {entry_name(keys["each"])} if keys.get("each") else set()
-        faults = (fault(one.question, names, _LABELS) for one in questions)
+        faults = (fault(question.question, names, _LABELS) for question in questions)
         problems: list[Problem] = [
             ((str(place), "question"), problem) for place, problem in enumerate(faults) if problem
         ]

@@ -74,14 +74,14 @@ class Server(BaseModel):
 
     @field_validator("headers", "query")
     @classmethod
-    def _without_keys(cls, given: Mapping[str, str]) -> Mapping[str, str]:
-        for name in given:
+    def _without_keys(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
+        for name in headers:
             if SECRET_NAME.search(name):
                 raise ValueError(
                     f"{name}: keys are read from the environment alone: name its variable in "
                     "key_env, and the header in key_header"
                 )
-        return given
+        return headers
 
 
 class StepModel(BaseModel):
@@ -93,9 +93,9 @@ class StepModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_short(cls, given: object) -> object:
+    def _in_short(cls, content: object) -> object:
         """`insertion = "openai:gpt-4o"` for `insertion = {model = "openai:gpt-4o"}`."""
-        return {"model": given} if isinstance(given, str) else given
+        return {"model": content} if isinstance(content, str) else content
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +382,8 @@ class Settings(BaseModel):
     @field_validator("engine")
     @classmethod
     def _installed(cls, name: str) -> str:
-        if name not in (known := (*IN_PROCESS, *plugins.names("judge.engines"))):
-            raise ValueError(f"{name!r} is none of {', '.join(known)}")
+        if name not in (engines := (*IN_PROCESS, *plugins.names("judge.engines"))):
+            raise ValueError(f"{name!r} is none of {', '.join(engines)}")
         return name
 
 
@@ -440,15 +440,15 @@ def metavar(name: str) -> str:
     """What stands for a setting's value in the help: `N`, `a|b`, ..."""
     kind = Settings.model_fields[name].annotation
     kinds = (kind, *get_args(kind))
-    choices = [get_args(one) for one in kinds if get_origin(one) is Literal]
-    usual = (word for one, word in _METAVARS.items() if one in kinds)
+    choices = [get_args(part) for part in kinds if get_origin(part) is Literal]
+    usual = (word for part, word in _METAVARS.items() if part in kinds)
     return option(name).metavar or next(("|".join(words) for words in choices), next(usual, "TEXT"))
 
 
 def described(name: str) -> str:
     """The help of a setting with its default: `... [default: 3]`."""
     declared, default = option(name), Settings.model_fields[name].default
-    told = declared.unset
-    if not told and isinstance(default, int | float | str) and not is_switch(name):
-        told = str(default).removesuffix(".0")
-    return f"{declared.help} [default: {told}]" if told else declared.help
+    text = declared.unset
+    if not text and isinstance(default, int | float | str) and not is_switch(name):
+        text = str(default).removesuffix(".0")
+    return f"{declared.help} [default: {text}]" if text else declared.help

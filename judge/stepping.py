@@ -63,5 +63,5 @@ class Stepper:
         branch = self._branches.get(name)
         if branch is None:
             return self._edges[name]
-        chosen: str = branch.path.func(state)
-        return branch.ends[chosen] if branch.ends else chosen
+        node: str = branch.path.func(state)
+        return branch.ends[node] if branch.ends else node

@@ -68,33 +68,33 @@ def variables_of(source: str) -> frozenset[str]:
 
 
 def fault(
-    source: str, known: Collection[str], trials: Iterable[Mapping[str, str]] = ({},)
+    source: str, names: Collection[str], trials: Iterable[Mapping[str, str]] = ({},)
 ) -> str | None:
     """Why `source` cannot be the template of a question, or None.
 
     Args:
-        known: the names of the variables that it will be given.
+        names: the variables that it will be given.
         trials: some of their values; it must render with each, all others being `x`.
     """
     if not source.strip():
         return "there is no question"
     if len(source) > LONGEST:
         return f"template: it has {len(source)} characters, more than {LONGEST}"
-    return None if _is_plain(source) else _syntax_fault(source, known, trials)
+    return None if _is_plain(source) else _syntax_fault(source, names, trials)
 
 
 def _syntax_fault(
-    source: str, known: Collection[str], trials: Iterable[Mapping[str, str]]
+    source: str, names: Collection[str], trials: Iterable[Mapping[str, str]]
 ) -> str | None:
     from jinja2 import TemplateError
 
     try:
         if problem := _forbidden(_environment().parse(source)):
             return f"template: {problem}"
-        if unknown := sorted(variables_of(source) - set(known)):
-            return f"unknown variable {unknown[0]!r}; known are {', '.join(sorted(known))}"
+        if unknown := sorted(variables_of(source) - set(names)):
+            return f"unknown variable {unknown[0]!r}; known are {', '.join(sorted(names))}"
         for trial in trials:
-            render(source, {**dict.fromkeys(known, "x"), **trial})
+            render(source, {**dict.fromkeys(names, "x"), **trial})
     except RecursionError:
         return "template: nested too deep"
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -119,8 +119,8 @@ def _forbidden(node: nodes.Node, depth: int = 0) -> str | None:
     if depth > DEEPEST:
         return "nested too deep"
     if not isinstance(node, _allowed()):
-        what = f"line {node.lineno} of it holds what a question may not ({type(node).__name__})"
-        return f"{what}: it may hold variables and conditions"
+        problem = f"line {node.lineno} of it holds what a question may not ({type(node).__name__})"
+        return f"{problem}: it may hold variables and conditions"
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
         return f"there is no filter {node.name!r}; there are {', '.join(sorted(FILTERS))}"
     problems = (_forbidden(child, depth + 1) for child in node.iter_child_nodes())

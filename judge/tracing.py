@@ -22,17 +22,17 @@ SWITCHES = (
 )
 """The variables that LangSmith looks at."""
 
-_said = False
+_warned = False
 
 
 def tracing() -> bool:
     """Whether the environment asks for traces and judge was told so too; then one line on stderr
     says where the records go."""
-    global _said
+    global _warned
     if not _asking() or os.environ.get(TOLD, "").strip().lower() not in ("1", "true"):
         return False
-    if not _said:
-        _said = True
+    if not _warned:
+        _warned = True
         sys.stderr.write(f"judge: tracing is on ({TOLD}): record texts go to LangSmith\n")
     return True
 

@@ -75,12 +75,12 @@ class Usage:
     cost_usd: float | None = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        known = self.cost_usd is not None and other.cost_usd is not None
+        priced = self.cost_usd is not None and other.cost_usd is not None
         return Usage(
             self.replies + other.replies,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if priced else None,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -213,10 +213,10 @@ class Check(_Part):
         outcomes: dict[str | None, tuple[Verdict, str | None]] = {}
         for value, cast in opinions.items():
             # As many votes as were cast: asking stops only when the others could change nothing.
-            choices, asked = self.counted or PASS_OR_FAIL, max(1, len(cast))
-            stands = settled.get(value) or decide(cast, asked, choices)
-            counted = stands in worth
-            outcomes[value] = (worth[stands], stands) if counted else (Verdict(stands), None)
+            choices, votes = self.counted or PASS_OR_FAIL, max(1, len(cast))
+            stands = settled.get(value) or decide(cast, votes, choices)
+            by_answer = stands in worth
+            outcomes[value] = (worth[stands], stands) if by_answer else (Verdict(stands), None)
         return outcomes
 
     def verdicts(self) -> dict[str | None, Verdict]:
@@ -294,8 +294,8 @@ class Extraction(_Part):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def recall(self) -> float | None:
-        known = self.settled
-        return round(sum(known) / len(known), 6) if known else None
+        credits = self.settled
+        return round(sum(credits) / len(credits), 6) if credits else None
 
 
 class Failure(_Part):
@@ -371,37 +371,37 @@ class Judgement(_Part):
 PASS_OR_FAIL = ("pass", "fail")
 
 
-def decide(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAIL) -> str:
-    """The outcome of `said` out of `asked` votes: the answer of more than half, else `abstain`.
+def decide(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR_FAIL) -> str:
+    """The outcome of the opinions: the answer of more than half of the votes, else `abstain`.
 
-    Lost votes count as asked. Without any readable vote it is `error` if one is, else `unreadable`.
+    Lost votes count too. Without any readable vote it is `error` if one is, else `unreadable`.
 
     Raises:
-        ValueError: fewer than one vote asked, or more said than that.
+        ValueError: fewer than one vote, or more opinions than votes.
     """
-    if asked < 1 or len(said) > asked:
-        raise ValueError(f"{len(said)} opinions of {asked} votes asked")
-    if not _readable(said):
-        return "error" if "error" in said else "unreadable"
-    return next((one for one in answers if said.count(one) > asked // 2), "abstain")
+    if votes < 1 or len(opinions) > votes:
+        raise ValueError(f"{len(opinions)} opinions of {votes} votes")
+    if not _readable(opinions):
+        return "error" if "error" in opinions else "unreadable"
+    return next((answer for answer in answers if opinions.count(answer) > votes // 2), "abstain")
 
 
-def needed(said: Sequence[str], asked: int, answers: Sequence[str] = PASS_OR_FAIL) -> int:
+def needed(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR_FAIL) -> int:
     """The least number of further votes, each one of `answers`, that could settle the outcome.
 
     0 when whatever the votes to come say cannot change it. Asking so many at once never asks a vote
     too many, unless votes abstain.
     """
-    counts = [said.count(one) for one in answers]
-    missing, majority, most = asked - len(said), asked // 2 + 1, max(counts)
-    for more in range(missing):
+    counts = [opinions.count(answer) for answer in answers]
+    open_votes, majority, most = votes - len(opinions), votes // 2 + 1, max(counts)
+    for further in range(open_votes):
         # Soonest, votes settle it by all saying the same, or by leaving no answer a majority.
-        evenly = max(most, ceil((sum(counts) + more) / len(counts)))
-        divided = evenly + missing - more < majority
-        if most + more >= majority or (divided and (more > 0 or _readable(said))):
-            return more
-    return missing
+        evenly = max(most, ceil((sum(counts) + further) / len(counts)))
+        divided = evenly + open_votes - further < majority
+        if most + further >= majority or (divided and (further > 0 or _readable(opinions))):
+            return further
+    return open_votes
 
 
-def _readable(said: Sequence[str]) -> bool:
-    return any(one not in ("unreadable", "error") for one in said)
+def _readable(opinions: Sequence[str]) -> bool:
+    return any(opinion not in ("unreadable", "error") for opinion in opinions)

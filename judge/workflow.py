@@ -42,7 +42,7 @@ class Outcome:
 class Context:
     """What the records of a run share: judges, rewriters and bounds.
 
-    `wanted` names the checks to run (those left out are not mentioned in the output); `additional`
+    `selected` names the checks to run (the output names no others); `additional`
     the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none;
     `min_words` is the length under which a story is rejected; `normad_release` is
     that of neutral norms, None where the user named none; `keep_dropped` passes a story without its
@@ -52,7 +52,7 @@ class Context:
     loop_panels: Mapping[str, Panel]
     final_panels: Mapping[str, Panel]
     rewriters: Mapping[str, Rewriter]
-    wanted: frozenset[str]
+    selected: frozenset[str]
     additional: tuple[str, ...] = ()
     rounds: int = 0
     min_words: int = 400
@@ -99,15 +99,15 @@ class Work:
         Raises:
             BackendError: the model cannot be reached, refuses the key, or the budget is used up.
         """
-        if name not in self.context.wanted:
+        if name not in self.context.selected:
             return None
-        if (made := self._made(name, by)) is not None:
-            self.latest = made
-            return made
+        if (check := self._current(name, by)) is not None:
+            self.latest = check
+            return check
         rubric = self.context.loop_panels[name].rubric
         if reason := lack(rubric, self.record):
-            others = len(self.context.wanted) > 1
-            fits = all(map(self.record.has, rubric.required)) or not others
+            several = len(self.context.selected) > 1
+            fits = all(map(self.record.has, rubric.required)) or not several
             if not (fits and name in self.context.additional):
                 return self.skip(name, reason, by)
             return self.keep(Check(name=name, verdict=Verdict.ABSTAIN, by=by, reason=reason))
@@ -121,17 +121,17 @@ class Work:
 
     def keep(self, check: Check) -> Check:
         """Add a check, in place of an earlier one of the same name on the same text."""
-        if (made := self._made(check.name, check.by)) is not None:
-            self.checks = [check if one is made else one for one in self.checks]
+        if (current := self._current(check.name, check.by)) is not None:
+            self.checks = [check if old is current else old for old in self.checks]
         else:
             self.checks.append(check)
         self.latest = check
         return check
 
-    def _made(self, name: str, by: str) -> Check | None:
+    def _current(self, name: str, by: str) -> Check | None:
         """The check of this name on the current text."""
         here = self.checks[self._older :]
-        return next((one for one in here if (one.name, one.by) == (name, by)), None)
+        return next((check for check in here if (check.name, check.by) == (name, by)), None)
 
     async def additional(self) -> None:
         """Make the user's own checks, by the final judge."""
@@ -151,8 +151,8 @@ class Work:
 
     def flagged(self, check: Check | None) -> tuple[int, ...]:
         """The numbers of the values that failed a check; none without a check."""
-        said = check.verdicts().items() if check is not None else ()
-        return self.record.numbered([v for v, verdict in said if v and verdict is Verdict.FAIL])
+        verdicts = check.verdicts().items() if check is not None else ()
+        return self.record.numbered([v for v, verdict in verdicts if v and verdict is Verdict.FAIL])
 
     # ------------------------------------------------------------ edits
 
@@ -171,12 +171,12 @@ class Work:
             BackendError: the model gave no reply at all.
         """
         rewriter = self.context.rewriters[rubric]
-        if missing := lack(rewriter.rubric, self.record):
-            self.give_up(rubric, missing)
+        if reason := lack(rewriter.rubric, self.record):
+            self.give_up(rubric, reason)
             return None
-        given: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
+        material: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
         try:
-            answer, usage = await rewriter.ask(self.record, reply, round=self.round, **given)
+            answer, usage = await rewriter.ask(self.record, reply, round=self.round, **material)
         except Unread as error:
             self.paid += error.usage
             self.give_up(rubric, str(error))

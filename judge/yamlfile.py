@@ -46,12 +46,14 @@ class YamlMapping:
 
         A key that is not there has the line of the nearest one above it.
         """
-        told = []
+        messages = []
         for place, problem in problems:
             above = (place[:length] for length in range(len(place), 0, -1))
-            line = next((self.lines[known] for known in above if known in self.lines), 1)
-            told.append((line, f"{self.name}:{line}: {'.'.join(place) or 'file'}: {problem}"))
-        return UsageError("\n".join(text for _, text in sorted(told, key=lambda one: one[0])))
+            line = next((self.lines[parent] for parent in above if parent in self.lines), 1)
+            messages.append((line, f"{self.name}:{line}: {'.'.join(place) or 'file'}: {problem}"))
+        return UsageError(
+            "\n".join(text for _, text in sorted(messages, key=lambda message: message[0]))
+        )
 
 
 class Problems(ValueError):
@@ -59,20 +61,22 @@ class Problems(ValueError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(f"{'.'.join(place)}: {told}" for place, told in self.problems))
+        super().__init__(
+            "; ".join(f"{'.'.join(place)}: {problem}" for place, problem in self.problems)
+        )
 
 
 def problems_of(error: ValidationError, keys: Iterable[str]) -> Iterator[Problem]:
     """Every mistake that a model found; one of `keys` is proposed for a key that is unknown."""
-    for one in error.errors(include_url=False):
-        place = tuple(str(part) for part in one["loc"])
-        cause = one.get("ctx", {}).get("error")
+    for fault in error.errors(include_url=False):
+        place = tuple(str(part) for part in fault["loc"])
+        cause = fault.get("ctx", {}).get("error")
         if isinstance(cause, Problems):
-            yield from (((*place, *within), told) for within, told in cause.problems)
-        elif one["type"] == "extra_forbidden":
+            yield from (((*place, *within), problem) for within, problem in cause.problems)
+        elif fault["type"] == "extra_forbidden":
             yield place, no_such_key(place[-1], keys)
         else:
-            yield place, worded(one)
+            yield place, worded(fault)
 
 
 def worded(error: Any) -> str:
@@ -110,8 +114,8 @@ def read_plain(text: str, name: str) -> Any:
         return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text).get_single_data()
     except (yaml.YAMLError, ValueError, ArithmeticError) as error:
         # What PyYAML raises for 2001-99-99, `? [a]` and their like.
-        told = getattr(error, "problem", None) or error
-        raise UsageError(f"{name}: not valid YAML: {told}") from error
+        problem = getattr(error, "problem", None) or error
+        raise UsageError(f"{name}: not valid YAML: {problem}") from error
 
 
 def _composed(text: str, name: str) -> Any:
@@ -127,21 +131,21 @@ def _composed(text: str, name: str) -> Any:
         for event in yaml.parse(text, Loader=loader):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            line, told = event.start_mark.line + 1 if event.start_mark else 1, ""
+            line, problem = event.start_mark.line + 1 if event.start_mark else 1, ""
             if depth > MAX_DEPTH:
-                told = f"not read: nested more than {MAX_DEPTH} deep"
+                problem = f"not read: nested more than {MAX_DEPTH} deep"
             elif isinstance(event, yaml.AliasEvent):
-                told = f"the alias *{event.anchor} is not read: write it out"
+                problem = f"the alias *{event.anchor} is not read: write it out"
             elif tag := getattr(event, "tag", None):
-                told = f"YAML tags are not read; take {tag} out"
-            if told:
-                raise UsageError(f"{name}:{line}: {told}")
+                problem = f"YAML tags are not read; take {tag} out"
+            if problem:
+                raise UsageError(f"{name}:{line}: {problem}")
         return yaml.compose(text, Loader=loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        told = f"{getattr(error, 'problem', None) or error}"
+        problem = f"{getattr(error, 'problem', None) or error}"
         line = mark.line + 1 if mark else 1
-        raise UsageError(f"{name}:{line}: not valid YAML: {told}") from error
+        raise UsageError(f"{name}:{line}: not valid YAML: {problem}") from error
 
 
 def _data(node: Any, place: Place, name: str, lines: dict[Place, int]) -> Any:
@@ -154,12 +158,12 @@ def _data(node: Any, place: Place, name: str, lines: dict[Place, int]) -> Any:
         return [_data(entry, (*place, str(number)), name, lines) for number, entry in parts]
     if not isinstance(node, yaml.MappingNode):
         return node.value
-    found: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for key, content in node.value:
         text, line = str(key.value), key.start_mark.line + 1
-        if text in found:
-            told = ".".join((*place, text))
-            raise UsageError(f"{name}:{line}: {told}: this key stands here twice")
+        if text in data:
+            path = ".".join((*place, text))
+            raise UsageError(f"{name}:{line}: {path}: this key stands here twice")
         lines[*place, text] = line
-        found[text] = _data(content, (*place, text), name, lines)
-    return found
+        data[text] = _data(content, (*place, text), name, lines)
+    return data

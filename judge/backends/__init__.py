@@ -59,17 +59,17 @@ def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
     """
     provider, name = parse_model(spec)
     try:
-        found: type[Backend] | None = plugins.load(_GROUP, provider)
+        backend: type[Backend] | None = plugins.load(_GROUP, provider)
     except ImportError as error:
         raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
-    if found is None:
-        known = sorted((*providers(), *servers))
-        near = get_close_matches(provider, known, 1)
-        meant = f"; did you mean {near[0]}:{name}?" if near else ";"
+    if backend is None:
+        names = sorted((*providers(), *servers))
+        near = get_close_matches(provider, names, 1)
+        hint = f"; did you mean {near[0]}:{name}?" if near else ";"
         raise UsageError(
-            f"{spec}: unknown provider {provider!r}{meant} known are {', '.join(known)}"
+            f"{spec}: unknown provider {provider!r}{hint} known are {', '.join(names)}"
         )
-    return found
+    return backend
 
 
 def build(spec: str, servers: Collection[str] = ()) -> Backend:

@@ -105,27 +105,27 @@ class Adaptations:
             _simplify(adapted, portable="schema" in state)
         return adapted
 
-    def again(self, call: object, sent: State, request: Mapping[str, Any], said: str) -> bool:
+    def again(self, call: object, sent: State, request: Mapping[str, Any], complaint: str) -> bool:
         """Whether a refused request is worth making again, as `state` now has it.
 
         Args:
             call: what it was made for.
             sent: the state that it was made with.
             request: as it was sent.
-            said: `complaint_text` of the server's answer.
+            complaint: `complaint_text` of the server's answer.
         """
         if sent is not self.state:
             return True  # Another call has learnt something in the meantime.
-        if self._last is not None and self._last[1] == _bare(said):
+        if self._last is not None and self._last[1] == _bare(complaint):
             self.state = self.kept  # The last remedy did not help.
         else:
             self.kept = self.state
         self._last = None
-        added = int(self.state.get("thinking_tokens", 0))
-        for remedy in remedies(request, said, self._room, added):
+        room = int(self.state.get("thinking_tokens", 0))
+        for remedy in remedies(request, complaint, self._room, room):
             if remedy not in self._tried:
                 self._tried.add(remedy)
-                self._last = call, _bare(said)
+                self._last = call, _bare(complaint)
                 self.state = {**self.state, remedy[0]: remedy[1]}
                 return True
         return False
@@ -145,92 +145,96 @@ class Adaptations:
 
 
 def remedies(
-    request: Mapping[str, Any], said: str, room: int = 0, added: int = 0
+    request: Mapping[str, Any], complaint: str, room: int = 0, thinking_tokens: int = 0
 ) -> Iterator[tuple[str, str | int]]:
     """What may help against a refusal, the likeliest first: what it concerns, and how it is sent.
 
     Args:
         request: as it was sent.
-        said: `complaint_text` of the answer.
-        room, added: tokens for thoughts that may be added to a reply's, and that were.
+        complaint: `complaint_text` of the answer.
+        room, thinking_tokens: tokens for thoughts that may be added to a reply's, and that were.
     """
-    if room > added and _LIMIT_REACHED.search(said):
+    if room > thinking_tokens and _LIMIT_REACHED.search(complaint):
         yield "thinking_tokens", room
-    if not _REFUSED.search(said):
+    if not _REFUSED.search(complaint):
         return
-    named = ((_place(name, said), name) for name in (*_LIMITS, "temperature", "seed", "strict"))
-    for _, name in sorted(found for found in named if found[0] >= 0):
+    places = (
+        (_place(name, complaint), name) for name in (*_LIMITS, "temperature", "seed", "strict")
+    )
+    for _, name in sorted(place for place in places if place[0] >= 0):
         if name in _LIMITS:
-            yield from _other_limit(request, said, added)
+            yield from _other_limit(request, complaint, thinking_tokens)
         elif name in request or (name == "strict" and "response_format" in request):
             yield name, LEFT_OUT
-    if "top_logprobs" in request and "logprobs" in said:
+    if "top_logprobs" in request and "logprobs" in complaint:
         most = request["top_logprobs"]
-        yield from (("top_logprobs", fewer) for fewer in _below(said, most)[:1])
-        if "top_logprobs" in said:
+        yield from (("top_logprobs", fewer) for fewer in _below(complaint, most)[:1])
+        if "top_logprobs" in complaint:
             yield from (("top_logprobs", fewer) for fewer in _FEWER if fewer < most)
-    if request["messages"][0]["role"] == "system" and _NO_SYSTEM.search(said):
+    if request["messages"][0]["role"] == "system" and _NO_SYSTEM.search(complaint):
         yield "system", FOLDED
-    if ("response_format" in request or "tools" in request) and _KEYWORD.search(said):
+    if ("response_format" in request or "tools" in request) and _KEYWORD.search(complaint):
         yield "schema", PORTABLE
 
 
 def _other_limit(
-    request: Mapping[str, Any], said: str, added: int
+    request: Mapping[str, Any], complaint: str, thinking_tokens: int
 ) -> Iterator[tuple[str, str | int]]:
-    sent = next((name for name in _LIMITS if name in request), None)
-    context = "context" in said
-    if sent is None or (context and not added):
+    limit = next((name for name in _LIMITS if name in request), None)
+    context = "context" in complaint
+    if limit is None or (context and not thinking_tokens):
         return  # A prompt that is too long is the record's own fault.
-    if _TOO_MANY.search(said):
-        for most in _below(said, request[sent])[:1]:
+    if _TOO_MANY.search(complaint):
+        for most in _below(complaint, request[limit])[:1]:
             # Of a whole context window the prompt needs its part.
             yield "most_tokens", most // 2 if context else most
     elif not context:
-        yield "max_tokens", next(name for name in _LIMITS if name != sent)
+        yield "max_tokens", next(name for name in _LIMITS if name != limit)
         yield "max_tokens", LEFT_OUT
 
 
-def _place(name: str, said: str) -> int:
-    found = re.search(rf"\b{name}\b", said)
-    return found.start() if found else -1
+def _place(name: str, complaint: str) -> int:
+    match = re.search(rf"\b{name}\b", complaint)
+    return match.start() if match else -1
 
 
-def _below(said: str, number: int) -> list[int]:
+def _below(complaint: str, number: int) -> list[int]:
     """The numbers from 1 to below `number` that a message names, largest first."""
-    found = {int(digits.replace(",", "")) for digits in re.findall(r"\b\d[\d,]{0,8}\b", said)}
-    return sorted((one for one in found if 0 < one < number), reverse=True)
+    numbers = {
+        int(digits.replace(",", "")) for digits in re.findall(r"\b\d[\d,]{0,8}\b", complaint)
+    }
+    return sorted((n for n in numbers if 0 < n < number), reverse=True)
 
 
 def complaint_text(body: bytes) -> str:
     """What a refusal says, in lower case: `param` and messages, not what it repeats."""
     try:
-        told = orjson.loads(body[:_LONGEST])
+        data = orjson.loads(body[:_LONGEST])
     except ValueError:
         return body[:_LONGEST].decode("utf-8", "replace").lower()
-    return " ".join(_texts(told)).lower()
+    return " ".join(_texts(data)).lower()
 
 
-def _texts(told: object) -> Iterator[str]:
-    if isinstance(told, str):
-        yield told
-        if told.startswith("{"):  # A provider's refusal in that of a proxy.
+def _texts(data: object) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+        if data.startswith("{"):  # A provider's refusal in that of a proxy.
             try:
-                yield from _texts(orjson.loads(told))
+                yield from _texts(orjson.loads(data))
             except ValueError:
                 return
-    elif isinstance(told, list):
-        for one in told:
-            yield from _texts(one)
-    elif isinstance(told, dict):
-        for name, one in told.items():
-            if name in _SAID_IN or (name in ("metadata", "raw") and not isinstance(one, list)):
-                yield from _texts(one)
+    elif isinstance(data, list):
+        for entry in data:
+            yield from _texts(entry)
+    elif isinstance(data, dict):
+        for name, entry in data.items():
+            if name in _SAID_IN or (name in ("metadata", "raw") and not isinstance(entry, list)):
+                yield from _texts(entry)
 
 
-def _bare(said: str) -> str:
+def _bare(complaint: str) -> str:
     """A message without the numbers and ids that differ from one call to the next."""
-    return re.sub(r"\b[0-9a-f-]*\d[0-9a-f-]*\b", "", said)
+    return re.sub(r"\b[0-9a-f-]*\d[0-9a-f-]*\b", "", complaint)
 
 
 # ---------------------------------------------------------------- requests in other forms
@@ -240,21 +244,23 @@ def _folded(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages with the system's text at the head of the user's."""
     if len(messages) < 2 or messages[0]["role"] != "system":
         return messages
-    system, user, *rest = messages
-    return [{**user, "content": f"{system['content']}\n\n{user['content']}"}, *rest]
+    system, user, *history = messages
+    return [{**user, "content": f"{system['content']}\n\n{user['content']}"}, *history]
 
 
-def _simplify(made: dict[str, Any], *, portable: bool) -> None:
+def _simplify(request: dict[str, Any], *, portable: bool) -> None:
     """Take `strict` out of a request, and if `portable` what few servers take out of its schema."""
-    if "json_schema" in (form := made.get("response_format", {})):
-        named = {name: one for name, one in form["json_schema"].items() if name != "strict"}
+    if "json_schema" in (form := request.get("response_format", {})):
+        json_schema = {
+            name: content for name, content in form["json_schema"].items() if name != "strict"
+        }
         if portable:
-            named["schema"] = portable_schema(named["schema"])
-        made["response_format"] = {**form, "json_schema": named}
-    elif portable and "tools" in made:
-        function = made["tools"][0]["function"]
+            json_schema["schema"] = portable_schema(json_schema["schema"])
+        request["response_format"] = {**form, "json_schema": json_schema}
+    elif portable and "tools" in request:
+        function = request["tools"][0]["function"]
         function = {**function, "parameters": portable_schema(function["parameters"])}
-        made["tools"] = [{**made["tools"][0], "function": function}]
+        request["tools"] = [{**request["tools"][0], "function": function}]
 
 
 def portable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,15 +275,17 @@ def portable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         if "$ref" in part:
             return plain(definitions[part["$ref"].rpartition("/")[2]])
         if "anyOf" in part:
-            return plain(next(one for one in part["anyOf"] if one.get("type") != "null"))
-        made = {name: one for name, one in part.items() if name in _PORTABLE_KEYS}
+            return plain(next(option for option in part["anyOf"] if option.get("type") != "null"))
+        schema_part = {name: content for name, content in part.items() if name in _PORTABLE_KEYS}
         if "const" in part:
-            made["enum"] = [part["const"]]
+            schema_part["enum"] = [part["const"]]
         if "items" in part:
-            made["items"] = plain(part["items"])
+            schema_part["items"] = plain(part["items"])
         if "properties" in part:
-            made["properties"] = {n: plain(one) for n, one in part["properties"].items()}
-            made["required"] = list(part.get("required", ()))
-        return made
+            schema_part["properties"] = {
+                n: plain(content) for n, content in part["properties"].items()
+            }
+            schema_part["required"] = list(part.get("required", ()))
+        return schema_part
 
     return plain(schema)

@@ -222,8 +222,8 @@ def refuse_half_pairs(call: Call) -> None:
     try:
         "".join(message["content"] for message in call.messages).encode()
     except UnicodeEncodeError as error:
-        told = "the prompt holds half of a surrogate pair, which cannot be sent"
-        raise BadRequest(told) from error
+        message = "the prompt holds half of a surrogate pair, which cannot be sent"
+        raise BadRequest(message) from error
 
 
 _SUCH_AS = "openai:gpt-4o, local:qwen2.5-coder-1.5b or scripted:judge.yaml"
@@ -246,10 +246,10 @@ def parse_model(spec: str) -> tuple[str, str]:
     """
     provider, colon, name = spec.partition(":")
     if not colon or not provider or not name:
-        meant = next((p for form, p in _LIKELY if not colon and re.match(form, spec)), None)
+        provider_hint = next((p for form, p in _LIKELY if not colon and re.match(form, spec)), None)
         raise UsageError(
             f"model {spec!r} is not of the form provider:model, "
-            + (f"did you mean {meant}:{spec}?" if meant else f"such as {_SUCH_AS}")
+            + (f"did you mean {provider_hint}:{spec}?" if provider_hint else f"such as {_SUCH_AS}")
         )
     if name.startswith("-"):
         raise UsageError(f"model {spec!r}: the name of a model cannot begin with -")

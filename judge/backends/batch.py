@@ -151,8 +151,8 @@ class BatchBackend(OpenAIBackend):
         self._cut_short = self._reached = False
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        sent = self._prepared(call, mode)
-        body = sent.body
+        request = self._prepared(call, mode)
+        body = request.body
         key = digest([body.decode(), call.vote])
         try:
             response = await self._response(key, body)
@@ -161,7 +161,7 @@ class BatchBackend(OpenAIBackend):
             raise
         self._taken.add(key)
         if isinstance(response, HttpResponse):
-            return self._read(response, sent)
+            return self._read(response, request)
         status, name = response.state.get("status"), response.state.get("id")
         if status == "cancelled":
             raise errors.Denied(
@@ -245,20 +245,20 @@ class BatchBackend(OpenAIBackend):
                 batch.close()
         except Exception as error:  # noqa: BLE001 - thousands of calls wait for this task
             self._forming = None
-            for other in self._batches:
-                if not other.results.done():
-                    other.results.set_exception(error)
-                    other.results.exception()
-                if other is not batch and other.task is not None:
-                    other.task.cancel()
+            for open_batch in self._batches:
+                if not open_batch.results.done():
+                    open_batch.results.set_exception(error)
+                    open_batch.results.exception()
+                if open_batch is not batch and open_batch.task is not None:
+                    open_batch.task.cancel()
 
     async def _send(self, batch: _Batch) -> BatchResults:
         """Wait until nothing new comes, send the batch, and bring its results."""
-        left = self._quiet
-        while left > 0 and not batch.full.is_set():
+        seconds = self._quiet
+        while seconds > 0 and not batch.full.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(batch.full.wait(), left)
-            left = batch.changed_at + self._quiet - asyncio.get_running_loop().time()
+                await asyncio.wait_for(batch.full.wait(), seconds)
+            seconds = batch.changed_at + self._quiet - asyncio.get_running_loop().time()
         if self._forming is batch:
             self._forming = None
         requests, batch.requests = batch.requests, {}
@@ -426,8 +426,8 @@ class BatchAPI:
             raise
         return results
 
-    async def _request(self, method: str, path: str, **more: Any) -> HttpResponse:
-        return await self._http.request(method, path, silence=_SILENCE_SECONDS, **more)
+    async def _request(self, method: str, path: str, **options: Any) -> HttpResponse:
+        return await self._http.request(method, path, silence=_SILENCE_SECONDS, **options)
 
     def _object(self, response: HttpResponse, *, with_id: bool = True) -> dict[str, Any]:
         if response.status >= 300:

@@ -61,8 +61,8 @@ def openai_arguments(call: Call, mode: Mode) -> dict[str, Any]:
         schema = {"name": call.schema_name or "reply", "schema": dict(call.schema), "strict": True}
         arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif mode is Mode.TOOLS:
-        chosen = {"type": "function", "function": {"name": call.schema_name or "reply"}}
-        arguments |= {"tools": [tool(call)], "tool_choice": chosen}
+        function = {"type": "function", "function": {"name": call.schema_name or "reply"}}
+        arguments |= {"tools": [tool(call)], "tool_choice": function}
     else:
         arguments["messages"] = with_schema_in_words(call)
         if mode is Mode.JSON:
@@ -90,13 +90,13 @@ def completion(
     refusal, finish = message.get("refusal"), ending(choice.get("finish_reason"))
     if finish == "fault":
         raise NoReply(f"the reply broke off: finish reason {choice['finish_reason']!r}")
-    refused = bool(refusal) or finish == "refusal"
+    is_refusal = bool(refusal) or finish == "refusal"
     text = _text(message, tool)
     usage = mapping_of(answer.get("usage"))
     details = mapping_of(usage.get("prompt_tokens_details"))
     return Completion(
-        text=redact(str(refusal or text) if refused else text),
-        finish_reason="refusal" if refused else finish,
+        text=redact(str(refusal or text) if is_refusal else text),
+        finish_reason="refusal" if is_refusal else finish,
         input_tokens=count_of(usage.get("prompt_tokens")) or 0,
         output_tokens=count_of(usage.get("completion_tokens")) or 0,
         cached_tokens=count_of(details.get("cached_tokens")),
@@ -143,10 +143,10 @@ def _first_token(
     logprobs: Mapping[str, Any], redact: Callable[[str], str]
 ) -> tuple[tuple[str, float], ...] | None:
     """The alternatives for the first token; () for an empty reply, None if none are listed."""
-    listed = logprobs.get("content")
-    if not listed:
-        return None if listed is None else ()
-    alternatives = listed[0].get("top_logprobs") or [listed[0]]
+    content = logprobs.get("content")
+    if not content:
+        return None if content is None else ()
+    alternatives = content[0].get("top_logprobs") or [content[0]]
     # The log of zero comes as null, as -Infinity or not at all.
     logs = (-inf if a.get("logprob") is None else float(a["logprob"]) for a in alternatives)
     return tuple((redact(str(a["token"])), log) for a, log in zip(alternatives, logs, strict=True))

@@ -77,24 +77,24 @@ def complaint(body: bytes) -> tuple[str, str | None]:
     """(message, error code) of an answer without success, in OpenAI's form or any other."""
     body = body[:_MOST_SAID]
     try:
-        told = orjson.loads(body)
+        data = orjson.loads(body)
     except (ValueError, RecursionError):
         return body.decode("utf-8", "replace"), None
-    return _said(told.get("error", told) if isinstance(told, dict) else told)
+    return _said(data.get("error", data) if isinstance(data, dict) else data)
 
 
 def _said(error: Any) -> tuple[str, str | None]:
     if not isinstance(error, dict):
         return str(error), None
-    code, said = error.get("code"), str(error.get("message") or error)
+    code, message = error.get("code"), str(error.get("message") or error)
     # OpenRouter's own words are "Provider returned error"; the provider's stand beside them.
     metadata = error.get("metadata")
-    if isinstance(metadata, dict) and (raw := metadata.get("raw")) and str(raw) not in said:
-        said = f"{said}: {raw}"
-    return said, code if isinstance(code, str) else None
+    if isinstance(metadata, dict) and (raw := metadata.get("raw")) and str(raw) not in message:
+        message = f"{message}: {raw}"
+    return message, code if isinstance(code, str) else None
 
 
-def error_within(answer: Mapping[str, Any], what: str) -> errors.BackendError | None:
+def error_within(answer: Mapping[str, Any], source: str) -> errors.BackendError | None:
     """The error that a server tells of under HTTP 200, in the answer or in its choice; or None."""
     choices = answer.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
@@ -103,15 +103,15 @@ def error_within(answer: Mapping[str, Any], what: str) -> errors.BackendError | 
         error = answer.get("error")
     if not error:
         return None
-    said, code = _said(error)
+    message, code = _said(error)
     fields = error if isinstance(error, dict) else {}
     statuses = (_status(fields.get(name)) for name in ("code", "status", "type"))
     return status_error(
         next(filter(None, statuses), 500),
-        scrubbed(said),
+        scrubbed(message),
         {},
         code=code,
-        what=what,
+        source=source,
         within=True,
     )
 
@@ -128,56 +128,61 @@ def _status(name: object) -> int | None:
 
 def status_error(
     status: int,
-    said: str,
+    message: str,
     headers: Mapping[str, str],
     *,
     code: str | None = None,
-    what: str,
+    source: str,
     within: bool = False,
 ) -> errors.BackendError:
     """The error for an HTTP status from 300 up.
 
-    `said` is the server's message without secrets, `code` its own error code, `what` names model
+    `message` is the server's, without secrets, `code` its own error code, `source` names model
     and server; `within`: the status stands in an answer that came with HTTP 200.
     """
     if status < 400:
-        return errors.Denied(f"{what}: the server redirects elsewhere (HTTP {status})")
-    shown = f"HTTP 200 with error {status}" if within else f"HTTP {status}"
-    told, words = f"{shown}: {said}" if said else shown, f"{code or ''} {said}"
-    wait = retry_after(headers, said)
+        return errors.Denied(f"{source}: the server redirects elsewhere (HTTP {status})")
+    status_text = f"HTTP 200 with error {status}" if within else f"HTTP {status}"
+    detail = f"{status_text}: {message}" if message else status_text
+    words = f"{code or ''} {message}"
+    wait = retry_after(headers, message)
     if status == 402 or (code or "").lower() in _CREDIT_CODES:
-        return errors.Denied(f"{what}: the account is out of credit ({told})")
+        return errors.Denied(f"{source}: the account is out of credit ({detail})")
     if status in (400, 403, 412, 429, 500) and wait is None and _CREDIT.search(words):
         denied = errors.Denied if status == 429 else errors.Forbidden
-        return denied(f"{what}: the account is out of credit ({told})")
-    if code == "context_length_exceeded" or (status not in (401, 404) and _too_long(said.lower())):
-        return errors.ContextExceeded(told)
+        return denied(f"{source}: the account is out of credit ({detail})")
+    if code == "context_length_exceeded" or (
+        status not in (401, 404) and _too_long(message.lower())
+    ):
+        return errors.ContextExceeded(detail)
     if status in (400, 403, 422, 451) and _MODERATION.search(words):
-        return errors.Refused(told)
+        return errors.Refused(detail)
     if status == 429:
-        return errors.RateLimited(told, retry_after=wait)
+        return errors.RateLimited(detail, retry_after=wait)
     if status == 401:
-        return errors.Denied(f"{what}: the server refuses the key ({shown})")
+        return errors.Denied(f"{source}: the server refuses the key ({status_text})")
     if status == 403:
-        return errors.Forbidden(f"{what}: the server refuses the key or the model ({told})")
+        return errors.Forbidden(f"{source}: the server refuses the key or the model ({detail})")
     if status == 404:
-        return errors.Denied(f"{what}: there is no such model, or the address is wrong ({told})")
+        return errors.Denied(
+            f"{source}: there is no such model, or the address is wrong ({detail})"
+        )
     if status >= 500 or status in (408, 409):
         failed = errors.NoReply if within else errors.ServerFault
-        return failed(told, retry_after=wait)
-    return errors.BadRequest(told)
+        return failed(detail, retry_after=wait)
+    return errors.BadRequest(detail)
 
 
-def _too_long(said: str) -> bool:
-    return "context" in said and any(
-        word in said for word in ("length", "exceed", "size", "window")
+def _too_long(message: str) -> bool:
+    return "context" in message and any(
+        word in message for word in ("length", "exceed", "size", "window")
     )
 
 
 # ---------------------------------------------------------------- how long to wait
 
 
-def retry_after(headers: Mapping[str, str], said: str = "") -> float | None:
+def retry_after(headers: Mapping[str, str], message: str = "") -> float | None:
     """Seconds (0 to a week) that the server asks callers to wait; None where it gives no number.
 
     It may stand in `Retry-After` (seconds or a date), in `Retry-After-Ms`, in the words beside the
@@ -188,7 +193,7 @@ def retry_after(headers: Mapping[str, str], said: str = "") -> float | None:
         _scaled(headers.get("retry-after-ms"), 0.001),
         _scaled(headers.get("retry-after"), 1.0),
         _until(headers.get("retry-after")),
-        next((_span(found[1]) for found in _IN_WORDS.finditer(said)), None),
+        next((_span(match[1]) for match in _IN_WORDS.finditer(message)), None),
         _reset(headers),
     )
     seconds = next((wait for wait in waits if wait is not None), None)
@@ -222,14 +227,14 @@ def _span(text: str) -> float | None:
 
 def _reset(headers: Mapping[str, str]) -> float | None:
     """The longest wait for a limit that is used up; where none is said to be, the shortest."""
-    used_up, others = list[float](), list[float]()
+    used_up, waits = list[float](), list[float]()
     for prefix in ("x-ratelimit", "ratelimit"):
         for of in _RESETS:
             seconds = _moment(headers.get(f"{prefix}-reset{of}", "").strip())
             if seconds is not None:
-                left = headers.get(f"{prefix}-remaining{of}", "").strip()
-                (used_up if left == "0" else others).append(seconds)
-    return max(used_up) if used_up else min(others, default=None)
+                remaining = headers.get(f"{prefix}-remaining{of}", "").strip()
+                (used_up if remaining == "0" else waits).append(seconds)
+    return max(used_up) if used_up else min(waits, default=None)
 
 
 def _moment(text: str) -> float | None:

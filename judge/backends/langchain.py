@@ -59,11 +59,11 @@ class LangChainBackend:
             self._model = _build(name)
 
     def identity(self) -> Mapping[str, str]:
-        told = {"provider": "langchain", "model": self._name}
+        identity = {"provider": "langchain", "model": self._name}
         client = getattr(self._model, "root_client", None)
-        found = [getattr(self._model, name, None) for name in _ADDRESSES]
-        address = next((u for u in (*found, getattr(client, "base_url", None)) if u), None)
-        return told | ({"server": without_secrets(str(address))} if address else {})
+        addresses = [getattr(self._model, name, None) for name in _ADDRESSES]
+        address = next((u for u in (*addresses, getattr(client, "base_url", None)) if u), None)
+        return identity | ({"server": without_secrets(str(address))} if address else {})
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         if call.logprobs is not None:
@@ -90,19 +90,19 @@ class LangChainBackend:
         return None
 
     def _translated(self, error: Exception) -> errors.BackendError:
-        said = f"{type(error).__name__}: {scrubbed(error)}"
+        message = f"{type(error).__name__}: {scrubbed(error)}"
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and status >= 400:
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
             code = getattr(error, "code", None)
-            return status_error(status, said, headers, code=code, what=self._name)
+            return status_error(status, message, headers, code=code, source=self._name)
         cause: BaseException | None = error
         while cause is not None:
             if type(cause).__name__ in _NEVER_CONNECTED:
-                return errors.Unreachable(said)
+                return errors.Unreachable(message)
             cause = cause.__cause__
         families = (_TRANSLATIONS.get(family.__name__) for family in type(error).__mro__)
-        return next(filter(None, families), errors.ServerFault)(said)
+        return next(filter(None, families), errors.ServerFault)(message)
 
 
 def _build(name: str) -> BaseChatModel:
@@ -119,8 +119,8 @@ def _build(name: str) -> BaseChatModel:
             return init_chat_model(name)
     except Exception as error:
         if find_spec("langchain") is None:
-            what = f"langchain:{name} needs the library langchain"
-            raise errors.missing_extra(what, "langchain") from error
+            message = f"langchain:{name} needs the library langchain"
+            raise errors.missing_extra(message, "langchain") from error
         why = f"{type(error).__name__}: {scrubbed(error)}"
         raise errors.UsageError(f"langchain:{name}: cannot be built: {why}") from error
 
@@ -130,10 +130,10 @@ def _chat_model(dotted: str) -> type[BaseChatModel]:
     from langchain_core.language_models import BaseChatModel
 
     module, _, symbol = dotted.rpartition(".")
-    found = getattr(import_module(module), symbol)
-    if not (isinstance(found, type) and issubclass(found, BaseChatModel)):
+    factory = getattr(import_module(module), symbol)
+    if not (isinstance(factory, type) and issubclass(factory, BaseChatModel)):
         raise TypeError(f"{dotted} is no chat model of LangChain's")
-    return found
+    return factory
 
 
 def _completion(answer: AIMessage) -> Completion:
@@ -142,8 +142,8 @@ def _completion(answer: AIMessage) -> Completion:
         text = json.dumps(answer.tool_calls[0]["args"], ensure_ascii=False)
     elif answer.invalid_tool_calls:
         text = answer.invalid_tool_calls[0]["args"] or ""
-    said = answer.response_metadata
-    reason = said.get("finish_reason") or said.get("stop_reason")
+    metadata = answer.response_metadata
+    reason = metadata.get("finish_reason") or metadata.get("stop_reason")
     finish, refusal = ending(reason), answer.additional_kwargs.get("refusal")
     if finish == "fault":
         raise errors.NoReply(f"the reply broke off: finish reason {reason!r}")
@@ -153,6 +153,6 @@ def _completion(answer: AIMessage) -> Completion:
         finish_reason="refusal" if refusal else finish,
         input_tokens=usage["input_tokens"] if usage else 0,
         output_tokens=usage["output_tokens"] if usage else 0,
-        model=name_of(said.get("model_name") or said.get("model"), reply_redactor()),
-        system_fingerprint=name_of(said.get("system_fingerprint"), reply_redactor()),
+        model=name_of(metadata.get("model_name") or metadata.get("model"), reply_redactor()),
+        system_fingerprint=name_of(metadata.get("system_fingerprint"), reply_redactor()),
     )

@@ -164,8 +164,8 @@ class OpenAIBackend:
         return openai_arguments(call, mode)
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        sent = self._prepared(call, mode)
-        return self._read(await self._http.request("POST", CHAT, data=sent.body), sent)
+        request = self._prepared(call, mode)
+        return self._read(await self._http.request("POST", CHAT, data=request.body), request)
 
     def _prepared(self, call: Call, mode: Mode) -> _Sent:
         """The request for a call, as this server takes it; raises BadRequest."""
@@ -179,42 +179,42 @@ class OpenAIBackend:
             refuse_half_pairs(call)
             raise
 
-    def _read(self, response: HttpResponse, sent: _Sent) -> Completion:
+    def _read(self, response: HttpResponse, request: _Sent) -> Completion:
         """The completion in a server's answer; raises BackendError."""
-        call, model = sent.call, f"{self._name} at {self._http.server}"
+        call, model = request.call, f"{self._name} at {self._http.server}"
         if response.status >= 300:
-            raise self._refused(unsuccessful(response, model), response.status, response, sent)
-        what = f"the answer of {self._http.server}"
-        tool = (call.schema_name or "reply") if sent.mode is Mode.TOOLS else None
+            raise self._refused(unsuccessful(response, model), response.status, response, request)
+        source = f"the answer of {self._http.server}"
+        tool = (call.schema_name or "reply") if request.mode is Mode.TOOLS else None
         try:
             # A log-probability in it may be -Infinity.
             loads = json.loads if b"-Infinity" in response.body else orjson.loads
             answer = loads(response.body)
             if error := error_within(answer, model):
                 status = 400 if isinstance(error, errors.BadRequest) else response.status
-                raise self._refused(error, status, response, sent)
+                raise self._refused(error, status, response, request)
             reply = completion(answer, self._redact, tool)
         except (LookupError, TypeError, AttributeError):
             text = scrubbed(complaint(response.body)[0])[:_MAX_SHOWN]
             text = f"it lacks what the protocol asks for; it says: {text}"
-            raise errors.ServerFault(f"{what} is no chat completion: {text}") from None
+            raise errors.ServerFault(f"{source} is no chat completion: {text}") from None
         except (ValueError, RecursionError) as problem:
             text = scrubbed(problem)
-            raise errors.ServerFault(f"{what} is no chat completion: {text}") from None
+            raise errors.ServerFault(f"{source} is no chat completion: {text}") from None
         thinking = reply.finish_reason == "length" and call.logprobs is None and thought(answer)
-        if thinking and self._adaptations.give_room(sent.state):
+        if thinking and self._adaptations.give_room(request.state):
             tokens = reply.input_tokens, reply.output_tokens
             raise errors.Adapted("the model's thoughts took the tokens of its reply", tokens)
         if call.logprobs and reply.first_token is None and reply.finish_reason != "refusal":
             if self._gave_first_token:
-                raise errors.ServerFault(f"{what} lacks the log-probabilities of earlier ones")
+                raise errors.ServerFault(f"{source} lacks the log-probabilities of earlier ones")
         elif call.logprobs:
             self._gave_first_token = True
-        self._adaptations.answered(call, sent.state)
+        self._adaptations.answered(call, request.state)
         return reply
 
     def _refused(
-        self, error: errors.BackendError, status: int, response: HttpResponse, sent: _Sent
+        self, error: errors.BackendError, status: int, response: HttpResponse, request: _Sent
     ) -> errors.BackendError:
         """The error for a request that was refused, `Adapted` where it is to be made again."""
         if status == 404 and not _VERSIONED.search(self._http.server):
@@ -222,10 +222,10 @@ class OpenAIBackend:
             error = errors.Denied(f"{error}; most addresses end in /v1: {address}")
         if status not in _ADAPTABLE or isinstance(error, (errors.Refused, errors.Forbidden)):
             return error
-        text, arguments = complaint_text(response.body), sent.arguments
+        text, arguments = complaint_text(response.body), request.arguments
         if "reasoning_effort" in arguments and re.search(r"reasoning[_.]effort", text):
             return errors.Denied(f"--reasoning-effort {self._request.effort}: {error}")
-        if self._adaptations.again(sent.call, sent.state, arguments, text):
+        if self._adaptations.again(request.call, request.state, arguments, text):
             return errors.Adapted(str(error))
         by_schema = "response_format" in arguments or "tools" in arguments
         if status in (405, 501) or (status == 404 and by_schema and _NO_SUCH_WAY.search(text)):
@@ -246,8 +246,8 @@ class OpenAIBackend:
             answer = orjson.loads(response.body)
             state = [float(number) for number in answer["data"][0]["embedding"]]
         except (LookupError, TypeError, ValueError) as error:
-            what = f"the answer of {self._http.server}"
-            raise errors.ServerFault(f"{what} is no embedding: {scrubbed(error)}") from error
+            source = f"the answer of {self._http.server}"
+            raise errors.ServerFault(f"{source} is no embedding: {scrubbed(error)}") from error
         return state, count_of(mapping_of(answer.get("usage")).get("prompt_tokens")) or 0
 
     async def listed(self) -> str | None:
@@ -332,7 +332,7 @@ def _default_server(name: str) -> HttpServer:
     return named_server(url, key, "OPENAI_BASE_URL", "OPENAI_API_KEY")
 
 
-def unsuccessful(response: HttpResponse, what: str) -> errors.BackendError:
-    """The error for an answer without success; `what` names model and server."""
+def unsuccessful(response: HttpResponse, source: str) -> errors.BackendError:
+    """The error for an answer without success; `source` names model and server."""
     text, code = complaint(response.body)
-    return status_error(response.status, scrubbed(text), response.headers, code=code, what=what)
+    return status_error(response.status, scrubbed(text), response.headers, code=code, source=source)

@@ -145,8 +145,8 @@ def without_thoughts(text: str) -> str | None:
 
     A JSON object stays whole: it may quote such a mark.
     """
-    if closed := list(_CLOSED.finditer(text)):
-        return text if is_object(text) else text[closed[-1].end() :].strip()
+    if thoughts := list(_CLOSED.finditer(text)):
+        return text if is_object(text) else text[thoughts[-1].end() :].strip()
     return None if _OPENED.match(text.lstrip()) else text
 
 
@@ -204,14 +204,14 @@ def fewest_tokens(text: str) -> int:
 
 def cut(call: Call, completion: Completion) -> str | None:
     """How much of a prompt was read, where a server cut it; None where it read all of it."""
-    read = completion.input_tokens
+    tokens = completion.input_tokens
     # Some count what their cache holds apart.
-    if (cached := completion.cached_tokens or 0) > read:
-        read += cached
+    if (cached := completion.cached_tokens or 0) > tokens:
+        tokens += cached
     text = "\n".join(map(itemgetter("content"), call.messages))
-    if read < _MIN_READ or len(text) < (read + _MIN_LOST) * CHARACTERS_PER_TOKEN:
+    if tokens < _MIN_READ or len(text) < (tokens + _MIN_LOST) * CHARACTERS_PER_TOKEN:
         return None
     fewest = fewest_tokens(text)
-    if fewest - read < _MIN_LOST or fewest < read * _MARGIN:
+    if fewest - tokens < _MIN_LOST or fewest < tokens * _MARGIN:
         return None
-    return f"the server read {read:,} tokens of at least {fewest:,}; give it a longer context"
+    return f"the server read {tokens:,} tokens of at least {fewest:,}; give it a longer context"

@@ -56,7 +56,7 @@ class _When(BaseModel):
 
     def holds(self, call: Call, prompt: str) -> bool:
         return (
-            all(getattr(self, name) in (None, told) for name, told in _origin(call).items())
+            all(getattr(self, name) in (None, value) for name, value in _origin(call).items())
             and (self.contains is None or self.contains in prompt)
             and (self.lacks is None or self.lacks not in prompt)
         )
@@ -68,8 +68,8 @@ _ORIGIN = ("rubric", "id", "vote", "round", "role")
 def _origin(call: Call) -> dict[str, Any]:
     """What an entry can match besides the prompt."""
     origin = call.origin
-    found = (origin.rubric, origin.record, origin.vote, origin.round, call.role)
-    return dict(zip(_ORIGIN, found, strict=True))
+    values = (origin.rubric, origin.record, origin.vote, origin.round, call.role)
+    return dict(zip(_ORIGIN, values, strict=True))
 
 
 class _Entry(BaseModel):
@@ -112,17 +112,17 @@ class ScriptedBackend:
         self._digest = digest(text.encode(), 8)
         self._used: Counter[int] = Counter()
         entries = self._script.replies
-        counted = any(entry.times is not None for entry in entries)
+        limited = any(entry.times is not None for entry in entries)
         self._looks_at = frozenset(
             name
             for name in _ORIGIN
-            if counted or any(getattr(entry.when, name) is not None for entry in entries)
+            if limited or any(getattr(entry.when, name) is not None for entry in entries)
         )
         self.method: Method = self._script.method
 
     def key_parts(self, call: Call) -> object:
         """What this script matches besides the prompt."""
-        return [told for name, told in _origin(call).items() if name in self._looks_at]
+        return [value for name, value in _origin(call).items() if name in self._looks_at]
 
     def identity(self) -> Mapping[str, str]:
         return {"provider": "scripted", "model": self._name, "script": self._digest}
@@ -165,8 +165,8 @@ def _first_token(entry: _Entry, prompt: str) -> Completion:
     if entry.p_yes is not None:
         chances = {"Yes": entry.p_yes, "No": 1 - entry.p_yes}
     if chances is None:
-        told = "the script's entry has neither p_yes nor words for the `logprobs` method"
-        raise errors.BadRequest(told)
+        message = "the script's entry has neither p_yes nor words for the `logprobs` method"
+        raise errors.BadRequest(message)
     return Completion(
         text=max(chances, key=chances.__getitem__),
         finish_reason="refusal" if entry.finish_reason == "refusal" else "length",

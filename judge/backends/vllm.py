@@ -119,8 +119,8 @@ class ModelServer(HttpServer):
                 "server that runs elsewhere with VLLM_BASE_URL"
             )
         self.key = secrets.token_urlsafe(32)
-        with socket.create_server(("127.0.0.1", 0)) as tried:
-            self.address = f"http://127.0.0.1:{tried.getsockname()[1]}"
+        with socket.create_server(("127.0.0.1", 0)) as socket_:
+            self.address = f"http://127.0.0.1:{socket_.getsockname()[1]}"
         super().__init__(f"{self.address}/v1", {"Authorization": f"Bearer {self.key}"})
         # Without the address, which would differ between two runs' lines about the same fault.
         self.server = f"the vllm server of {model}"
@@ -150,8 +150,8 @@ class ModelServer(HttpServer):
                 why = await self._started()
             if why is not None:
                 await self._stop()
-                told = f"{self.server} {why}. Its log is {self._output}, which ends:"
-                self._failure = f"{told}\n{self._last_lines()}"
+                message = f"{self.server} {why}. Its log is {self._output}, which ends:"
+                self._failure = f"{message}\n{self._last_lines()}"
                 raise Denied(self._failure)
 
     async def aclose(self) -> None:
@@ -272,7 +272,7 @@ def _options() -> tuple[str, ...]:
     for option in options:
         name = option.partition("=")[0].replace("_", "-")
         # vLLM takes a name that is cut short, too.
-        if len(name) > 4 and any(known.startswith(name) for known in ("--api-key", "--hf-token")):
+        if len(name) > 4 and any(key.startswith(name) for key in ("--api-key", "--hf-token")):
             raise UsageError(
                 f"{option.partition('=')[0]} puts a key on a command line, which every user of "
                 f"this machine can read, and into the output's settings: set {KEY_VARIABLE} (or "

@@ -36,8 +36,8 @@ class Decision:
         label: an abstention where it is not sure, whichever words have the open shares."""
         passing, bound = rubric.passing(label), rubric.bound
         shares = (self.probabilities, *self.ends)
-        chances = [round(min(1.0, sum(one.get(a, 0.0) for a in passing)), 6) for one in shares]
-        scores = [mean_of(rubric, one) for one in shares]
+        chances = [round(min(1.0, sum(share.get(a, 0.0) for a in passing)), 6) for share in shares]
+        scores = [mean_of(rubric, share) for share in shares]
         passes = {self.answer in passing}
         if bound:
             passes = {bound.holds(score) for score in scores if score is not None} or passes
@@ -62,17 +62,19 @@ class Decision:
         return f"P(pass) is between {low:.2f} and {high:.2f}: {NOT_LISTED}"
 
 
-def _ends(seen: Observation) -> Iterator[Observation]:
+def _ends(observation: Observation) -> Iterator[Observation]:
     """The observation with the open share of each question given to one word, in every way."""
-    places = [place for place, share in seen.open.items() if share]
-    for words in product(*(range(len(seen.chances[place])) for place in places)) if places else ():
-        chances = dict(seen.chances)
+    places = [place for place, share in observation.open.items() if share]
+    for words in (
+        product(*(range(len(observation.chances[place])) for place in places)) if places else ()
+    ):
+        chances = dict(observation.chances)
         for place, word in zip(places, words, strict=True):
-            share = seen.open[place]
+            share = observation.open[place]
             row = [chance * (1 - share) for chance in chances[place]]
             row[word] += share
             chances[place] = row
-        yield replace(seen, chances=chances, open={})
+        yield replace(observation, chances=chances, open={})
 
 
 def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
@@ -107,30 +109,30 @@ class AnswerReader:
         """The classifier, where it takes a hidden state."""
         return self.classifier if isinstance(self.classifier, Probe) else None
 
-    def complete(self, rubric: Rubric, seen: Observation) -> bool:
+    def complete(self, rubric: Rubric, observation: Observation) -> bool:
         """Whether all that it goes by was observed."""
-        if self.probe is not None and seen.state is None:
+        if self.probe is not None and observation.state is None:
             return False
-        return seen.chances.keys() >= {*self.questions(rubric)}
+        return observation.chances.keys() >= {*self.questions(rubric)}
 
-    def decide(self, rubric: Rubric, seen: Observation) -> Decision:
+    def decide(self, rubric: Rubric, observation: Observation) -> Decision:
         """The answer to a complete observation; sure only if it is the same, and sure, whichever
         words have the open shares."""
         questions = self.questions(rubric)
-        shares = {place: share for place, share in seen.open.items() if place in questions}
-        decision = self._decide(rubric, seen)
-        ends = [self._decide(rubric, end) for end in _ends(replace(seen, open=shares))]
+        shares = {place: share for place, share in observation.open.items() if place in questions}
+        decision = self._decide(rubric, observation)
+        ends = [self._decide(rubric, end) for end in _ends(replace(observation, open=shares))]
         sure = decision.sure and all(end.sure and end.answer == decision.answer for end in ends)
         return replace(decision, sure=sure, ends=tuple(end.probabilities for end in ends))
 
-    def _decide(self, rubric: Rubric, seen: Observation) -> Decision:
+    def _decide(self, rubric: Rubric, observation: Observation) -> Decision:
         if self.classifier is None:
-            chances = [seen.chances[place] for place in self.questions(rubric)]
+            chances = [observation.chances[place] for place in self.questions(rubric)]
             decide = self._compare if rubric.comparing else self._walk
             return decide(rubric, chances)
-        shares = self.classifier.probabilities(seen)
+        shares = self.classifier.probabilities(observation)
         answer = max(shares, key=lambda name: shares[name])
-        far = self.probe is not None and self.probe.is_far(seen)
+        far = self.probe is not None and self.probe.is_far(observation)
         return Decision(answer, shares[answer] >= self.sure_at and not far, shares, far=far)
 
     def _walk(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
@@ -151,8 +153,8 @@ class AnswerReader:
             reach *= sum(share for word, share in by_word.items() if word not in question.means)
         assert answer is not None, "the last question settles every answer"
         if rubric.scale:
-            passed = sum(outcomes.get(one, 0.0) for one in rubric.passing(None))
-            sure = self._clear((passed, 1 - passed))
+            passing = sum(outcomes.get(name, 0.0) for name in rubric.passing(None))
+            sure = self._clear((passing, 1 - passing))
         return Decision(answer, sure and outcomes[answer] >= self.sure_at, outcomes)
 
     def _compare(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
@@ -161,8 +163,11 @@ class AnswerReader:
             {question.means[w]: share for w, share in zip(question.outcomes, row, strict=True)}
             for question, row in zip(rubric.deciding_questions, chances, strict=True)
         ]
-        mean = {one: sum(order[one] for order in orders) / len(orders) for one in rubric.answers}
-        best = [max(order, key=lambda one: order[one]) for order in (mean, *orders)]
+        mean = {
+            answer: sum(order[answer] for order in orders) / len(orders)
+            for answer in rubric.answers
+        }
+        best = [max(order, key=lambda answer: order[answer]) for order in (mean, *orders)]
         torn = len({*best}) > 1
         sure = self._clear(mean.values()) and mean[best[0]] >= self.sure_at
         return Decision(best[0], sure and not torn, mean, torn)

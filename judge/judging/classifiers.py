@@ -119,9 +119,11 @@ class Logistic(_OfQuestions):
             raise ValueError("intercepts: one for each answer is wanted")
         return self
 
-    def probabilities(self, seen: Observation) -> dict[str, float]:
+    def probabilities(self, observation: Observation) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
-        x = [feature for place in self.questions for feature in features(seen.chances[place])]
+        x = [
+            feature for place in self.questions for feature in features(observation.chances[place])
+        ]
         scores = [
             intercept + _dot(row, x)
             for row, intercept in zip(self.weights, self.intercepts, strict=True)
@@ -163,10 +165,12 @@ class Probe(_OfQuestions):
             raise ValueError("intercepts, beside: one for each answer but the first is wanted")
         return self
 
-    def probabilities(self, seen: Observation) -> dict[str, float]:
+    def probabilities(self, observation: Observation) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
-        scaled = self._scaled(seen)
-        x = [feature for place in self.questions for feature in features(seen.chances[place])]
+        scaled = self._scaled(observation)
+        x = [
+            feature for place in self.questions for feature in features(observation.chances[place])
+        ]
         scores = [0.0]
         for n, row in enumerate(self.weights):
             scores.append(self.intercepts[n] + _dot(row, scaled))
@@ -174,20 +178,20 @@ class Probe(_OfQuestions):
                 scores[-1] += _dot(self.beside[n], x)
         return _shares(self.answers, scores)
 
-    def is_far(self, seen: Observation) -> bool:
+    def is_far(self, observation: Observation) -> bool:
         """Whether the state lies farther off than nearly all of the labelled ones."""
-        scaled = self._scaled(seen)
+        scaled = self._scaled(observation)
         size = _dot(scaled, scaled)
         along = math.fsum(_dot(axis, scaled) ** 2 for axis in self.axes)
         if math.sqrt(size / len(scaled)) > self.far:
             return True
         return size > 0 and math.sqrt(max(0.0, 1 - along / size)) > self.outside
 
-    def _scaled(self, seen: Observation) -> list[float]:
-        if seen.state is None or len(seen.state) != len(self.center):
-            width = "none" if seen.state is None else f"{len(seen.state)} numbers"
+    def _scaled(self, observation: Observation) -> list[float]:
+        if observation.state is None or len(observation.state) != len(self.center):
+            width = "none" if observation.state is None else f"{len(observation.state)} numbers"
             raise UsageError(f"the probe reads a state of {len(self.center)} numbers, not {width}")
-        parts = zip(seen.state, self.center, self.spread, strict=True)
+        parts = zip(observation.state, self.center, self.spread, strict=True)
         return [(number - center) / spread for number, center, spread in parts]
 
 

@@ -45,21 +45,21 @@ _AROUND = re.compile(r"^[\W_\u0120\u010a]+|[\W_]+$")
 vocabularies of byte-level tokenizers."""
 
 
-def added_up(listed: Iterable[tuple[str, float]]) -> dict[str, float]:
+def added_up(logprobs: Iterable[tuple[str, float]]) -> dict[str, float]:
     """The log-probability of each token text; a text listed several times has the mass of all.
 
     Raises:
         ValueError: there is no such distribution; says why.
     """
     masses: dict[str, list[float]] = {}
-    for token, logprob in listed:
+    for token, logprob in logprobs:
         if not logprob <= _ABOVE_ZERO:  # NaN, too.
             raise ValueError(f"a log-probability is {logprob:g}")
         masses.setdefault(token, []).append(logprob)
-    added = {token: _log_of_sum(logprobs) for token, logprobs in masses.items()}
-    if (total := sum(map(math.exp, added.values()))) > MOST_MASS:
+    sums = {token: _log_of_sum(logprobs) for token, logprobs in masses.items()}
+    if (total := sum(map(math.exp, sums.values()))) > MOST_MASS:
         raise ValueError(f"the listed tokens' probabilities add up to {total:.2f}")
-    return added
+    return sums
 
 
 def _log_of_sum(logprobs: Sequence[float]) -> float:
@@ -96,16 +96,18 @@ def open_share(tokens: Mapping[str, float], words: Sequence[str] = YES_NO) -> fl
     word begins with (Ye) may be that word: it counts where it is likelier than the word itself.
     """
     chances = {token: math.exp(logprob) for token, logprob in tokens.items()}
-    rest, least = max(0.0, 1 - sum(chances.values())), min(chances.values(), default=1.0)
-    read = [(word_of(token), chance) for token, chance in chances.items()]
+    remainder, least = max(0.0, 1 - sum(chances.values())), min(chances.values(), default=1.0)
+    token_chances = [(word_of(token), chance) for token, chance in chances.items()]
     total = most = 0.0
     for word in words:
-        spelt = [chance for found, chance in read if found == word]
+        spelt = [chance for token_word, chance in token_chances if token_word == word]
         begun = sum(
-            p for found, p in read if found and found not in words and word.startswith(found)
+            p
+            for token_word, p in token_chances
+            if token_word and token_word not in words and word.startswith(token_word)
         )
         total += sum(spelt)
-        lacking = min(rest, least * max(0, SPELLINGS - len(spelt)))
+        lacking = min(remainder, least * max(0, SPELLINGS - len(spelt)))
         most = max(most, lacking + (begun if begun > sum(spelt) else 0.0))
     share = most / (total + most) if most else 0.0
     return share if share > NEGLIGIBLE else 0.0
@@ -188,12 +190,12 @@ class Observer:
     ) -> Observation:
         """The chances of these questions' words, and what was quoted for them, up to the first
         question of which no word could be read."""
-        seen = Observation()
+        observation = Observation()
         for place in questions:
-            seen |= await self._question(record, number, call, place)
-            if place not in seen.chances:
+            observation |= await self._question(record, number, call, place)
+            if place not in observation.chances:
                 break
-        return seen
+        return observation
 
     async def _question(self, record: Record, number: int, call: Call, place: int) -> Observation:
         question = self.questions[place]
@@ -218,13 +220,13 @@ class Observer:
         question = self.questions[place]
         low, high, likeliest, quote, usage = 0.0, 0.0, 0.0, "", Usage()
         for part, passage in self._passages(record):
-            seen = await self._first_token(part, number, call, place)
-            usage += seen.usage
-            if place not in seen.chances:
+            observation = await self._first_token(part, number, call, place)
+            usage += observation.usage
+            if place not in observation.chances:
                 return Observation(usage=usage)
-            chances = dict(zip(question.words, seen.chances[place], strict=True))
+            chances = dict(zip(question.words, observation.chances[place], strict=True))
             sought = min(1.0, sum(chances[word] for word in question.passages))
-            lacking = seen.open.get(place, 0.0)
+            lacking = observation.open.get(place, 0.0)
             least = sought * (1 - lacking)
             low, high = max(low, least), max(high, least + lacking)
             if sought > likeliest:
@@ -239,7 +241,7 @@ class Observer:
         words = self.questions[place].words
         tokens, usage = await self.client.first_token(
             self._first_token_call(record, number, call, place),
-            lambda listed: word_chances(listed, words) is not None,
+            lambda logprobs: word_chances(logprobs, words) is not None,
         )
         if (chances := word_chances(tokens, words)) is None:
             return Observation(usage=usage)

@@ -60,16 +60,16 @@ def injections(rubric: Rubric, record: Record) -> tuple[Injection, ...]:
     """The first passage of each form in each text that this rubric would show its judges, in the
     names of these, and in the characters' names, which a re-ask may hold."""
     names = dict.fromkeys((*rubric.shown(record.texts).values(), *rubric.needs))
-    shown = {n: record.texts.shown(n).strings for n in names if n in record.texts}
-    if each := rubric.each or ("values" if "values" in rubric.needs else None):
-        shown[each] = "\n".join(record.entries(each))
-    if strange := [name for name in shown if plain_name(name) != name]:
-        shown["the name of a field"] = "\n".join(strange)
+    texts = {n: record.texts.shown(n).strings for n in names if n in record.texts}
+    if entry_field := rubric.each or ("values" if "values" in rubric.needs else None):
+        texts[entry_field] = "\n".join(record.entries(entry_field))
+    if strange := [name for name in texts if plain_name(name) != name]:
+        texts["the name of a field"] = "\n".join(strange)
     if record.characters:
-        shown["characters"] = "\n".join(record.characters)
+        texts["characters"] = "\n".join(record.characters)
     return tuple(
         Injection(plain_name(name), form, passage[:SHOWN])
-        for name, text in shown.items()
+        for name, text in texts.items()
         for form, passage in _passages(text, rubric, record)
     )
 
@@ -78,23 +78,24 @@ def _passages(text: str, rubric: Rubric, record: Record) -> Iterator[tuple[str, 
     if text not in record.screened:  # Every check of a record looks at the same texts.
         plain = " ".join(text.lower().split())
         maybe = [form for form in FORMS if _may_hold(form, text, plain)]
-        looked = [(form, FORMS[form](text)) for form in maybe]
-        found = tuple((form, passage) for form, passage in looked if passage is not None)
-        record.screened[text] = (found, plain)
-    found, plain = record.screened[text]
-    yield from found
+        matches = [(form, FORMS[form](text)) for form in maybe]
+        passages = tuple((form, passage) for form, passage in matches if passage is not None)
+        record.screened[text] = (passages, plain)
+    passages, plain = record.screened[text]
+    yield from passages
     steps = rubric.first_token or ()
-    asked = (rubric.title, rubric.prompt, *(step.question for step in steps))
-    if (sentence := next((one for one in _sentences(asked) if one in plain), None)) is not None:
+    templates = (rubric.title, rubric.prompt, *(step.question for step in steps))
+    sentence = next((sentence for sentence in _sentences(templates) if sentence in plain), None)
+    if sentence is not None:
         yield "question", sentence
 
 
 @lru_cache(maxsize=256)
-def _sentences(asked: tuple[str, ...]) -> tuple[str, ...]:
+def _sentences(templates: tuple[str, ...]) -> tuple[str, ...]:
     """The longer sentences of these templates that hold no variable, in small letters."""
-    parts = (part for one in asked for part in re.split(r"(?<=[.?!:])\s+|\n+", one))
+    parts = (part for template in templates for part in re.split(r"(?<=[.?!:])\s+|\n+", template))
     words = (part.lower().split() for part in parts if "{" not in part)
-    return tuple(dict.fromkeys(" ".join(one) for one in words if len(one) >= _QUESTION_WORDS))
+    return tuple(dict.fromkeys(" ".join(row) for row in words if len(row) >= _QUESTION_WORDS))
 
 
 # ------------------------------------------------------------ forms
@@ -168,10 +169,10 @@ _MIXED = re.compile(rf"[a-z]{_OTHER}++[a-z]|{_OTHER}[a-z]++{_OTHER}", re.IGNOREC
 
 def _mixed(text: str) -> str | None:
     """Words of Latin letters with look-alikes of another script between them."""
-    found = list(islice(_MIXED.finditer(text), _MIXES))
-    if len(found) < _MIXES:
+    matches = list(islice(_MIXED.finditer(text), _MIXES))
+    if len(matches) < _MIXES:
         return None
-    begin = max(text.rfind("\n", 0, found[0].start()) + 1, found[0].start() - SHOWN // 4)
+    begin = max(text.rfind("\n", 0, matches[0].start()) + 1, matches[0].start() - SHOWN // 4)
     return text[begin : begin + SHOWN].partition("\n")[0]
 
 
@@ -180,22 +181,22 @@ _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{24,}+={0,2}+(?![A-Za-z0
 
 def _base64(text: str) -> str | None:
     """The first run that is base64 of some words in ASCII."""
-    for found in _BASE64.finditer(text):
-        run = found.group()[:_DECODED].rstrip("=")
+    for match in _BASE64.finditer(text):
+        run = match.group()[:_DECODED].rstrip("=")
         decoded = base64.b64decode(run[: len(run) // 4 * 4])
         readable = sum(32 <= byte < 127 or byte in b"\n\r\t" for byte in decoded)
         if b" " in decoded and readable >= _READABLE * len(decoded):
-            return found.group()
+            return match.group()
     return None
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
     """The first match and what stands behind it in its line, for people who read the quote."""
-    found = pattern.search(text)
-    if found is None:
+    match = pattern.search(text)
+    if match is None:
         return None
-    begin = found.end() - len(found.group().lstrip())
-    end = text.find("\n", found.end())
+    begin = match.end() - len(match.group().lstrip())
+    end = text.find("\n", match.end())
     return text[begin : len(text) if end < 0 else end][:SHOWN].rstrip()
 
 

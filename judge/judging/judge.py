@@ -111,11 +111,11 @@ class Judge:
         groups = self._groups(numbers)
         if len(groups) == 1:
             return await self._part(record, call, groups[0])
-        coming = [self._part(record, call, group) for group in groups]
+        coroutines = [self._part(record, call, group) for group in groups]
         if self.client.backend.slots == 1 and not self._side_by_side:
-            parts = [await part for part in coming]
+            parts = [await coroutine for coroutine in coroutines]
         else:
-            parts = await asyncio.gather(*coming)
+            parts = await asyncio.gather(*coroutines)
         return self._vote(
             call,
             [answer for part in parts for answer in part.evidence],
@@ -243,11 +243,11 @@ class Judge:
         part = reply.part(rubric.name)
         replied = [part.answers(number, context) for number in numbers]
         located = [_located(answers, context.texts.values()) for answers in replied]
-        lost = any(map(_fewer_quotes, located, replied))
+        unlocated = any(map(_fewer_quotes, located, replied))
         answers = [answer for of_value in located for answer in of_value]
         score = float(str(answers[0].answer)) if rubric.scale and not rubric.each else None
         usage = Usage() if rubric.paid_elsewhere else usage
-        return self._vote(call, answers, usage, QUOTE_NOT_FOUND if lost else None, score)
+        return self._vote(call, answers, usage, QUOTE_NOT_FOUND if unlocated else None, score)
 
     def _context(self, record: Record, numbers: Sequence[int], swapped: bool) -> ReplyContext:
         """What a reply about these values, or the record (0), is held against."""
@@ -275,7 +275,7 @@ class Judge:
                 return self._vote(call, order.evidence, usage, order.reason)
         if len({answer.answer for answer in answers}) == 1:
             return self._vote(call, answers, usage, first.reason or second.reason)
-        torn = [one.model_copy(update={"verdict": Verdict.ABSTAIN}) for one in answers]
+        torn = [answer.model_copy(update={"verdict": Verdict.ABSTAIN}) for answer in answers]
         return self._vote(call, torn, usage, ORDERS_DISAGREE)
 
     # ------------------------------------------------------------ first tokens, hidden states
@@ -287,21 +287,21 @@ class Judge:
     async def _read(self, record: Record, call: Call, number: int) -> Vote:
         """The vote on one value, or on the record (0). Every question that the reader goes by is
         asked, so that P(pass) is always whole."""
-        rubric, reader, seen = self.rubric, self.reader, Observation()
+        rubric, reader, observation = self.rubric, self.reader, Observation()
         if (probe := reader.probe) is not None:
             # First: llama.cpp evaluates this prompt anew, and the questions then share it.
             width = len(probe.center)
-            seen = await self.observer.state(record, number, call, probe.layer, width)
-        seen |= await self.observer.observe(record, number, call, reader.questions(rubric))
-        if not reader.complete(rubric, seen):
-            return self._lost(call, record, (number,), NOTHING_READ, seen.usage)
-        decision = reader.decide(rubric, seen)
+            observation = await self.observer.state(record, number, call, probe.layer, width)
+        observation |= await self.observer.observe(record, number, call, reader.questions(rubric))
+        if not reader.complete(rubric, observation):
+            return self._lost(call, record, (number,), NOTHING_READ, observation.usage)
+        decision = reader.decide(rubric, observation)
         answer = decision.judged(rubric, record.label, record.entry(rubric.each, number))
         reason = decision.reason(answer)
-        if seen.quote is not None and decision.answer != YES_NO[1]:
-            answer = answer.model_copy(update={"quote": seen.quote})
+        if observation.quote is not None and decision.answer != YES_NO[1]:
+            answer = answer.model_copy(update={"quote": observation.quote})
         score = None if decision.ends or rubric.each else mean_of(rubric, decision.probabilities)
-        return self._vote(call, [answer], seen.usage, reason, score)
+        return self._vote(call, [answer], observation.usage, reason, score)
 
 
 def _located(answers: list[Answer], texts: Collection[str]) -> list[Answer]:

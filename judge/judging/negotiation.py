@@ -159,7 +159,7 @@ class Negotiation:
             if (proven := self.proven(call)) is not None:
                 return proven, None
             self._refuse_silent()
-            refused: BadRequest | None = None
+            refusal: BadRequest | None = None
             unheeded: tuple[Mode, Completion] | None = None
             for mode in self._candidates(call):
                 if unheeded is not None and not fresh() and not stored(mode):
@@ -169,7 +169,7 @@ class Negotiation:
                 except ContextExceeded:
                     raise
                 except BadRequest as error:
-                    refused = refused or error
+                    refusal = refusal or error
                     continue
                 if completion.finish_reason != "stop":
                     return mode, completion  # It says nothing about the mode.
@@ -184,8 +184,8 @@ class Negotiation:
             if unheeded is not None:
                 self.note_text(unheeded[1].text)
                 return unheeded
-            assert refused is not None
-            raise refused
+            assert refusal is not None
+            raise refusal
 
     def _candidates(self, call: Call) -> Sequence[Mode]:
         """The modes to try with the call, in this order."""

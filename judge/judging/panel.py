@@ -135,20 +135,22 @@ class Panel:
         votes: list[Vote] = []
         opinions: dict[int, list[str]] = {n: [] for n in numbers}
         while True:
-            missing = {n: needed(opinions[n], len(asks), answers) for n in numbers}
-            unsettled = tuple(n for n in numbers if missing[n])
+            open_votes = {n: needed(opinions[n], len(asks), answers) for n in numbers}
+            unsettled = tuple(n for n in numbers if open_votes[n])
             if not unsettled:
                 return votes
             concerned = unsettled if self.by_value else numbers
-            count = len(asks) if self.exhaustive else max(missing.values())
-            coming = [
+            count = len(asks) if self.exhaustive else max(open_votes.values())
+            coroutines = [
                 judge.vote(
                     record, vote=vote, round=round, numbers=concerned, sampling=self.sampling
                 )
                 for judge, vote in asks[len(votes) : len(votes) + count]
             ]
             # A single vote, the usual case, needs no task of its own.
-            new = [await coming[0]] if len(coming) == 1 else await asyncio.gather(*coming)
+            new = (
+                [await coroutines[0]] if len(coroutines) == 1 else await asyncio.gather(*coroutines)
+            )
             for vote in new:
                 counted_as = vote.counted_as(graded=bool(self.counted))
                 for n in concerned:
@@ -166,8 +168,12 @@ class Panel:
             return None
         first = passages[0]
         evidence = (
-            Answer(verdict=Verdict.ABSTAIN, quote=one.passage, reason=f"{one.form} in {one.field}")
-            for one in passages
+            Answer(
+                verdict=Verdict.ABSTAIN,
+                quote=passage.passage,
+                reason=f"{passage.form} in {passage.field}",
+            )
+            for passage in passages
         )
         reason = (
             f"not asked: {first.field} holds what has the form of a message to the judge "
@@ -204,9 +210,9 @@ def _of_scores(
     if not scores:
         return None, None
     sure = [v.score for v in cast if v.score is not None and v.verdict is not Verdict.ABSTAIN]
-    others = len(cast) - len(sure)
+    unsure = len(cast) - len(sure)
     could = {
-        bound.holds(round((sum(sure) + others * end) / len(cast), 6))
+        bound.holds(round((sum(sure) + unsure * end) / len(cast), 6))
         for end in (scale[0], scale[-1])
     }
     mean = round(sum(scores) / len(scores), 6)
@@ -224,4 +230,4 @@ def _probability(votes: Sequence[Vote]) -> float | None:
                 of_value += [] if answer.probability is None else [answer.probability]
     if not chances or not all(chances.values()):
         return None
-    return round(min(sum(one) / len(one) for one in chances.values()), 6)
+    return round(min(sum(column) / len(column) for column in chances.values()), 6)

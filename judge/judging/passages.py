@@ -23,30 +23,30 @@ _WORD = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s
 def passages(text: str) -> tuple[str, ...]:
     """The text's paragraphs, as they stand in it; short ones joined, long ones cut; none if it is
     blank."""
-    made: list[tuple[int, int, int]] = []
+    pieces: list[tuple[int, int, int]] = []
     for start, end, words in _pieces(text):
-        begun, _, before = made[-1] if made else (start, 0, MOST_WORDS)
+        begun, _, before = pieces[-1] if pieces else (start, 0, MOST_WORDS)
         if min(before, words) < LEAST_WORDS and before + words <= MOST_WORDS:
-            made[-1] = (begun, end, before + words)
+            pieces[-1] = (begun, end, before + words)
         else:
-            made.append((start, end, words))
-    return tuple(text[start:end].strip() for start, end, _ in made)
+            pieces.append((start, end, words))
+    return tuple(text[start:end].strip() for start, end, _ in pieces)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int, int]]:
     """Where each line begins and ends, a long one in parts of whole sentences, and its words."""
     for line in _LINE.finditer(text):
-        begun, words, left = line.start(), 0, word_count(text, *line.span())
-        if left > MOST_WORDS:
-            counted = begun
+        begun, words, remaining = line.start(), 0, word_count(text, *line.span())
+        if remaining > MOST_WORDS:
+            position = begun
             for sentence in SENTENCE_END.finditer(text, *line.span()):
-                words += word_count(text, counted, sentence.end())
-                counted = sentence.end()
+                words += word_count(text, position, sentence.end())
+                position = sentence.end()
                 if words > MOST_WORDS // 2:
-                    yield begun, counted, words
-                    begun, left, words = counted, left - words, 0
+                    yield begun, position, words
+                    begun, remaining, words = position, remaining - words, 0
         if text[begun : line.end()].strip():
-            yield begun, line.end(), left
+            yield begun, line.end(), remaining
 
 
 def word_count(text: str, start: int = 0, end: int | None = None) -> int:

@@ -62,9 +62,9 @@ async def reask(
     """
 
     async def create(**arguments: Any) -> ChatCompletion:
-        prompt, added = list(messages), arguments["messages"][len(messages) :]
+        prompt, additions = list(messages), arguments["messages"][len(messages) :]
         # What was wrong quotes the reply, which may quote the record.
-        completion = await attempt([*prompt, *map(_plain, added)]) if added else first
+        completion = await attempt([*prompt, *map(_plain, additions)]) if additions else first
         if completion.finish_reason != "stop":
             raise Withheld
         return _chat_completion(completion)

@@ -153,7 +153,7 @@ class Resources:
             loop_panels={n: self._panel_of(n, "loop", workflow) for n in names},
             final_panels={n: self._panel_of(n, "final", workflow) for n in accepted},
             rewriters={n: self._rewriter(n) for n in workflow.rewrites},
-            wanted=checks,
+            selected=checks,
             additional=additional,
             rounds=settings.rounds if settings.repair else 0,
             min_words=settings.min_words,
@@ -195,9 +195,9 @@ class Resources:
                 "profiles": {
                     check: {spec: profile.fingerprint for spec, profile in sorted(profiles.items())}
                     for check, profiles in sorted(self._in_force.items())
-                    if check in context.wanted
+                    if check in context.selected
                 },
-                "checks": sorted(context.wanted),
+                "checks": sorted(context.selected),
                 **({"declined": declined} if declined else {}),
             },
             "rubrics": {rubric.name: rubric.digest for rubric in rubrics},
