@@ -254,7 +254,7 @@ class PlannedModel(MeasuredModel):
         return "word " * round(tokens * CHARACTERS_PER_TOKEN / len("word "))
 
     async def check(self, panel: Panel, record: Record) -> Check:
-        context = Context(loop_panels={}, final_panels={}, rewriters={}, wanted=frozenset())
+        context = Context(loop_panels={}, final_panels={}, rewriters={}, selected=frozenset())
         return await self.calls.work(record, context).votes(panel, "final")
 
     def _count(
