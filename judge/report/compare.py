@@ -110,36 +110,35 @@ def compare(sources: Sequence[str], *, paper: bool = False) -> Comparison:
     if len(sources) > len(ascii_uppercase):
         raise UsageError(f"{len(sources)} runs: {len(ascii_uppercase)} can be compared at most")
     runs = dict(zip(ascii_uppercase, map(read_run, sources), strict=False))
-    shared = _shared(list(runs.values()))
-    items = {"all": len(shared), **{name: len(run.entries) for name, run in runs.items()}}
-    made_by, found = runs["A"].made_by, _series(runs, shared)
-    tables = [_table(found, runs, "condition" if made_by.startswith(_EVALUATE) else "verdict of")]
+    keys = _common_keys(list(runs.values()))
+    items = {"all": len(keys), **{name: len(run.entries) for name, run in runs.items()}}
+    made_by, series = runs["A"].made_by, _series(runs, keys)
+    tables = [_table(series, runs, "condition" if made_by.startswith(_EVALUATE) else "verdict of")]
     if paper:
         if not made_by.startswith(_EVALUATE):
             raise UsageError(f"--paper: {sources[0]} is of no benchmark")
-        tables += _paper_tables(made_by.removeprefix(_EVALUATE), runs, shared)
-    told = {name: run.source for name, run in runs.items()}
-    return Comparison(made_by, told, items, tables, [*_notes(runs, found)])
+        tables += _paper_tables(made_by.removeprefix(_EVALUATE), runs, keys)
+    files = {name: run.source for name, run in runs.items()}
+    return Comparison(made_by, files, items, tables, [*_notes(runs, series)])
 
 
-def _shared(runs: Sequence[Run]) -> list[str]:
-    """The items that all runs have, which must be the same items asked the same."""
-    first, *others = runs
-    for run in others:
+def _common_keys(runs: Sequence[Run]) -> list[str]:
+    """The keys of the items that all runs have, which must be the same items asked the same."""
+    first, *later = runs
+    for run in later:
         if run.made_by != first.made_by:
-            told = f"{first.source} is of {first.made_by}, {run.source} of {run.made_by}"
-            raise UsageError(told)
-    shared = [key for key in first.entries if all(key in run.entries for run in others)]
-    if not shared:
-        told = " and ".join(run.source for run in runs)
-        raise UsageError(f"no item is in both {told}: nothing can be compared")
-    for key in shared:
-        for run in others:
-            one, other = first.entries[key], run.entries[key]
-            if one.gold != other.gold:
-                golds = f"{clip(one.gold)} in {first.source}, {clip(other.gold)} in {run.source}"
+            raise UsageError(f"{first.source} is of {first.made_by}, {run.source} of {run.made_by}")
+    keys = [key for key in first.entries if all(key in run.entries for run in later)]
+    if not keys:
+        files = " and ".join(run.source for run in runs)
+        raise UsageError(f"no item is in both {files}: nothing can be compared")
+    for key in keys:
+        gold = first.entries[key].gold
+        for run in later:
+            if gold != (second := run.entries[key].gold):
+                golds = f"{clip(gold)} in {first.source}, {clip(second)} in {run.source}"
                 raise UsageError(f"{key}: gold is {golds}: not asked the same")
-    return shared
+    return keys
 
 
 def read_run(source: str) -> Run:
@@ -150,7 +149,7 @@ def read_run(source: str) -> Run:
             or workflows, or nothing in it is an item.
     """
     run = Run(source)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for item in read(source):
         where = f"{source}, line {item.line}"
         if item.fields is None:
@@ -168,10 +167,10 @@ def read_run(source: str) -> Run:
         if run.made_by not in ("", made_by):
             raise UsageError(f"{where}: is of {made_by}, lines before of {run.made_by}")
         run.made_by = made_by
-        seen[key] += 1
-        if entry.answer is not None and seen[key] > 1:
+        counts[key] += 1
+        if entry.answer is not None and counts[key] > 1:
             raise UsageError(f"{where}: item {key} stands there before")
-        run.entries[key if seen[key] == 1 else f"{key} ({seen[key]})"] = entry
+        run.entries[key if counts[key] == 1 else f"{key} ({counts[key]})"] = entry
     if not run.entries:
         raise UsageError(f"{source}: holds no answers and no verdicts")
     return run
@@ -180,8 +179,8 @@ def read_run(source: str) -> Run:
 def _answer(line: Line, where: str) -> tuple[str, RunItem]:
     """What an output line of `judge evaluate` is known by, and its entry."""
     outcome, score = (line.content.get(name) for name in ("outcome", "score"))
-    known = {"id", "condition"} <= line.fields.keys() and outcome in [*AnswerOutcome]
-    if not known or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
+    is_answer = {"id", "condition"} <= line.fields.keys() and outcome in [*AnswerOutcome]
+    if not is_answer or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
         raise UsageError(f"{where}: an answer has an id, a condition, an outcome, a score")
     gold = line.fields.get("gold")
     mark: ItemScore = NO_SCORE if score is None else float(score)
@@ -211,33 +210,35 @@ def _mark(verdict: str) -> ItemScore:
     return {"pass": 1.0, "fail": 0.0}.get(verdict, verdict)
 
 
-Marked = Sequence[tuple[str, tuple[ItemScore, ...]]]
+Series = Sequence[tuple[str, tuple[ItemScore, ...]]]
 """The items of a series: each one's cluster, and its mark in every run."""
 
 
-def _series(runs: Mapping[str, Run], shared: Sequence[str]) -> dict[str, Marked]:
+def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
     """The series that all runs have, and the one of all conditions together."""
-    found: dict[str, Marked] = {}
-    entries = [[run.entries[key] for run in runs.values()] for key in shared]
-    first, *others = (run.series for run in runs.values())
-    for name in (name for name in first if all(name in other for other in others)):
-        found[name] = [
-            (some[0].cluster, tuple(one.marks.get(name, ABSENT) for one in some))
-            for some in entries
-            if any(name in one.marks for one in some)
+    items = [[run.entries[key] for run in runs.values()] for key in keys]
+    first, *later = (run.series for run in runs.values())
+    series: dict[str, Series] = {
+        name: [
+            (pair[0].cluster, tuple(entry.marks.get(name, ABSENT) for entry in pair))
+            for pair in items
+            if any(name in entry.marks for entry in pair)
         ]
-    if found.get(REPAIRED) == found.get(RECORD):
-        found.pop(REPAIRED, None)
-    if RECORD not in found and len(found) > 1:
-        found[OVERALL] = [marked for some in found.values() for marked in some]
-    return found
+        for name in first
+        if all(name in names for names in later)
+    }
+    if series.get(REPAIRED) == series.get(RECORD):
+        series.pop(REPAIRED, None)
+    if RECORD not in series and len(series) > 1:
+        series[OVERALL] = list(chain.from_iterable(series.values()))
+    return series
 
 
-def _table(series: Mapping[str, Marked], runs: Mapping[str, Run], head: str) -> Table:
+def _table(series: Mapping[str, Series], runs: Mapping[str, Run], head: str) -> Table:
     """A row for each series; Holm's adjustment is over all rows but those that sum others up."""
     rows, tests = [], []
-    for name, marked in series.items():
-        cells, p_values = _cells(marked, [*runs])
+    for name, items in series.items():
+        cells, p_values = _cells(items, [*runs])
         rows.append(TableRow((name,), cells))
         if name not in (OVERALL, RECORD, REPAIRED):
             tests += [(cells, run, p) for run, p in p_values.items()]
@@ -247,20 +248,20 @@ def _table(series: Mapping[str, Marked], runs: Mapping[str, Run], head: str) -> 
     return Table("comparison", title, (head,), rows, (_NOTE,), tuple(runs))
 
 
-def _cells(marked: Marked, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[str, float]]:
+def _cells(items: Series, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[str, float]]:
     """A row's cells, and by run McNemar's p of its difference from A."""
-    kept = [(cluster, marks) for cluster, marks in marked if _scored(marks)]
-    resamples, of = Resamples([cluster for cluster, _ in kept]), len(marked)
-    scores = {run: [float(marks[place]) for _, marks in kept] for place, run in enumerate(runs)}
-    cells: dict[str, Cell] = {"pairs": len(kept), "of": of}
-    cells |= {run: replace(share_estimate(some, resamples), of=of) for run, some in scores.items()}
+    scores = [(cluster, marks) for cluster, marks in items if _scored(marks)]
+    resamples, of = Resamples([cluster for cluster, _ in scores]), len(items)
+    cells: dict[str, Cell] = {"pairs": len(scores), "of": of}
+    columns = {run: [float(marks[n]) for _, marks in scores] for n, run in enumerate(runs)}
+    cells |= {run: replace(share_estimate(c, resamples), of=of) for run, c in columns.items()}
     p_values: dict[str, float] = {}
-    first = scores.pop(runs[0])
-    for run, some in scores.items():
-        cells[f"{run} - A"] = replace(paired_difference(first, some, resamples), of=of)
-    for run, some in scores.items():
-        if kept and {*first, *some} <= {0.0, 1.0}:
-            test = mcnemar(first, some)
+    first = columns.pop(runs[0])
+    for run, column in columns.items():
+        cells[f"{run} - A"] = replace(paired_difference(first, column, resamples), of=of)
+    for run, column in columns.items():
+        if scores and {*first, *column} <= {0.0, 1.0}:
+            test = mcnemar(first, column)
             p_values[run] = test.p
             cells[f"McNemar p {run}"] = f"{test.p:.3g}"
             cells |= {f"A, not {run}": test.only_first, f"{run}, not A": test.only_second}
@@ -271,42 +272,42 @@ def _scored(marks: Sequence[ItemScore]) -> bool:
     return all(isinstance(mark, float) for mark in marks)
 
 
-def _notes(runs: Mapping[str, Run], series: Mapping[str, Marked]) -> Iterator[str]:
+def _notes(runs: Mapping[str, Run], series: Mapping[str, Series]) -> Iterator[str]:
     for letter, run in runs.items():
         if run.unread:
             yield f"lines of {letter} about input that could not be read, no items: {run.unread}"
-    known = {letter: run.series for letter, run in runs.items()}
-    for name in dict.fromkeys(chain.from_iterable(known.values())):
-        having = [letter for letter, names in known.items() if name in names]
-        if len(having) < len(runs):
-            yield f"{name} is only in {' and '.join(having)}"
-    for name, marked in series.items():
-        left_out = Counter(
+    names = {letter: run.series for letter, run in runs.items()}
+    for name in dict.fromkeys(chain.from_iterable(names.values())):
+        letters = [letter for letter in runs if name in names[letter]]
+        if len(letters) < len(runs):
+            yield f"{name} is only in {' and '.join(letters)}"
+    for name, items in series.items():
+        reasons = Counter(
             ", ".join(
-                f"{reason} in {' and '.join(run for n, run in enumerate(runs) if why[n] == reason)}"
-                for reason in dict.fromkeys(why)
-                if isinstance(reason, str)
+                f"{mark} in {' and '.join(run for n, run in enumerate(runs) if marks[n] == mark)}"
+                for mark in dict.fromkeys(marks)
+                if isinstance(mark, str)
             )
-            for _, why in marked
-            if not _scored(why)
+            for _, marks in items
+            if not _scored(marks)
         )
-        if left_out:
-            told = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-            yield f"{name}: {left_out.total()} of {len(marked)} pairs are left out: {told}"
+        if reasons:
+            text = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+            yield f"{name}: {reasons.total()} of {len(items)} pairs are left out: {text}"
 
 
-def _paper_tables(name: str, runs: Mapping[str, Run], shared: Sequence[str]) -> list[Table]:
+def _paper_tables(name: str, runs: Mapping[str, Run], keys: Sequence[str]) -> list[Table]:
     """The benchmark's tables of measures, of the shared items, with a row for each run."""
     benchmark = plugins.load("judge.benchmarks", name)
     if benchmark is None:
         raise UsageError(f"--paper: no benchmark {name!r} is installed")
-    found: dict[str, Table] = {}
+    tables: dict[str, Table] = {}
     rows: dict[str, dict[tuple[str, ...], list[TableRow]]] = defaultdict(lambda: defaultdict(list))
     for letter, run in runs.items():
-        for table in benchmark.tabulate([run.entries[key].answer for key in shared]):
+        for table in benchmark.tabulate([run.entries[key].answer for key in keys]):
             cells = chain.from_iterable(row.cells.values() for row in table.rows)
             if any(isinstance(cell, Estimate) for cell in cells):
-                found.setdefault(table.name, table)
+                tables.setdefault(table.name, table)
             for row in table.rows:
                 rows[table.name][row.labels].append(TableRow((*row.labels, letter), row.cells))
     return [
@@ -316,5 +317,5 @@ def _paper_tables(name: str, runs: Mapping[str, Run], shared: Sequence[str]) -> 
             rows=list(chain.from_iterable(rows[name].values())),
             notes=(*table.notes, _PAPER_NOTE),
         )
-        for name, table in found.items()
+        for name, table in tables.items()
     ]

@@ -26,7 +26,7 @@ MOST_WORK = 10_000_000
 """Characters of all texts of one record in which quotes are looked for word by word: a few
 seconds."""
 
-Place = tuple[str, str]
+TextKey = tuple[str, str]
 """A text of the record: `now` or `before` (it was rewritten), and the name of its field."""
 
 Piece = tuple[str, str, list[int]]
@@ -38,7 +38,7 @@ overlap, empty without a quote), and the numbers of the quotes that end with it.
 class Mark:
     """A quote found in a text (half-open offsets), its number and its tone."""
 
-    place: Place
+    place: TextKey
     start: int
     end: int
     number: int
@@ -48,10 +48,10 @@ class Mark:
 class Quotes:
     """Finds quotes in texts, in their order, and numbers the places from 1, the same place once."""
 
-    def __init__(self, texts: Mapping[Place, str]) -> None:
+    def __init__(self, texts: Mapping[TextKey, str]) -> None:
         self._texts = texts
-        self._found: dict[str, Mark | str] = {}
-        self._marks: dict[tuple[Place, int, int], Mark] = {}
+        self._by_quote: dict[str, Mark | str] = {}
+        self._marks: dict[tuple[TextKey, int, int], Mark] = {}
         self._work = 0
 
     def note(self, finding: Answer) -> tuple[int | None, str | None]:
@@ -59,16 +59,16 @@ class Quotes:
         quote = finding.quote
         if quote is None or not quote.strip():
             return None, None
-        if quote not in self._found:
-            self._found[quote] = self._find(quote)
-        found = self._found[quote]
-        if isinstance(found, str):
-            return None, found
+        if quote not in self._by_quote:
+            self._by_quote[quote] = self._find(quote)
+        mark = self._by_quote[quote]
+        if isinstance(mark, str):
+            return None, mark
         if finding.verdict != "pass":
-            found.tone = "against"
-        return found.number, None
+            mark.tone = "against"
+        return mark.number, None
 
-    def marked(self, place: Place) -> list[Piece]:
+    def pieces(self, place: TextKey) -> list[Piece]:
         """The text at a place in pieces, with all quotes noted so far."""
         text = self._texts[place]
         marks = [mark for mark in self._marks.values() if mark.place == place]
@@ -88,8 +88,8 @@ class Quotes:
                 mark = Mark(place, span.start, span.end, len(self._marks) + 1)
                 return self._marks.setdefault((place, span.start, span.end), mark)
         if self._work > MOST_WORK:
-            return "does not stand in the text word for word; no more was looked for"
-        return "does not stand in the text, as it is or as it came"
+            return "is not in the text word for word; judge searched no further"
+        return "is not in the text, neither as it is nor as it came in"
 
     def _located(self, quote: str, text: str) -> Span | None:
         if (at := text.find(quote)) >= 0:  # Of hostile text parts of words are quoted, too.
@@ -113,30 +113,33 @@ class Field:
 class Entry:
     """One output line as the template reads it; its number tells it from all others on the page."""
 
-    def __init__(self, line: Line, judged: Judgement, number: int) -> None:
-        self.line, self.number, self.judged = line, number, judged
-        self.classes = [judged.verdict, *(["split"] if any(map(differ, judged.checks)) else [])]
-        self.classes += ["edited"] if judged.edits else []
+    def __init__(self, line: Line, judgement: Judgement, number: int) -> None:
+        self.line, self.number, self.judgement = line, number, judgement
+        self.classes = [
+            judgement.verdict,
+            *(["split"] if any(map(differ, judgement.checks)) else []),
+        ]
+        self.classes += ["edited"] if judgement.edits else []
         self.id = line.id
         self.size = len(json.dumps([line.fields, line.content], ensure_ascii=False))
         if self.size <= LARGEST:
-            self._read(line.fields, judged)
+            self._read(line.fields, judgement)
 
-    def _read(self, fields: Mapping[str, Any], judged: Judgement) -> None:
-        own = {key: c for key, c in fields.items() if normalise(key) != "id" or not self.id}
-        stories = sorted(own, key=lambda key: normalise(key) not in _STORIES)
-        texts = {("now", key): own[key] for key in stories}
-        texts |= {("before", key): content for key, content in judged.original.items()}
+    def _read(self, fields: Mapping[str, Any], judgement: Judgement) -> None:
+        contents = {key: c for key, c in fields.items() if normalise(key) != "id" or not self.id}
+        stories = sorted(contents, key=lambda key: normalise(key) not in _STORIES)
+        texts = {("now", key): contents[key] for key in stories}
+        texts |= {("before", key): content for key, content in judgement.original.items()}
         self._quotes = Quotes({at: text for at, text in texts.items() if isinstance(text, str)})
         # Before any text is shown, so that all texts are marked with all quotes.
-        votes = [vote for check in judged.checks for vote in check.votes]
-        for finding in (*(f for v in votes for f in v.evidence), *judged.contradictions):
+        votes = [vote for check in judgement.checks for vote in check.votes]
+        for finding in (*(f for v in votes for f in v.evidence), *judgement.contradictions):
             self._quotes.note(finding)
         self._anchored: set[int] = set()
-        found = {place: self._field(place, content) for place, content in texts.items()}
-        self.prose = [found["now", key] for key in stories if found["now", key].prose]
-        self.facts = [found["now", key] for key in own if not found["now", key].prose]
-        self.original = [found["before", key] for key in judged.original]
+        built = {place: self._field(place, content) for place, content in texts.items()}
+        self.prose = [built["now", key] for key in stories if built["now", key].prose]
+        self.facts = [built["now", key] for key in contents if not built["now", key].prose]
+        self.original = [built["before", key] for key in judgement.original]
 
     def place(self, finding: Answer) -> tuple[int | None, str | None, bool]:
         """(number of the quote in the text, why there is none, whether the text leads back here).
@@ -148,13 +151,13 @@ class Entry:
         self._anchored |= {number} if number is not None else set()
         return number, note, anchor
 
-    def _field(self, place: Place, content: Any) -> Field:
+    def _field(self, place: TextKey, content: Any) -> Field:
         if isinstance(content, str):
             prose = len(content) > _PROSE or "\n" in content
-            return Field(place[1], content, self._quotes.marked(place), prose)
-        texts = isinstance(content, list) and all(isinstance(one, str) for one in content)
-        told = content if texts and content else json.dumps(content, ensure_ascii=False)
-        return Field(place[1], told, [], False)
+            return Field(place[1], content, self._quotes.pieces(place), prose)
+        texts = isinstance(content, list) and all(isinstance(entry, str) for entry in content)
+        text = content if texts and content else json.dumps(content, ensure_ascii=False)
+        return Field(place[1], text, [], False)
 
 
 def differ(check: Check) -> bool:

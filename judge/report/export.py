@@ -50,42 +50,42 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 
 
-def row(line: Line, judged: Judgement) -> dict[str, Any]:
+def row(line: Line, judgement: Judgement) -> dict[str, Any]:
     """One line, flat: a cell for each of `COLUMNS`, None where there is nothing to say.
 
     `check`, `quote` and `reason` tell why the record has its verdict. In JSON, `checks` has the
     last verdict, answer and score of each check, `record` the record's own fields.
     """
     last = {
-        one.name: {"verdict": one.verdict, "answer": one.answer, "score": one.score}
-        for one in judged.checks
+        check.name: {"verdict": check.verdict, "answer": check.answer, "score": check.score}
+        for check in judgement.checks
     }
-    check = judged.deciding
+    check = judgement.deciding
     finding = check and check.best_evidence
     if finding and not (finding.quote or finding.reason):
         finding = None
-    models = dict.fromkeys(vote.model for one in judged.checks for vote in one.votes)
+    models = dict.fromkeys(vote.model for check in judgement.checks for vote in check.votes)
     cells = {
         "id": line.id or f"line {line.number}",
-        "verdict": str(judged.verdict),
-        "original_verdict": judged.original_verdict and str(judged.original_verdict),
-        "workflow": judged.workflow,
+        "verdict": str(judgement.verdict),
+        "original_verdict": judgement.original_verdict and str(judgement.original_verdict),
+        "workflow": judgement.workflow,
         "check": check and check.name,
         "quote": finding and finding.quote,
         "reason": finding.reason
         if finding and (finding.quote or finding.reason)
-        else judged.reason,
+        else judgement.reason,
         "failed": _named(last, (Verdict.FAIL,)),
         "undecided": _named(last, _UNDECIDED),
         "checks": json.dumps(last, ensure_ascii=False),
         "models": ", ".join(models) or None,
-        "votes": sum(len(one.votes) for one in judged.checks),
-        "edits": len(judged.edits),
-        "dropped": len(judged.dropped),
-        "recall": judged.extraction and judged.extraction.recall,
-        **asdict(judged.usage),
-        "error": judged.error and f"{judged.error.type}: {judged.error.message}",
-        "fingerprint": judged.fingerprint,
+        "votes": sum(len(check.votes) for check in judgement.checks),
+        "edits": len(judgement.edits),
+        "dropped": len(judgement.dropped),
+        "recall": judgement.extraction and judgement.extraction.recall,
+        **asdict(judgement.usage),
+        "error": judgement.error and f"{judgement.error.type}: {judgement.error.message}",
+        "fingerprint": judgement.fingerprint,
         "record": json.dumps(line.fields, ensure_ascii=False),
     }
     # A lone surrogate has no UTF-8, and is written as its escape.
@@ -96,15 +96,15 @@ def row(line: Line, judged: Judgement) -> dict[str, Any]:
 
 
 def _named(last: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Verdict]) -> str | None:
-    return ", ".join(name for name, one in last.items() if one["verdict"] in verdicts) or None
+    return ", ".join(name for name, entry in last.items() if entry["verdict"] in verdicts) or None
 
 
 def write_csv(lines: Judged, file: IO[bytes]) -> None:
     """A row of `COLUMNS` a line, in UTF-8; texts that a spreadsheet would run get an apostrophe."""
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
-    made = csv.writer(text, lineterminator="\n")
-    made.writerow(COLUMNS)
-    made.writerows([_inert(cell) for cell in one.values()] for one in starmap(row, lines))
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows([_inert(cell) for cell in cells.values()] for cells in starmap(row, lines))
     text.detach()
 
 
@@ -134,27 +134,30 @@ def write_parquet(lines: Judged, file: IO[bytes]) -> None:
     except ImportError as error:
         raise missing_extra("-o FILE.parquet needs pyarrow", "parquet") from error
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
-    with pq.ParquetWriter(file, schema) as made:
+    with pq.ParquetWriter(file, schema) as writer:
         rows = starmap(row, lines)
-        while some := list(islice(rows, _ROWS)):
-            made.write_table(pa.Table.from_pylist(some, schema=schema))
+        while batch := list(islice(rows, _ROWS)):
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
 
 
 def write_junit(lines: Judged, file: IO[bytes]) -> None:
     """A test case a record: fail is a failure, abstain skipped, unreadable and error an error."""
     suite, counts = Element("testsuite", name="judge"), Counter[str]()
-    for line, judged in lines:
-        one = row(line, judged)
-        name, workflow = _xml(one["id"]), _xml(one["workflow"] or "judge")
+    for line, judgement in lines:
+        cells = row(line, judgement)
+        name, workflow = _xml(cells["id"]), _xml(cells["workflow"] or "judge")
         case = SubElement(suite, "testcase", name=name, classname=workflow)
         counts["tests"] += 1
-        if (outcome := _OUTCOMES.get(judged.verdict)) is not None:
+        if (outcome := _OUTCOMES.get(judgement.verdict)) is not None:
             tag, counter = outcome
             counts[counter] += 1
-            parts = [one["error"] or one["reason"] or "", one["quote"] and f"“{one['quote']}”"]
-            told = _xml(" – ".join(part for part in parts if part))
-            kind = _xml(one["check"] or str(judged.verdict))
-            SubElement(case, tag, {"message": told, "type": kind})
+            parts = [
+                cells["error"] or cells["reason"] or "",
+                cells["quote"] and f"“{cells['quote']}”",
+            ]
+            message = _xml(" – ".join(part for part in parts if part))
+            kind = _xml(cells["check"] or str(judgement.verdict))
+            SubElement(case, tag, {"message": message, "type": kind})
     sums = {name: str(counts[name]) for name in ("tests", "failures", "errors", "skipped")}
     suites = Element("testsuites", sums)
     suite.attrib.update(sums)
@@ -172,30 +175,30 @@ _OUTCOMES = {
 
 def _xml(text: str) -> str:
     """The text in characters that XML has, the others named by their code points."""
-    return _NO_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _NO_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def write_markdown(lines: Judged, file: IO[bytes]) -> None:
     """What GitHub's step summary shows: the verdicts of each check, and the first failures."""
     summary, failed = Summary(), list[dict[str, Any]]()
-    for line, judged in lines:
+    for line, judgement in lines:
         summary.add(line)
-        if judged.verdict is Verdict.FAIL and len(failed) < _FAILURES:
-            failed.append(row(line, judged))
+        if judgement.verdict is Verdict.FAIL and len(failed) < _FAILURES:
+            failed.append(row(line, judgement))
     counts = {"**record**": summary.verdicts}
-    counts |= {_markdown(name): found for name, found in sorted(summary.checks.items())}
-    kinds = [kind for kind in Verdict if any(found[kind] for found in counts.values())]
-    made = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True)
-    made.filters["told"] = _markdown
-    template = made.from_string((Path(__file__).parent / "summary.md").read_text("utf-8"))
+    counts |= {_markdown(name): verdicts for name, verdicts in sorted(summary.checks.items())}
+    kinds = [kind for kind in Verdict if any(verdicts[kind] for verdicts in counts.values())]
+    environment = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["told"] = _markdown
+    template = environment.from_string((Path(__file__).parent / "summary.md").read_text("utf-8"))
     text = template.render(summary=summary, counts=counts, kinds=kinds, failed=failed)
     file.write(f"{text.strip()}\n".encode(errors="backslashreplace"))
 
 
-def _markdown(text: str | None, most: int = 300) -> str:
+def _markdown(text: str | None, length: int = 300) -> str:
     """The text on one line, cut, with all that Markdown and HTML would take for theirs escaped."""
     line = " ".join((text or "").split())
-    line = line if len(line) <= most else f"{line[:most]}…"
+    line = line if len(line) <= length else f"{line[:length]}…"
     escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return printable(_MARKS.sub(r"\\\1", escaped))
 

@@ -26,13 +26,13 @@ def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[I
         refuse_same("-o", out, input_path(source), "the input")
     if out.exists() and out.stat().st_size and not overwrite:
         raise UsageError(f"{out} exists. Replace it (--overwrite), or name another file with -o")
-    opened = False
+    is_open = False
     try:
         with replacing(out) as file:
-            opened = True
+            is_open = True
             yield file
     except OSError as error:
-        if opened:
+        if is_open:
             raise unwritable(f"{out} cannot be written", error) from error
         raise UsageError(
             f"{out}: cannot be written: {error.strerror or error}; "
@@ -49,7 +49,7 @@ class Written(NamedTuple):
 
 
 def report(
-    judged: Pathlike | Sequence[Pathlike],
+    outputs: Pathlike | Sequence[Pathlike],
     out: Pathlike,
     *,
     overwrite: bool = False,
@@ -68,7 +68,7 @@ def report(
     """
     from judge.report.page import render
 
-    sources = paths(judged)
+    sources = paths(outputs)
     runs = {k: v for source in sources for k, v in read_description(Path(source)).items()}
     with writing(Path(out), sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
@@ -78,7 +78,7 @@ def report(
 
 
 def export(
-    judged: Pathlike | Sequence[Pathlike], out: Pathlike, *, overwrite: bool = False
+    outputs: Pathlike | Sequence[Pathlike], out: Pathlike, *, overwrite: bool = False
 ) -> Written:
     """Write judged lines as CSV, Parquet, JUnit XML or Markdown; the ending of `out` decides.
 
@@ -87,7 +87,7 @@ def export(
     """
     from judge.report.export import FORMS
 
-    sources, out = paths(judged), Path(out)
+    sources, out = paths(outputs), Path(out)
     if (write := FORMS.get(out.suffix.lower())) is None:
         raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
     with writing(out, sources, overwrite=overwrite) as file:

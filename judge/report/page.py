@@ -54,14 +54,14 @@ class Overview:
     split: int = 0
     edited: int = 0
 
-    def add(self, line: Line, judged: Judgement) -> None:
+    def add(self, line: Line, judgement: Judgement) -> None:
         """Count one line."""
         self.summary.add(line)
-        self.split += any(map(differ, judged.checks))
-        self.edited += bool(judged.edits or judged.dropped)
+        self.split += any(map(differ, judgement.checks))
+        self.edited += bool(judgement.edits or judgement.dropped)
         # A record that could not be read was judged by no run.
-        if (key := (judged.fingerprint, judged.workflow)) != (None, None):
-            self.runs[key][judged.verdict] += 1
+        if (key := (judgement.fingerprint, judgement.workflow)) != (None, None):
+            self.runs[key][judgement.verdict] += 1
 
 
 def passing(counts: Counter[str]) -> Estimate:
@@ -82,9 +82,9 @@ def between(share: Estimate) -> str:
 def details(described: Any) -> dict[str, str]:
     """What is known of a run: its models, settings and rubrics, by name."""
     return {
-        name: ", ".join(map(str, one)) if isinstance(one, list) else str(one)
-        for name, one in flat(described).items()
-        if one not in (None, "", [], {})
+        name: ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
+        for name, detail in flat(described).items()
+        if detail not in (None, "", [], {})
     }
 
 
@@ -101,24 +101,24 @@ def render(
     by fingerprint; `by` a field (`a.b` is the field b of object a) whose values are counted by.
     Raises UsageError where none of the lines is judged, or none has the field `by`.
     """
-    found = Overview(Summary(by))
+    overview = Overview(Summary(by))
     groups: dict[Verdict, list[tuple[Line, Judgement]]] = {verdict: [] for verdict in MEANINGS}
-    for line, judged in lines:
-        found.add(line, judged)
-        if len(groups[judged.verdict]) < limit:
-            groups[judged.verdict].append((line, judged))
-    if found.summary.slices.keys() == {NONE}:
+    for line, judgement in lines:
+        overview.add(line, judgement)
+        if len(groups[judgement.verdict]) < limit:
+            groups[judgement.verdict].append((line, judgement))
+    if overview.summary.slices.keys() == {NONE}:
         raise UsageError(f"--by {by}: no record has such a field")
     entries = [Entry(*pair, number) for number, pair in enumerate(chain(*groups.values()), 1)]
-    counts = {v: (len(shown), found.summary.verdicts[v]) for v, shown in groups.items()}
-    counts = {verdict: (shown, of) for verdict, (shown, of) in counts.items() if of}
+    counts = {v: (len(records), overview.summary.verdicts[v]) for v, records in groups.items()}
+    counts = {verdict: (records, of) for verdict, (records, of) in counts.items() if of}
     style = Markup((_FOLDER / "page.css").read_text("utf-8"))
     page = (
         _templates()
         .get_template("page.html")
         .render(
-            overview=found,
-            summary=found.summary,
+            overview=overview,
+            summary=overview.summary,
             counts=counts,
             lines=lines,
             entries=entries,
@@ -132,7 +132,7 @@ def render(
 
 @cache
 def _templates() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -140,8 +140,8 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=text.visible,
     )
-    made.filters["short"] = text.short
+    environment.filters["short"] = text.short
     helpers = (text.changes, percent, between, passing, details, wilson, probability, tally)
-    made.globals |= {helper.__name__: helper for helper in helpers}
-    made.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS, "LARGEST": LARGEST}
-    return made
+    environment.globals |= {helper.__name__: helper for helper in helpers}
+    environment.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS, "LARGEST": LARGEST}
+    return environment

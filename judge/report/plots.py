@@ -30,7 +30,7 @@ STYLE = {
 }
 
 
-def write(found: Calibration, folder: Path) -> None:
+def write(calibration: Calibration, folder: Path) -> None:
     """Write report.json, disagreements.jsonl, the plots and profile.json (unless it was refused).
 
     The profile comes last, so that a new one never stands beside an old report. Raises JudgeError
@@ -38,25 +38,25 @@ def write(found: Calibration, folder: Path) -> None:
     """
     lines = [
         json.dumps({"model": judge.model, **plain(one)}, ensure_ascii=False) + "\n"
-        for check in found.checks
+        for check in calibration.checks
         for judge in check.judges
         for one in judge.disagreements
     ]
     texts = {
-        "report.json": json.dumps(found.as_json(), ensure_ascii=False, indent=1) + "\n",
+        "report.json": json.dumps(calibration.as_json(), ensure_ascii=False, indent=1) + "\n",
         "disagreements.jsonl": "".join(lines),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
         profile = folder / "profile.json"
-        if found.profile is None:
+        if calibration.profile is None:
             profile.unlink(missing_ok=True)
         for name, text in texts.items():
             # Half of a surrogate pair is written as its escape, which JSON reads as the same.
             write_whole(folder / name, text.encode(errors="backslashreplace"))
-        draw(found, folder)
-        if found.profile is not None:
-            text = found.profile.model_dump_json(indent=1, by_alias=True)
+        draw(calibration, folder)
+        if calibration.profile is not None:
+            text = calibration.profile.model_dump_json(indent=1, by_alias=True)
             write_whole(profile, f"{text}\n".encode())
     except OSError as error:
         raise unwritable(f"-o {folder}: cannot be written", error) from error
@@ -71,14 +71,14 @@ def _styled() -> Iterator[None]:
         yield
 
 
-def draw(found: Calibration, folder: Path) -> list[Path]:
+def draw(calibration: Calibration, folder: Path) -> list[Path]:
     """Draw how reliable the probabilities of each judge are; returns the paths.
 
     They are CHECK.MODEL.reliability.svg, for a check's second judge CHECK.2-MODEL.reliability.svg
     and so on. The same findings give the same bytes. Raises OSError.
     """
     paths = []
-    for check in found.checks:
+    for check in calibration.checks:
         for number, judge in enumerate(check.judges, 1):
             if judge.final.bins:
                 again = f"{number}-" if number > 1 else ""
@@ -98,23 +98,23 @@ def _reliability(check: str, judge: JudgeReport, path: Path) -> None:
     from matplotlib.figure import Figure
 
     error, classes = judge.final.calibration_error, list(judge.final.confusion)
-    told = f"{error.n} of {error.of} items have a probability; calibration error {error}"
+    text = f"{error.n} of {error.of} items have a probability; calibration error {error}"
     axis = ("mean probability of the answer", "share of answers that are right")
     if len(classes) == 2:
         first = drawable(classes[0], 24)
         axis = (f"mean probability of “{first}”", f"share labelled “{first}”")
     with _styled():
         figure = Figure(figsize=(6.4, 6.4))
-        title = [drawable(f"{check}: reliability", 64), drawable(judge.model, 64), told]
+        title = [drawable(f"{check}: reliability", 64), drawable(judge.model, 64), text]
         figure.suptitle("\n".join(title), x=0.02, ha="left", size="medium")
         axes = figure.subplots()
         axes.plot((0, 1), (0, 1), color="#c9c9c9", linestyle="--", label="perfect")
-        drawn = [("judge", judge.stands, "#0072b2")]
+        lines = [("judge", judge.stands, "#0072b2")]
         if judge.calibrated is not None:
             calibrated = ("calibrated", judge.calibrated, "#0072b2")
-            drawn = [("as it stands", judge.stands, "#6b6b6b"), calibrated]
-        for name, measures, colour in drawn:
-            means = [one.mean_probability for one in measures.bins]
+            lines = [("as it stands", judge.stands, "#6b6b6b"), calibrated]
+        for name, measures, colour in lines:
+            means = [bin.mean_probability for bin in measures.bins]
             axes.plot(means, [o.observed for o in measures.bins], "o-", color=colour, label=name)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=axis[0], ylabel=axis[1])
         axes.legend()
@@ -123,9 +123,9 @@ def _reliability(check: str, judge: JudgeReport, path: Path) -> None:
 
 def drawable(text: str, size: int) -> str:
     """On one line, in characters that XML has, its middle left out where it is too long."""
-    shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     end = size // 2
-    return shown if len(shown) <= size else f"{shown[: size - 1 - end]}…{shown[-end:]}"
+    return line if len(line) <= size else f"{line[: size - 1 - end]}…{line[-end:]}"
 
 
 ENDINGS = (".svg", ".png")
@@ -153,11 +153,11 @@ def draw_runs(table: Table, runs: Mapping[str, str], path: Path) -> None:
             colour = _COLOURS[number % len(_COLOURS)]
             label = drawable(f"{letter}: {source}", 60)
             for height, row in enumerate(rows):
-                one = row.cells.get(letter)
-                if isinstance(one, Estimate) and one.value is not None:
-                    if one.low is not None and one.high is not None:
-                        axes.plot((one.low, one.high), (height + place,) * 2, color=colour)
-                    axes.plot(one.value, height + place, "o", color=colour, label=label)
+                score = row.cells.get(letter)
+                if isinstance(score, Estimate) and score.value is not None:
+                    if score.low is not None and score.high is not None:
+                        axes.plot((score.low, score.high), (height + place,) * 2, color=colour)
+                    axes.plot(score.value, height + place, "o", color=colour, label=label)
                     label = "_"
         names = [drawable(", ".join(row.labels), 40) for row in rows]
         axes.set_yticks(range(len(names)), names)

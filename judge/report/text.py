@@ -44,14 +44,14 @@ def visible(content: object) -> Markup:
     escaped = str(escape(str(content).replace("\r\n", "\n")))
     # Nothing but the code point's number comes into the element.
     return Markup(
-        _UNSEEN.sub(lambda found: f'<span class="unseen">U+{ord(found[0]):04X}</span>', escaped)
+        _UNSEEN.sub(lambda match: f'<span class="unseen">U+{ord(match[0]):04X}</span>', escaped)
     )
 
 
 def short(text: object, most: int = 200) -> str:
     """The text, cut where the whole of it is not needed to know it."""
-    told = str(text)
-    return told if len(told) <= most else f"{told[:most]}…"
+    line = str(text)
+    return line if len(line) <= most else f"{line[:most]}…"
 
 
 def changes(before: str, after: str) -> list[tuple[str, str]]:
@@ -60,15 +60,15 @@ def changes(before: str, after: str) -> list[tuple[str, str]]:
     Texts of more than `MOST_WORDS` words, and those of which little was kept, are not compared.
     """
     old, new = _WORDS.findall(before), _WORDS.findall(after)
-    found = [("del", before), ("ins", after)]
+    parts = [("del", before), ("ins", after)]
     if max(len(old), len(new)) <= MOST_WORDS:
         matcher = SequenceMatcher(None, old, new)
         if matcher.ratio() >= LEAST_ALIKE:
-            found = []
+            parts = []
             for kind, low, high, new_low, new_high in matcher.get_opcodes():
                 if kind == "equal":
-                    found.append(("same", "".join(old[low:high])))
+                    parts.append(("same", "".join(old[low:high])))
                 else:
-                    gone, come = "".join(old[low:high]), "".join(new[new_low:new_high])
-                    found += [("del", gone), ("ins", come)]
-    return [(kind, text) for kind, text in found if text]
+                    deletion, insertion = "".join(old[low:high]), "".join(new[new_low:new_high])
+                    parts += [("del", deletion), ("ins", insertion)]
+    return [(kind, text) for kind, text in parts if text]

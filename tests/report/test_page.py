@@ -145,7 +145,7 @@ def test_quotes_are_marked_where_they_stand() -> None:
         '<sup><bdi><a href="#r1q1">1</a></bdi></sup> More'
     ) in html
     assert html.count('id="r1q1"') == html.count('id="r1q2"') == 1
-    assert "This quote does not stand in the text, as it is or as it came." in Seen(html).words
+    assert "This quote is not in the text, neither as it is nor as it came in." in Seen(html).words
 
 
 def test_a_quote_is_marked_where_it_stands_letter_for_letter() -> None:
@@ -298,5 +298,5 @@ def test_quotes_that_stand_nowhere_are_not_looked_for_without_end() -> None:
     for number in range(100):
         finding = Answer(verdict=Verdict.PASS, quote=f"{number} " + "q w e r t y " * 160)
         note = made.note(finding)[1]
-    assert note == "does not stand in the text word for word; no more was looked for"
+    assert note == "is not in the text word for word; judge searched no further"
     assert process_time() - began < 10
