@@ -25,7 +25,8 @@ How each row counts:
   `"judge" in x`, or a constant that stands for it).
 - papers: mentions of a paper, its values or stories (`PAPER_WORDS`) in files of the core.
 - import circles: strongly connected groups of modules, imports inside functions included.
-- CPU: user and system seconds of the whole process, the median of five, by turns.
+- CPU: user and system seconds of the whole process, the median of five, by turns; all code
+  compiled beforehand, as an installed package is.
 """
 
 from __future__ import annotations
@@ -166,6 +167,8 @@ class Runs:
         self.root, self._folder = root, folder
         free = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
         self._env = {**free, "OPENAI_BASE_URL": url, "COLUMNS": "80", "JUDGE_CACHE_DIR": "cache"}
+        # In some environments Python writes no bytecode, and would compile our files at each start.
+        self._env |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "pyc")}
         for name, count in (("one.jsonl", 1), ("two.jsonl", 2)):
             lines = (json.dumps({"email": f"{MAIL} {number}"}) + "\n" for number in range(count))
             (folder / name).write_text("".join(lines))
@@ -184,6 +187,8 @@ class Runs:
 
     def beside(self, ours: Sequence[str], imports: str) -> tuple[float, float]:
         """CPU milliseconds of a command, and how many times those of mere imports."""
+        self._run(*ours)
+        self._run("-c", f"import {imports}")
         pairs = [(self.cpu(*ours), self.cpu("-c", f"import {imports}")) for _ in range(5)]
         mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
         return 1000 * mine, mine / theirs

@@ -29,6 +29,9 @@ from judge.verdict import Failure, Judgement, Unfinished, Usage, Verdict
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
 """Verdicts that `--resume` keeps."""
 
+REDONE = frozenset(("error", "unreadable"))
+"""Verdicts whose records `--resume` always judges again."""
+
 MAX_OUTPUT_LINE = 4 * MAX_LINE
 """Bytes of a line that is read: it may hold a record twice, and evidence."""
 

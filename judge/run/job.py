@@ -17,7 +17,7 @@ from pathlib import Path
 from judge.errors import UsageError
 from judge.records import Record, from_memory, read
 from judge.records.base import at
-from judge.records.lines import FINISHED
+from judge.records.lines import FINISHED, REDONE
 from judge.rubric import Rubric
 from judge.run.output import (
     description_file,
@@ -27,7 +27,6 @@ from judge.run.output import (
     refuse_nameless,
     refuse_same,
 )
-from judge.run.resume import REDONE, refuse_edited_review, refuse_foreign, unmatched_file
 
 _OTHER_FORMS = frozenset(
     (".gz", ".zst", ".csv", ".tsv", ".tab", ".psv", ".parquet", ".arrow", ".feather", ".xlsx")
@@ -146,6 +145,8 @@ class Job:
             if not (self.resume or self.overwrite):
                 refuse_existing(path, flag)
             elif flag == "--review" and path.is_file():
+                from judge.run.resume import refuse_edited_review, refuse_foreign
+
                 if self.resume:
                     refuse_foreign(path, flag)
                 if self.out is not None:
@@ -153,6 +154,8 @@ class Job:
         if self.out is not None:
             refuse_foreign_description(self.out)
             if self.resume:
+                from judge.run.resume import refuse_foreign, unmatched_file
+
                 refuse_foreign(unmatched_file(self.out), "-o")
 
 

@@ -20,12 +20,9 @@ from typing import IO, Any
 
 from judge.digest import digest
 from judge.errors import UsageError, unwritable
-from judge.records.lines import Line, parsed
+from judge.records.lines import REDONE, Line, parsed
 from judge.run.output import described, read_description, real, reorder
 from judge.run.runinfo import RunInfo, flat
-
-REDONE = frozenset(("error", "unreadable"))
-"""Verdicts whose records `--resume` always judges again."""
 
 
 def unmatched_file(out: Path) -> Path:
@@ -34,7 +31,8 @@ def unmatched_file(out: Path) -> Path:
 
 
 class Resumption:
-    """OUT of an earlier run, which this run continues; `end` is where its whole lines end.
+    """OUT of an earlier run, which this run continues; `end` is where its whole lines end,
+    `unmatched` the file for lines whose records the input lacks.
 
     An index on disk has each line's beginning and, once known, its record's place in the input.
 
@@ -54,6 +52,7 @@ class Resumption:
     ) -> None:
         # A link stays one: the file behind it is written anew.
         self.out = real(out)
+        self.unmatched = unmatched_file(self.out)
         self.end = self._count = 0
         if self.out.exists() and not self.out.is_file():
             raise UsageError(f"{self.out} is no file, so --resume cannot continue it")
@@ -139,7 +138,7 @@ class Resumption:
     def settle(self, *, finished: bool) -> int:
         """Put OUT into the order of the input; returns how many finished lines found no record.
 
-        Those are put into `unmatched_file` where all of the input was read (`finished`); else all
+        Those are put into `unmatched` where all of the input was read (`finished`); else all
         lines without a record stay at the end of OUT.
 
         Raises:
@@ -164,7 +163,7 @@ class Resumption:
 
     def _set_aside(self, starts: Iterable[int]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(unmatched_file(self.out), flags, 0o666), "wb") as file:
+        with os.fdopen(os.open(self.unmatched, flags, 0o666), "wb") as file:
             file.writelines(map(self._line, starts))
             file.flush()
             os.fsync(file.fileno())

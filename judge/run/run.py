@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
@@ -24,12 +24,14 @@ from judge.run.output import (
     sort_review,
     write_description,
 )
-from judge.run.resume import Resumption, unmatched_file
 from judge.run.stream import MAX_BUFFERED, Stop, interrupts
 from judge.run.stream import run as run_stream
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Task, Watcher, line_of
 from judge.verdict import Usage, Verdict
+
+if TYPE_CHECKING:
+    from judge.run.resume import Resumption
 
 FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
 """Verdicts whose records go to `--review`."""
@@ -299,6 +301,8 @@ class _Run:
             review = Sink(job.review, fresh=fresh, flag="--review")
             self.review = self._files.enter_context(closing(review))
         if job.resume and job.out is not None:
+            from judge.run.resume import Resumption
+
             resumption = Resumption(job.out, self.task.run_info, job.rejudge)
             self.resumption = self._files.enter_context(closing(resumption))
             self.report.runs = read_description(job.out)
@@ -333,8 +337,9 @@ class _Run:
             report.fatal = report.fatal or error
         if resumption is not None and (count := report.unmatched):
             lines = f"{count} finished line{'s' if count > 1 else ''} of {self.job.out}"
-            where = unmatched_file(resumption.out)
-            self.watcher.say(f"{lines} for which this input has no record: put into {where}")
+            self.watcher.say(
+                f"{lines} for which this input has no record: put into {resumption.unmatched}"
+            )
 
 
 def _fatal(error: JudgeError) -> JudgeError:
