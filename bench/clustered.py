@@ -91,7 +91,7 @@ def guaranteed(items: list[LabelledItem], confidences: list[float], seed: int) -
             for n in part
         ]
 
-    found = policy_of([answers(parts.kept)], [[answers(parts.stages[0])]], PROMISED, seed=seed)
+    found = policy_of([answers(parts.held_out)], [[answers(parts.stages[0])]], PROMISED, seed=seed)
     return found.stages[0].threshold is not None
 
 

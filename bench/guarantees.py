@@ -168,7 +168,9 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
 
     fresh = world.drawn(random, FRESH)
     for kept, tested in ((ours, parts.stages[0]), (leaking, parts.fitted)):
-        policy = policy_of([answers(parts.kept)], [[answers(tested)]], world.promised, seed=seed)
+        policy = policy_of(
+            [answers(parts.held_out)], [[answers(tested)]], world.promised, seed=seed
+        )
         sure_at = policy.stages[0].threshold
         if sure_at is not None:
             kept.add(world, replace(reader, sure_at=sure_at), *fresh)

@@ -19,7 +19,7 @@ class DataSet:
     """A set to measure on; `{data}` in its sources stands for the folder of public data.
 
     `method`: what is read (None: first tokens and hidden states); states alone take a tenth of the
-    calls. `adapter` is the one that the model has in force. `group`, `folds` and `contrast` are as
+    calls. `adapter` is the one that the model has in force. `group`, `folds` and `contrast_set` are as
     `judge calibrate` takes them. What is not `shipped` is only reported.
     """
 
@@ -31,7 +31,7 @@ class DataSet:
     method: Method | None = None
     group: str | None = None
     folds: int | None = None
-    contrast: str | None = None
+    contrast_set: str | None = None
     adapter: str | None = None
     shipped: bool = True
 
@@ -215,7 +215,7 @@ def job(units: Sequence[DataSet], data: Path) -> CalibrationJob:
         records=named,
         group=one.group,
         folds=one.folds,
-        contrast_set=one.contrast.format(data=data) if one.contrast else None,
+        contrast_set=one.contrast_set.format(data=data) if one.contrast_set else None,
     )
 
 

@@ -42,7 +42,7 @@ from judge.version import __version__
 
 
 def calibrate(
-    job: CalibrationJob, settings: Settings, told: CheckProgress = lambda *_: None
+    job: CalibrationJob, settings: Settings, progress: CheckProgress = lambda *_: None
 ) -> Calibration:
     """`acalibrate` with the judges, checks and seed that the settings name, which judge without a
     profile, but with the adapters that `judge validate` takes; not for use inside an event loop."""
@@ -53,7 +53,7 @@ def calibrate(
         resources = Resources.of(plain)
         try:
             await resources.prepare()
-            return await acalibrate(job, resources, told)
+            return await acalibrate(job, resources, progress)
         finally:
             await resources.models.aclose()
 
@@ -61,7 +61,7 @@ def calibrate(
 
 
 async def acalibrate(
-    job: CalibrationJob, resources: Resources, told: CheckProgress = lambda *_: None
+    job: CalibrationJob, resources: Resources, progress: CheckProgress = lambda *_: None
 ) -> Calibration:
     """Put the labelled items to every judge of the run, and say how far they agree.
 
@@ -76,56 +76,57 @@ async def acalibrate(
         # A cascade's cheap judge has one model for all checks.
         alone = job.agreement is None or len(resources.models.judges) == 1
         plain = not job.adapters or not alone or resources.settings.method == "probe"
-        known = Profiles() if plain else shipped()
-        specs = [known.with_adapter(spec, rubric) for spec in resources.models.judges]
+        profiles = Profiles() if plain else shipped()
+        specs = [profiles.with_adapter(spec, rubric) for spec in resources.models.judges]
         judges_of[check] = [resources.judge(check, spec) for spec in specs]
         return rubric
 
-    own = resources.rubrics.own
-    if not job.checks and len(own) == 1:
-        job = replace(job, checks=own)
-    found, problems = gather(job, rubric_of, resources.settings.columns)
-    further = _further(job, rubric_of, found, resources)
-    given, joined = sum(map(len, found.values())), dict[str, int]()
-    for check in found:
-        places = (found, *further.values())
+    own_checks = resources.rubrics.own
+    if not job.checks and len(own_checks) == 1:
+        job = replace(job, checks=own_checks)
+    labels, problems = gather(job, rubric_of, resources.settings.columns)
+    further = _further(job, rubric_of, labels, resources)
+    total, joined = sum(map(len, labels.values())), dict[str, int]()
+    for check in labels:
+        places = (labels, *further.values())
         sets, joined[check] = clustered([at[check] for at in places], judges_of[check][0].rubric)
         for at, items in zip(places, untaught(sets, judges_of[check]), strict=True):
             at[check] = items
-    for check, items in found.items():
+    for check, items in labels.items():
         _refuse_unusable(job, judges_of[check], items)
-    checks, cascades, refused = [], {}, []
+    checks, cascades, refusals = [], {}, []
     # Matrices of some hundred rows are done before a second thread has begun.
     with threadpool_limits(1, user_api="blas"):
-        for check, items in found.items():
-            judges, others = judges_of[check], {name: of[check] for name, of in further.items()}
+        for check, items in labels.items():
+            judges = judges_of[check]
+            further_items = {name: of[check] for name, of in further.items()}
             # A check without anything to fit is reported on as a whole.
             fits = any(judge.probabilistic for judge in judges)
             whole_job = replace(job, held_out=1.0, folds=None)
             parts = Split.of(job if fits else whole_job, items, len(judges))
-            study = CheckData(job, resources, told, items, parts, others)
+            study = CheckData(job, resources, progress, items, parts, further_items)
             report, whole = await _check(study, judges, joined[check])
             checks.append(report)
             if whole is not None:
                 cascades[check] = whole
             if report.refused:
-                refused.append(f"{check}: {report.refused}")
+                refusals.append(f"{check}: {report.refused}")
     profiles = tuple(
         judge.profile for report in checks for judge in report.judges if judge.outcomes["answered"]
     )
     if not profiles:
-        refused.append("no item got an answer")
+        refusals.append("no item got an answer")
     profile = None
-    if not refused:
+    if not refusals:
         profile = Profile(
             made_by=f"judge {__version__}",
             cascades=cascades,
-            rubrics=tuple(resources.rubrics.by_name[name] for name in own if name in found),
+            rubrics=tuple(resources.rubrics.by_name[name] for name in own_checks if name in labels),
             judges=profiles,
         )
-    left_out = given - sum(map(len, found.values()))
-    no_label = sum(item.left_out for items in found.values() for item in items)
-    why = "; ".join(refused) or None
+    left_out = total - sum(map(len, labels.values()))
+    no_label = sum(item.left_out for items in labels.values() for item in items)
+    why = "; ".join(refusals) or None
     return Calibration(tuple(job.sources), checks, profile, problems, why, left_out, no_label)
 
 
@@ -135,15 +136,15 @@ def untaught(
     """The items of clusters that no judge's adapter was taught by: what was fitted never
     reports."""
     backends = [judge.client.backend for judge in judges]
-    taught = frozenset(key for b in backends if isinstance(b, Taught) for key in b.taught_by())
-    if not taught:
+    keys = frozenset(key for b in backends if isinstance(b, Taught) for key in b.taught_by())
+    if not keys:
         return sets
     rubric = judges[0].rubric
-    known = {item.cluster for part in sets for item in part if key_of(item, rubric) in taught}
-    left = [[item for item in part if item.cluster not in known] for part in sets]
-    if any(items and not kept for items, kept in zip(sets, left, strict=True)):
+    clusters = {item.cluster for part in sets for item in part if key_of(item, rubric) in keys}
+    parts = [[item for item in part if item.cluster not in clusters] for part in sets]
+    if any(items and not part for items, part in zip(sets, parts, strict=True)):
         raise UsageError(f"{rubric.name}: the model was taught by all of these labels: give others")
-    return left
+    return parts
 
 
 def _refuse_unusable(
@@ -151,12 +152,12 @@ def _refuse_unusable(
 ) -> None:
     """Refuse, before any call, what cannot succeed."""
     if job.folds is not None and (job.agreement is not None or job.contrast_set):
-        other = "--guarantee" if job.agreement is not None else "--contrast-set"
-        raise UsageError(f"{other} needs records that nothing was fitted to: leave out --folds")
+        option = "--guarantee" if job.agreement is not None else "--contrast-set"
+        raise UsageError(f"{option} needs records that nothing was fitted to: leave out --folds")
     if job.agreement is not None:
         if len(judges) > 2:
-            told = f"{len(judges)} given"
-            raise UsageError(f"--guarantee takes one judge, or a cheap and a strong one; {told}")
+            count = f"{len(judges)} given"
+            raise UsageError(f"--guarantee takes one judge, or a cheap and a strong one; {count}")
         if len(judges) == 2 and not judges[0].probabilistic:
             raise UsageError(
                 f"--guarantee: {judges[0].client.spec} comes first and must be cheap: it has to "
@@ -169,7 +170,7 @@ def _refuse_unusable(
 def _further(
     job: CalibrationJob,
     rubric_of: Callable[[str], Rubric],
-    found: Mapping[str, Sequence[LabelledItem]],
+    labels: Mapping[str, Sequence[LabelledItem]],
     resources: Resources,
 ) -> dict[str, dict[str, list[LabelledItem]]]:
     """The items of the sets that are only reported on, by source and check."""
@@ -177,7 +178,7 @@ def _further(
     contrast = (job.contrast_set,) if job.contrast_set else ()
     for source in dict.fromkeys((*contrast, *job.test_sets)):
         sets[source] = {}
-        for check in found:
+        for check in labels:
             records = job.records if source in job.test_sets else None
             part = replace(job, sources=[source], checks=[check], records=records, group=None)
             items, _ = gather(part, rubric_of, resources.settings.columns)
@@ -192,22 +193,25 @@ async def _check(
 ) -> tuple[CheckReport, Rates | None]:
     """The report of one check, and the rates of its cascade, if it is to have one."""
     job, items, rubric = study.job, study.items, judges[0].rubric
-    seen = [await study.tried(judge) for judge in judges]
-    if job.agreement is None and all(one.fit.classifier is None for one in seen):
+    trials = [await study.tried(judge) for judge in judges]
+    if job.agreement is None and all(trial.fit.classifier is None for trial in trials):
         study = replace(study, parts=Split([], [], list(range(len(items)))))
     parts, policy, whole = study.parts, None, None
     if job.agreement is not None:
         policy = policy_of(
-            [one.answers(parts.kept) for one in seen],
-            [[one.answers(part) for one in seen[: n + 1]] for n, part in enumerate(parts.stages)],
+            [trial.answers(parts.held_out) for trial in trials],
+            [
+                [trial.answers(part) for trial in trials[: n + 1]]
+                for n, part in enumerate(parts.stages)
+            ],
             job.agreement,
             seed=job.seed,
         )
-        if len(seen) > 1:
+        if len(trials) > 1:
             thresholds = [stage.threshold for stage in policy.stages]
-            rows = zip(*(rateable(one.answers(parts.kept)) for one in seen), strict=True)
+            rows = zip(*(rateable(trial.answers(parts.held_out)) for trial in trials), strict=True)
             whole = rates(rubric, [decided(row, thresholds) for row in rows])
-    stages = policy.stages if policy else [None] * len(seen)
+    stages = policy.stages if policy else [None] * len(trials)
     referenced = [item for item in items if item.reference in rubric.answers]
     texts = [texts_of(item, rubric) for item in items]
     leak = leak_of(items, texts)
@@ -221,14 +225,16 @@ async def _check(
         records=len({item.record.id for item in items}),
         clusters=len({item.cluster for item in items}),
         joined=joined,
-        shown=() if rubric.fields else tuple(dict.fromkeys(name for one in texts for name in one)),
+        shown=()
+        if rubric.fields
+        else tuple(dict.fromkeys(name for fields in texts for name in fields)),
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
         leak=leak,
         with_reference=len(referenced),
         fitted_on=len(parts.fitted),
-        held_out=len(parts.kept),
+        held_out=len(parts.held_out),
         folds=len(parts.folds),
-        judges=[await _judge(study, *pair, leak) for pair in zip(seen, stages, strict=True)],
+        judges=[await _judge(study, *pair, leak) for pair in zip(trials, stages, strict=True)],
         policy=policy,
         refused=refused,
     )
@@ -236,91 +242,95 @@ async def _check(
 
 
 async def _judge(
-    study: CheckData, seen: JudgeTrial, stage: ThresholdTest | None, leak: LabelLeak | None
+    study: CheckData, trial: JudgeTrial, stage: ThresholdTest | None, leak: LabelLeak | None
 ) -> JudgeReport:
     """The report of one judge; `stage` is its test for the guarantee, if one is wanted."""
-    job, judge, parts = study.job, seen.judge, study.parts
-    rubric, kept = judge.rubric, seen.answers(parts.kept)
+    job, judge, parts = study.job, trial.judge, study.parts
+    rubric, held_out = judge.rubric, trial.answers(parts.held_out)
 
-    def measured(judged: Sequence[LabelledAnswer]) -> Measures:
-        return measure(judged, rubric.answers, seed=job.seed, draws=job.draws)
+    def measured(labelled: Sequence[LabelledAnswer]) -> Measures:
+        return measure(labelled, rubric.answers, seed=job.seed, draws=job.draws)
 
-    stands = measured([seen.observed[place] for place in parts.kept])
-    calibrated = measured(kept) if seen.fit.classifier is not None else None
-    test_sets = {name: await _apart(study, seen, name) for name in study.further}
-    looks = _controls(study, seen, test_sets.get(job.contrast_set or ""))
-    everything = seen.answers(range(len(study.items)))
+    stands = measured([trial.observed[place] for place in parts.held_out])
+    calibrated = measured(held_out) if trial.fit.classifier is not None else None
+    test_sets = {name: await _apart(study, trial, name) for name in study.further}
+    looks = _controls(study, trial, test_sets.get(job.contrast_set or ""))
+    everything = trial.answers(range(len(study.items)))
     people = None
-    if any(len(one.item.annotations) > 1 for one in kept):
-        people = against_people(kept, seed=job.seed, draws=job.draws)
-    lost = [one for one in everything if one.answer is None]
-    lost.sort(key=lambda one: one.outcome is not AnswerOutcome.ERROR)
+    if any(len(answer.item.annotations) > 1 for answer in held_out):
+        people = against_people(held_out, seed=job.seed, draws=job.draws)
+    unanswered = [answer for answer in everything if answer.answer is None]
+    unanswered.sort(key=lambda answer: answer.outcome is not AnswerOutcome.ERROR)
     return JudgeReport(
         model=judge.client.spec,
         method=judge.method if judge.probabilistic else "structured",
         questions=tuple(_questions(judge)),
-        fit=seen.fit,
+        fit=trial.fit,
         stands=stands,
         calibrated=calibrated,
         by={
-            name: {value: measured(part) for value, part in slices(kept, name).items()}
+            name: {value: measured(part) for value, part in slices(held_out, name).items()}
             for name in job.by
         },
         people=people,
-        disagreements=disagreements(rubric, everything, set(parts.kept)),
+        disagreements=disagreements(rubric, everything, set(parts.held_out)),
         skipped=Counter(
-            one.evidence or "" for one in everything if one.outcome is AnswerOutcome.SKIPPED
+            answer.evidence or ""
+            for answer in everything
+            if answer.outcome is AnswerOutcome.SKIPPED
         ),
-        profile=profile_of(study, seen, stage, calibrated or stands, looks, leak),
-        outcomes=Counter(str(one.outcome) for one in everything),
-        unanswered=(lost[0].evidence or lost[0].outcome) if lost else None,
+        profile=profile_of(study, trial, stage, calibrated or stands, looks, leak),
+        outcomes=Counter(str(answer.outcome) for answer in everything),
+        unanswered=(unanswered[0].evidence or unanswered[0].outcome) if unanswered else None,
         controls=looks,
-        test_sets={source: measured(found) for source, found in test_sets.items()},
-        curve=_curve(study, seen),
+        test_sets={source: measured(answers) for source, answers in test_sets.items()},
+        curve=_curve(study, trial),
     )
 
 
-async def _apart(study: CheckData, seen: JudgeTrial, source: str) -> list[LabelledAnswer]:
+async def _apart(study: CheckData, trial: JudgeTrial, source: str) -> list[LabelledAnswer]:
     """The judge's answers to a further set, without what is in one cluster with the items that were
     fitted to; of the contrast set, to the reported records turned round, where it has them."""
     items, parts = study.items, study.parts
     fitted = {items[n].cluster for n in parts.fitted}
-    new = [one for one in study.further[source] if one.cluster not in fitted]
+    new = [item for item in study.further[source] if item.cluster not in fitted]
     if source == study.job.contrast_set:
-        kept = {items[place].record.id for place in parts.kept}
-        new = [item for item in new if item.record.id in kept] or new
-    return seen.read(await study.observe(seen.judge, new, f"of {source}"))
+        records = {items[place].record.id for place in parts.held_out}
+        new = [item for item in new if item.record.id in records] or new
+    return trial.read(await study.observe(trial.judge, new, f"of {source}"))
 
 
 def _controls(
-    study: CheckData, seen: JudgeTrial, contrast: Sequence[LabelledAnswer] | None
+    study: CheckData, trial: JudgeTrial, contrast: Sequence[LabelledAnswer] | None
 ) -> Controls | None:
-    if seen.blind is None:
+    if trial.blind is None:
         return None
-    kept = study.parts.kept
-    places = [place for place in kept if place in seen.swapped]
+    kept = study.parts.held_out
+    places = [place for place in kept if place in trial.swapped]
     return controls_of(
-        seen.judge.rubric,
-        seen.answers(kept),
-        seen.blind.answers(kept),
-        seen.answers(places),
-        seen.answers(places, swapped=True),
+        trial.judge.rubric,
+        trial.answers(kept),
+        trial.blind.answers(kept),
+        trial.answers(places),
+        trial.answers(places, swapped=True),
         contrast,
         seed=study.job.seed,
         draws=study.job.draws,
     )
 
 
-def _curve(study: CheckData, seen: JudgeTrial) -> LearningCurve | None:
+def _curve(study: CheckData, trial: JudgeTrial) -> LearningCurve | None:
     if study.parts.folds:
         return None
-    observed = [seen.observed[place] for place in study.parts.kept]
+    observed = [trial.observed[place] for place in study.parts.held_out]
 
-    def kappa(made: Classifier) -> float | None:
-        read = seen.read(observed, AnswerReader(classifier=made))
-        return measure(read, seen.judge.rubric.answers, seed=study.job.seed, draws=1).kappa.value
+    def kappa(classifier: Classifier) -> float | None:
+        answers = trial.read(observed, AnswerReader(classifier=classifier))
+        return measure(
+            answers, trial.judge.rubric.answers, seed=study.job.seed, draws=1
+        ).kappa.value
 
-    return curve(seen.fit, seen.train, kappa, seed=study.job.seed)
+    return curve(trial.fit, trial.train, kappa, seed=study.job.seed)
 
 
 def _questions(judge: Judge) -> Iterator[str]:

@@ -77,10 +77,10 @@ class Controls:
         if with_it < _NO_AGREEMENT:
             return f"there is no agreement, with {self.field} or without it"
         share = max(0.0, min(1.0, without / with_it))
-        told = f"{round(10 * share)} of 10 points of this agreement are had without {self.field}"
+        points = f"{round(10 * share)} of 10 points of this agreement are had without {self.field}"
         if self.looks:
-            return f"{told}; with it the judge is clearly better"
-        return f"{told}; that it looks at {self.field} is not shown"
+            return f"{points}; with it the judge is clearly better"
+        return f"{points}; that it looks at {self.field} is not shown"
 
     def as_noted(self) -> dict[str, object]:
         """What a profile keeps of it."""
@@ -96,17 +96,17 @@ class Controls:
         }
 
 
-def _least(found: Estimate) -> float:
+def _least(estimate: Estimate) -> float:
     """The lower end of an estimate; where no resample differs there is none, and it is the value
     if it is over enough items."""
-    if found.low is not None:
-        return found.low
-    return found.value if found.value is not None and found.n >= _MIN_ITEMS else 0.0
+    if estimate.low is not None:
+        return estimate.low
+    return estimate.value if estimate.value is not None and estimate.n >= _MIN_ITEMS else 0.0
 
 
-def _most(found: Estimate) -> float:
+def _most(estimate: Estimate) -> float:
     """The upper end of an estimate, or its value where there is none."""
-    return next((one for one in (found.high, found.value) if one is not None), 0.0)
+    return next((end for end in (estimate.high, estimate.value) if end is not None), 0.0)
 
 
 # ---------------------------------------------------------------- without the field
@@ -134,13 +134,13 @@ def swapped(
     records = {n: record for n, record in records.items() if record.problem is None}
     order = sorted(records, key=lambda n: drawn(f"{items[n].record.id}\n{items[n].number}", seed))
     texts = {n: _text(items[n], records[n], rubric, field) for n in order}
-    found = {}
+    items_swapped = {}
     for place, n in enumerate(order):
-        for other in (*order[place + 1 :], *order[:place]):
-            if items[other].cluster != items[n].cluster and texts[other] != texts[n]:
-                found[n] = _with(items[n], records[n], rubric, field, texts[other])
+        for donor in (*order[place + 1 :], *order[:place]):
+            if items[donor].cluster != items[n].cluster and texts[donor] != texts[n]:
+                items_swapped[n] = _with(items[n], records[n], rubric, field, texts[donor])
                 break
-    return found
+    return items_swapped
 
 
 def _text(item: LabelledItem, record: Record, rubric: Rubric, field: str) -> str:
@@ -186,23 +186,23 @@ def controls_of(
         contrast: to the items of the contrast set, if there is one.
     """
 
-    def resamples(judged: Sequence[LabelledAnswer]) -> Resamples:
-        return Resamples([one.item.cluster for one in judged], seed=seed, draws=draws)
+    def resamples(answers: Sequence[LabelledAnswer]) -> Resamples:
+        return Resamples([answer.item.cluster for answer in answers], seed=seed, draws=draws)
 
     def kappa(*sides: Sequence[LabelledAnswer]) -> Estimate:
         """Kappa of a judge's answers, less another's to the same items, resampled together."""
-        places = [n for n, one in enumerate(sides[0]) if one.item.reference in rubric.answers]
+        places = [n for n, answer in enumerate(sides[0]) if answer.item.reference in rubric.answers]
         reference = [str(sides[0][n].item.reference) for n in places]
-        drawn = resamples([sides[0][n] for n in places])
+        resample = resamples([sides[0][n] for n in places])
         answers = [[side[n].answer for n in places] for side in sides]
-        stacks = [kappas(drawn.confusions(reference, said, rubric.answers)) for said in answers]
+        stacks = [kappas(resample.confusions(reference, side, rubric.answers)) for side in answers]
         answered = sum(None not in both for both in zip(*answers, strict=True))
         values = stacks[0] - stacks[1] if len(stacks) > 1 else stacks[0]
-        return drawn.estimate(values, n=answered, of=len(places))
+        return resample.estimate(values, n=answered, of=len(places))
 
     def share_of(expected: Sequence[str | None]) -> Estimate:
         """The share of the swapped items answered as expected, of those that have both."""
-        pairs = [(one.answer, wanted) for one, wanted in zip(swapped, expected, strict=True)]
+        pairs = [(answer.answer, label) for answer, label in zip(swapped, expected, strict=True)]
         hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
         return share_estimate(hits, resamples(swapped))
 
@@ -212,7 +212,7 @@ def controls_of(
         kappa=kappa(judge),
         blind=kappa(blind),
         above=kappa(judge, blind),
-        stays=share_of([one.answer for one in before]),
+        stays=share_of([answer.answer for answer in before]),
         as_swapped=share_of([must] * len(swapped)) if must else None,
         contrast=None if contrast is None else kappa(contrast),
         together=None if contrast is None else kappa([*judge, *contrast]),
@@ -259,22 +259,22 @@ def leak_of(items: Sequence[LabelledItem], texts: Sequence[Mapping[str, str]]) -
         texts: what a judge is shown of each item, by field.
     """
     rows = [
-        (item.record.id, item.reference, shown)
-        for item, shown in zip(items, texts, strict=True)
+        (item.record.id, item.reference, texts_of)
+        for item, texts_of in zip(items, texts, strict=True)
         if item.reference is not None
     ]
     if len(rows) < _MIN_LABELS:
         return None
     labels = Counter(label for _, label, _ in rows)
     most = max(labels.values())
-    found = []
-    for field in dict.fromkeys(name for *_, shown in rows for name in shown):
-        values = _values([shown.get(field, "") for *_, shown in rows])
+    leaks = []
+    for field in dict.fromkeys(name for *_, texts_of in rows for name in texts_of):
+        values = _values([texts_of.get(field, "") for *_, texts_of in rows])
         kinds = {value for value in values if value is not None}
         if len(kinds) <= max(2 * len(labels), len(rows) ** 0.5):
-            told = [(record, label) for record, label, _ in rows]
-            found.append(LabelLeak(field, _right(told, values), len(rows), most))
-    best = max(found, key=lambda leak: leak.right, default=None)
+            labelled = [(record, label) for record, label, _ in rows]
+            leaks.append(LabelLeak(field, _right(labelled, values), len(rows), most))
+    best = max(leaks, key=lambda leak: leak.right, default=None)
     if best is None or best.right < max(NINE_IN_TEN * best.items, most + 1):
         return None
     return best if 2 * (best.items - best.right) <= best.items - most else None
@@ -283,26 +283,26 @@ def leak_of(items: Sequence[LabelledItem], texts: Sequence[Mapping[str, str]]) -
 def _values(texts: Sequence[str]) -> list[str | None]:
     """The values to go by: None for a long text; of numbers with many values up to ten parts."""
     numbers = [number_of(text) for text in texts]
-    known = [number for number in numbers if number is not None]
-    if len(known) == len(texts) and len(set(known)) > MAX_CATEGORIES:
-        parts = min(MAX_CATEGORIES, int(len(known) ** 0.5))
-        edges = np.quantile(known, np.linspace(0, 1, parts + 1)[1:-1])
-        return [str(part) for part in np.digitize(known, edges)]
+    finite = [number for number in numbers if number is not None]
+    if len(finite) == len(texts) and len(set(finite)) > MAX_CATEGORIES:
+        parts = min(MAX_CATEGORIES, int(len(finite) ** 0.5))
+        edges = np.quantile(finite, np.linspace(0, 1, parts + 1)[1:-1])
+        return [str(part) for part in np.digitize(finite, edges)]
     return [spelling(text) if len(text) <= MAX_SLICE else None for text in texts]
 
 
 def _right(rows: Sequence[tuple[str, str]], values: Sequence[str | None]) -> int:
     """Of how many rows (record, label) the other records with their value have the label most."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    own: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    by_record: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for (record, label), value in zip(rows, values, strict=True):
         if value is not None:
             counts[value][label] += 1
-            own[value, record][label] += 1
+            by_record[value, record][label] += 1
     right = 0
     for (record, label), value in zip(rows, values, strict=True):
         if value is not None:
-            others = (counts[value] - own[value, record]).most_common(2)
-            tied = len(others) > 1 and others[0][1] == others[1][1]
-            right += bool(others) and not tied and others[0][0] == label
+            rivals = (counts[value] - by_record[value, record]).most_common(2)
+            tied = len(rivals) > 1 and rivals[0][1] == rivals[1][1]
+            right += bool(rivals) and not tied and rivals[0][0] == label
     return right

@@ -68,9 +68,11 @@ class Fit:
         if self.classifier is None or self.way is None:
             return None
         answers = self.classifier.answers
-        if {one.answer for one in train if one.natural} != set(answers):
+        if {item.answer for item in train if item.natural} != set(answers):
             return None
-        return self.way.fitted(Training([one for one in train if one.answer in answers], answers))
+        return self.way.fitted(
+            Training([item for item in train if item.answer in answers], answers)
+        )
 
 
 def fit(
@@ -82,39 +84,45 @@ def fit(
     (`MIN_OF_AN_ANSWER`) or of records, with the reason, and where the decision list, read by
     `reader`, does best.
     """
-    counts = Counter(one.answer for one in train if one.natural)
+    counts = Counter(item.answer for item in train if item.natural)
     items, answers = counts.total(), tuple(a for a in rubric.answers if counts[a])
     if items < MIN_ITEMS:
         return Fit(items=items, reason=f"{items} items to fit to; {MIN_ITEMS} wanted")
     if len(answers) < 2 or min(counts[a] for a in answers) < MIN_OF_AN_ANSWER:
-        told = ", ".join(f"{counts[a]} {a}" for a in rubric.answers)
-        reason = f"each answer needs {MIN_OF_AN_ANSWER} items to fit to; there are {told}"
+        numbers = ", ".join(f"{counts[a]} {a}" for a in rubric.answers)
+        reason = f"each answer needs {MIN_OF_AN_ANSWER} items to fit to; there are {numbers}"
         return Fit(items=items, reason=reason)
     # An answer that no record has as it is cannot be learnt from swapped ones alone.
-    known = Training([one for one in train if one.answer in answers], answers)
-    folds = _folds(known, seed)
+    training = Training([item for item in train if item.answer in answers], answers)
+    folds = _folds(training, seed)
     if not folds:
         reason = "the answers are not spread over enough records to fit to some and try on others"
         return Fit(items=items, reason=reason)
-    found: list[tuple[TokenWay | ProbeWay | None, Candidate]] = []
-    if all(one.observation.chances for one in known.reads):
-        found.append((None, _as_it_stands(rubric, reader, known, folds)))
-        found += _of_tokens(known, folds)
-    if all(one.observation.state is not None for one in known.reads):
-        best = min((tried for _, tried in found), key=lambda one: one.log_loss, default=None)
+    candidates: list[tuple[TokenWay | ProbeWay | None, Candidate]] = []
+    if all(item.observation.chances for item in training.reads):
+        candidates.append((None, _as_it_stands(rubric, reader, training, folds)))
+        candidates += _of_tokens(training, folds)
+    if all(item.observation.state is not None for item in training.reads):
+        best = min(
+            (candidate for _, candidate in candidates),
+            key=lambda candidate: candidate.log_loss,
+            default=None,
+        )
         for questions in dict.fromkeys(((), best.questions if best else ())):
-            found += _of_states(known, folds, questions)
-    if not found:
+            candidates += _of_states(training, folds, questions)
+    if not candidates:
         return Fit(items=items, reason="nothing was read that differs between items")
-    way, taken = min(found, key=lambda pair: pair[1].log_loss)
-    classifier = None if way is None else way.fitted(known)
-    return Fit(classifier, taken.name, tuple(score for _, score in found), items, way=way)
+    way, best_candidate = min(candidates, key=lambda pair: pair[1].log_loss)
+    classifier = None if way is None else way.fitted(training)
+    return Fit(
+        classifier, best_candidate.name, tuple(score for _, score in candidates), items, way=way
+    )
 
 
 def _folds(train: Training, seed: int) -> list[Fold]:
     """Places to fit to and to try on; the items of a group are on one side, and every answer is
     among those to fit to."""
-    y, groups = [one.answer for one in train.reads], [one.group for one in train.reads]
+    y, groups = [item.answer for item in train.reads], [item.group for item in train.reads]
     if len(set(groups)) < FOLDS:
         return []
     folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed).split(y, y, groups)
@@ -130,8 +138,12 @@ ScoredAnswer = tuple[Mapping[str, float], str]
 
 
 def _score(name: str, questions: tuple[int, ...], pairs: Sequence[ScoredAnswer]) -> Candidate:
-    losses = [-math.log(max(found.get(true, 0.0), LEAST_CHANCE)) for found, true in pairs]
-    right = [max(found, key=lambda a: found[a]) == true for found, true in pairs]
+    losses = [
+        -math.log(max(probabilities.get(true, 0.0), LEAST_CHANCE)) for probabilities, true in pairs
+    ]
+    right = [
+        max(probabilities, key=lambda a: probabilities[a]) == true for probabilities, true in pairs
+    ]
     return Candidate(name, questions, sum(losses) / len(losses), sum(right) / len(right))
 
 
@@ -142,8 +154,8 @@ def _tried_on(train: Training, places: Sequence[int]) -> list[TrainingItem]:
 def _as_it_stands(
     rubric: Rubric, reader: AnswerReader, train: Training, folds: Sequence[Fold]
 ) -> Candidate:
-    read = [one for _, outside in folds for one in _tried_on(train, outside)]
-    pairs = [(reader.decide(rubric, one.observation).probabilities, one.answer) for one in read]
+    items = [item for _, outside in folds for item in _tried_on(train, outside)]
+    pairs = [(reader.decide(rubric, item.observation).probabilities, item.answer) for item in items]
     return _score("as it stands", reader.questions(rubric), pairs)
 
 
@@ -172,7 +184,7 @@ class TokenWay:
 
     def fitted(self, train: Training) -> Logistic:
         """The classifier, fitted to the items as they are."""
-        natural = Training([one for one in train.reads if one.natural], train.answers)
+        natural = Training([item for item in train.reads if item.natural], train.answers)
         x = natural.tokens(self.questions)
         mean, spread = x.mean(axis=0), x.std(axis=0)
         spread[spread == 0] = 1.0
@@ -189,9 +201,9 @@ class TokenWay:
     def tried(self, train: Training, folds: Sequence[Fold]) -> Candidate:
         pairs: list[ScoredAnswer] = []
         for inside, outside in folds:
-            made = self.fitted(train.part(inside))
-            read = _tried_on(train, outside)
-            pairs += [(made.probabilities(one.observation), one.answer) for one in read]
+            classifier = self.fitted(train.part(inside))
+            items = _tried_on(train, outside)
+            pairs += [(classifier.probabilities(item.observation), item.answer) for item in items]
         return _score(self.name, self.questions, pairs)
 
 
@@ -205,12 +217,12 @@ def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWa
             score = way.tried(train, folds)
             single[question] = min(score.log_loss, single.get(question, math.inf))
             yield way, score
-    chosen: tuple[int, ...] = (min(single, key=lambda question: single[question]),)
-    while len(chosen) < len(questions):
-        grown = [TokenWay((*chosen, q), 0.1) for q in questions if q not in chosen]
-        chosen = min(grown, key=lambda way: way.tried(train, folds).log_loss).questions
+    best: tuple[int, ...] = (min(single, key=lambda question: single[question]),)
+    while len(best) < len(questions):
+        grown = [TokenWay((*best, q), 0.1) for q in questions if q not in best]
+        best = min(grown, key=lambda way: way.tried(train, folds).log_loss).questions
         for strength in STRENGTHS:
-            way = TokenWay(tuple(sorted(chosen)), strength)
+            way = TokenWay(tuple(sorted(best)), strength)
             yield way, way.tried(train, folds)
 
 
@@ -244,12 +256,12 @@ class LearningCurve:
 
     def told(self) -> str:
         """The curve in one line."""
-        found = ", ".join(f"{one.kappa:.2f} with {one.labels}" for one in self.points)
+        kappas = ", ".join(f"{point.kappa:.2f} with {point.labels}" for point in self.points)
         if self.next is None:
-            return f"kappa by labels fitted to: {found}"
-        more = self.next.labels - self.points[-1].labels
-        guess = f"about {more} more would bring {self.next.kappa:.2f}"
-        return f"kappa by labels fitted to: {found}; {guess}"
+            return f"kappa by labels fitted to: {kappas}"
+        labels = self.next.labels - self.points[-1].labels
+        guess = f"about {labels} more would bring {self.next.kappa:.2f}"
+        return f"kappa by labels fitted to: {kappas}; {guess}"
 
 
 def curve(
@@ -267,13 +279,19 @@ def curve(
     """
     if fit.classifier is None:
         return None
-    whole, size = sum(one.natural for one in train), MIN_ITEMS
+    whole, size = sum(item.natural for item in train), MIN_ITEMS
     points: list[CurvePoint] = []
     while size < whole / 1.2:
-        drawn = [fit.again(_drawn(train, size, f"{seed}\n{size}\n{n}")) for n in range(_DRAWS)]
-        found = [agreed for made in drawn if made and (agreed := kappa(made)) is not None]
-        if found:
-            points.append(CurvePoint(size, sum(found) / len(found), len(found)))
+        classifiers = [
+            fit.again(_drawn(train, size, f"{seed}\n{size}\n{n}")) for n in range(_DRAWS)
+        ]
+        values = [
+            agreed
+            for classifier in classifiers
+            if classifier and (agreed := kappa(classifier)) is not None
+        ]
+        if values:
+            points.append(CurvePoint(size, sum(values) / len(values), len(values)))
         size *= 2
     if size == MIN_ITEMS:
         return None
@@ -287,13 +305,13 @@ def curve(
 def _drawn(train: Sequence[TrainingItem], size: int, seed: str) -> list[TrainingItem]:
     """Whole groups drawn at random, until they hold so many labels."""
     groups: dict[str, list[TrainingItem]] = {}
-    for one in train:
-        groups.setdefault(one.group, []).append(one)
+    for item in train:
+        groups.setdefault(item.group, []).append(item)
     names = sorted(groups)
     random.Random(seed).shuffle(names)
     part: list[TrainingItem] = []
     for name in names:
-        if sum(one.natural for one in part) < size:
+        if sum(item.natural for item in part) < size:
             part += groups[name]
     return part
 

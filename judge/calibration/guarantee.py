@@ -66,29 +66,31 @@ def policy_of(
             `stages[k][j]` are the answers of judge j to the part of judge k.
         agreement: how often the judges shall agree with the labels, with the confidence LEVEL.
     """
-    each = 1 - (1 - LEVEL) / len(stages)
-    found: list[ThresholdTest] = []
+    level = 1 - (1 - LEVEL) / len(stages)
+    tests: list[ThresholdTest] = []
     shares: list[float] = []
-    left = 1.0
+    rest_share = 1.0
     for number, answers in enumerate(stages):
         rows = zip(*(_one_a_cluster(part, seed) for part in answers), strict=True)
-        thresholds = [stage.threshold for stage in found]
-        own = [row[-1] for row in rows if not _decides(row[:-1], thresholds)]
-        drawn = {one.item.cluster for one in answers[number] if one.item.reference is not None}
-        sure = [sureness(one) for one in _one_a_cluster(apart[number], seed) if one.answer]
-        size = max(1, len(drawn))
-        grid = grid_from(sure, size, agreement=agreement, level=each) if sure else [1.0]
+        thresholds = [stage.threshold for stage in tests]
+        row_answers = [row[-1] for row in rows if not _decides(row[:-1], thresholds)]
+        clusters = {
+            answer.item.cluster for answer in answers[number] if answer.item.reference is not None
+        }
+        sure = [sureness(answer) for answer in _one_a_cluster(apart[number], seed) if answer.answer]
+        size = max(1, len(clusters))
+        grid = grid_from(sure, size, agreement=agreement, level=level) if sure else [1.0]
         stage = threshold_with_guarantee(
-            [sureness(one) for one in own],
-            [one.answer == one.item.reference for one in own],
+            [sureness(answer) for answer in row_answers],
+            [answer.answer == answer.item.reference for answer in row_answers],
             grid,
             agreement=agreement,
-            level=each,
+            level=level,
         )
-        found.append(stage)
-        shares.append(left * (stage.coverage.value or 0.0))
-        left -= shares[-1]
-    return CascadePolicy(tuple(found), tuple(shares), left)
+        tests.append(stage)
+        shares.append(rest_share * (stage.coverage.value or 0.0))
+        rest_share -= shares[-1]
+    return CascadePolicy(tuple(tests), tuple(shares), rest_share)
 
 
 def refusal(policy: CascadePolicy, clusters: int) -> str | None:
@@ -96,7 +98,7 @@ def refusal(policy: CascadePolicy, clusters: int) -> str | None:
 
     Of the labelled `clusters` only a part goes into each test; what is missing is told of all.
     """
-    number = next((n for n, one in enumerate(policy.stages) if one.threshold is None), None)
+    number = next((n for n, test in enumerate(policy.stages) if test.threshold is None), None)
     if number is None:
         return None
     stage = policy.stages[number]
@@ -104,18 +106,18 @@ def refusal(policy: CascadePolicy, clusters: int) -> str | None:
         return "the first judge alone can be guaranteed on all: leave out the one behind it"
     if stage.missing is None or not stage.coverage.of:
         return stage.reason
-    wanted = ceil(stage.missing * clusters / stage.coverage.of)
+    labels = ceil(stage.missing * clusters / stage.coverage.of)
     return (
         f"{stage.reason}. Of {clusters} independent labelled records {stage.coverage.of} went into "
-        f"this test, so about {wanted} more records are to be labelled"
+        f"this test, so about {labels} more records are to be labelled"
     )
 
 
-def sureness(judged: LabelledAnswer) -> float:
+def sureness(answer: LabelledAnswer) -> float:
     """How sure a judge is, 0 to 1: of each answer without probabilities; -1 without an answer."""
-    if judged.answer is None:
+    if answer.answer is None:
         return -1.0
-    return judged.probabilities.get(judged.answer, 0.0) if judged.probabilities else 1.0
+    return answer.probabilities.get(answer.answer, 0.0) if answer.probabilities else 1.0
 
 
 def decided(
@@ -129,16 +131,16 @@ def decided(
 def _decides(
     answers: Sequence[LabelledAnswer], thresholds: Sequence[float | None]
 ) -> LabelledAnswer | None:
-    for one, threshold in zip(answers, thresholds, strict=True):
-        if threshold is not None and sureness(one) >= threshold:
-            return one
+    for answer, threshold in zip(answers, thresholds, strict=True):
+        if threshold is not None and sureness(answer) >= threshold:
+            return answer
     return None
 
 
 def _one_a_cluster(part: JudgeAnswers, seed: int) -> list[LabelledAnswer]:
     """One item of each cluster, among those with a reference; of every judge's answers the same."""
     items: dict[str, list[LabelledAnswer]] = defaultdict(list)
-    for one in part:
-        if one.item.reference is not None:
-            items[one.item.cluster].append(one)
+    for answer in part:
+        if answer.item.reference is not None:
+            items[answer.item.cluster].append(answer)
     return [random.Random(f"{seed}\n{name}").choice(of) for name, of in items.items()]

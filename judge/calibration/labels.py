@@ -78,40 +78,42 @@ def gather(
     """
     sources, checks = job.sources, job.checks
     rubrics: dict[str, Rubric] = {}
-    found: dict[str, list[LabelledItem]] = defaultdict(list)
+    labels: dict[str, list[LabelledItem]] = defaultdict(list)
     problems: list[Record] = []
     first: dict[tuple[object, ...], LabelledItem] = {}
     for source in sources:
         part: dict[str, list[LabelledItem]] = defaultdict(list)
-        for one in _asked_for(source, checks, columns):
-            if isinstance(one, Record):
-                problems.append(one)
+        for item in _asked_for(source, checks, columns):
+            if isinstance(item, Record):
+                problems.append(item)
                 continue
-            if one.check not in rubrics:
-                rubrics[one.check] = _rubric(one, rubric_of, checks)
-            answers = rubrics[one.check].answers
-            one = one.answered((*answers, *OWN_ANSWERS))
-            problem = _no_answer(one, answers)
+            if item.check not in rubrics:
+                rubrics[item.check] = _rubric(item, rubric_of, checks)
+            answers = rubrics[item.check].answers
+            item = item.answered((*answers, *OWN_ANSWERS))
+            problem = _no_answer(item, answers)
             if problem is None:
-                key = (one.record.id, one.check, one.number, repr(one.record.fields))
-                problem = _repeated(one, first.setdefault(key, one))
+                key = (item.record.id, item.check, item.number, repr(item.record.fields))
+                problem = _repeated(item, first.setdefault(key, item))
             if problem is None:
-                part[one.check].append(one)
+                part[item.check].append(item)
             else:
-                problems.append(replace(one.record, fields=None, problem=problem))
-        wanted = job.records.get(source) if isinstance(job.records, Mapping) else job.records
+                problems.append(replace(item.record, fields=None, problem=problem))
+        records = job.records.get(source) if isinstance(job.records, Mapping) else job.records
         for check, items in part.items():
-            shown = without_answers(items, rubrics[check])
-            drawn_of = shown if wanted is None else sample(shown, wanted, job.seed)
-            found[check] += drawn_of if job.group is None else grouped(drawn_of, job.group)
-    missing = [f"for {check}" for check in checks if check not in found]
-    if missing or not found:
-        told = f"{', '.join(sources)}: no labels {(missing or ['at all'])[0]}"
+            visible_items = without_answers(items, rubrics[check])
+            drawn_of = (
+                visible_items if records is None else sample(visible_items, records, job.seed)
+            )
+            labels[check] += drawn_of if job.group is None else grouped(drawn_of, job.group)
+    checks_without = [f"for {check}" for check in checks if check not in labels]
+    if checks_without or not labels:
+        message = f"{', '.join(sources)}: no labels {(checks_without or ['at all'])[0]}"
         for item in problems[:1]:
             place, why = f"{item.source}:{item.line}", item.problem and item.problem.message
-            told += f"; the first line that cannot be used is {place}: {why}"
-        raise UsageError(told)
-    return found, problems
+            message += f"; the first line that cannot be used is {place}: {why}"
+        raise UsageError(message)
+    return labels, problems
 
 
 def _asked_for(
@@ -122,30 +124,35 @@ def _asked_for(
     Where it does not say what its labels are about, the one check that was named does. The labels
     of its only check are about a question that was asked without a name.
     """
-    read = list(read_labels(source, columns=columns))
-    there = dict.fromkeys(one.check for one in read if isinstance(one, LabelledItem))
+    labels = list(read_labels(source, columns=columns))
+    there = dict.fromkeys(item.check for item in labels if isinstance(item, LabelledItem))
     unnamed = [*there] == [UNNAMED] or (len(there) == 1 and [*checks] == [ASKED])
     if len(there) > 1 and [*checks] == [ASKED] and ASKED not in there:
         how = f"choose one, --map label={next(iter(there))}"
         raise UsageError(f"{source} has labels for {', '.join(there)}: {how}")
-    for one in read:
-        if isinstance(one, Record) or not checks or one.check in checks:
-            yield one
+    for item in labels:
+        if isinstance(item, Record) or not checks or item.check in checks:
+            yield item
         elif unnamed and len(checks) == 1:
-            yield replace(one, check=checks[0])
+            yield replace(item, check=checks[0])
 
 
 def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
-    given = [] if item.gold is None else [("", item.gold)]
+    pairs = [] if item.gold is None else [("", item.gold)]
     # A table's item stands on its first row, which need not be this annotator's.
     where = f", item {clip(item.record.id)},"
-    given += [(f" of {clip(one.annotator)}{where}", one.answer) for one in item.annotations]
+    pairs += [
+        (f" of {clip(annotation.annotator)}{where}", annotation.answer)
+        for annotation in item.annotations
+    ]
     # An answer is one of the rubric's, several of them, or one that decides nothing.
-    known = {*answers, *OWN_ANSWERS}
-    for whose, answer in given:
-        if not known.issuperset(answer.split(SEVERAL)):
-            told = f"{_told(item)}{whose} must be one of {', '.join(answers)}, not {clip(answer)}"
-            return Problem(told)
+    usable = {*answers, *OWN_ANSWERS}
+    for annotator, answer in pairs:
+        if not usable.issuperset(answer.split(SEVERAL)):
+            message = (
+                f"{_told(item)}{annotator} must be one of {', '.join(answers)}, not {clip(answer)}"
+            )
+            return Problem(message)
     return None
 
 
@@ -164,8 +171,8 @@ def _rubric(item: LabelledItem, rubric_of: RubricOf, checks: Sequence[str]) -> R
         remedy = "; name the checks that are meant with --check, or the rubric's file with --rubric"
         if item.check == UNNAMED:
             remedy = "; name the check with --check"
-        told = f"{item.record.source}:{item.record.line}: {_told(item)}: {error}"
-        raise UsageError(told if checks else f"{told}{remedy}") from error
+        message = f"{item.record.source}:{item.record.line}: {_told(item)}: {error}"
+        raise UsageError(message if checks else f"{message}{remedy}") from error
 
 
 def _told(item: LabelledItem) -> str:
@@ -228,22 +235,22 @@ def grouped(
     Raises:
         UsageError: an item lacks it, and it has to be there `everywhere`.
     """
-    found = []
+    items_grouped = []
     for item in items:
         group = item.slices.get(name, item.record.visible.get(name))
-        missing = group in (None, "")
-        if missing and everywhere:
+        no_group = group in (None, "")
+        if no_group and everywhere:
             place = f"{item.record.source}:{item.record.line}"
             raise UsageError(f"{place}: item {clip(item.record.id)} has no '{name}' to group by")
-        found.append(item if missing else replace(item, group=f"{name}={group}"))
-    return found
+        items_grouped.append(item if no_group else replace(item, group=f"{name}={group}"))
+    return items_grouped
 
 
 def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[LabelledItem]:
     """All items of so many records, drawn with the seed."""
     names = sorted({item.record.id for item in items}, key=lambda name: drawn(name, seed))
-    chosen = set(names[:records])
-    return [item for item in items if item.record.id in chosen]
+    names_drawn = set(names[:records])
+    return [item for item in items if item.record.id in names_drawn]
 
 
 def drawn(name: str, seed: int) -> str:
@@ -277,7 +284,7 @@ def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[Label
         for path in columns
         if path in paths and not any(path[:n] in paths for n in range(1, len(path)))
     )
-    records = (replace(it.record, fields=_without(it.record.visible, paths)) for it in items)
+    records = (replace(item.record, fields=_without(item.record.visible, paths)) for item in items)
     return [
         replace(item, record=record, withheld=withheld)
         for item, record in zip(items, records, strict=True)
@@ -287,39 +294,43 @@ def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[Label
 def _fields_in(content: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
     """The fields of an object, then those within them; entries of lists have their list's path."""
     if isinstance(content, Mapping):
-        for name, one in content.items():
-            yield (*path, name), one
-            yield from _fields_in(one, (*path, name))
+        for name, value in content.items():
+            yield (*path, name), value
+            yield from _fields_in(value, (*path, name))
     elif isinstance(content, list):
-        for one in content:
-            yield from _fields_in(one, path)
+        for value in content:
+            yield from _fields_in(value, path)
 
 
 def _without(content: Any, paths: Collection[FieldPath], path: FieldPath = ()) -> Any:
     if isinstance(content, Mapping):
         return {
-            name: _without(one, paths, (*path, name))
-            for name, one in content.items()
+            name: _without(value, paths, (*path, name))
+            for name, value in content.items()
             if (*path, name) not in paths
         }
-    return [_without(one, paths, path) for one in content] if isinstance(content, list) else content
+    return (
+        [_without(value, paths, path) for value in content]
+        if isinstance(content, list)
+        else content
+    )
 
 
 def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]) -> bool:
     contents = [content for content, _ in rows if content is not None]
     words = {word.removesuffix("s") for word in _words(name)}
-    spelt = [one for content in contents for one in _spelt(content)]
-    kinds, known = set(spelt), set(map(spelling, answers))
+    spelt = [text for content in contents for text in _spelt(content)]
+    kinds, spellings = set(spelt), set(map(spelling, answers))
     if not kinds:
         return False
     if any(isinstance(content, list | dict) for content in contents):
-        given = sum(not known.isdisjoint(_spelt(content)) for content in contents)
-        return bool(words & OF_PEOPLE) and 2 * given > len(contents)
-    if kinds <= known:
-        needed = _AGREES_BY_NAME if words & PERHAPS else _AGREES
-        return bool(words & OF_PEOPLE) or _agreement(rows, sorted(known)) >= needed
-    numbers = all(isinstance(one, int | float) or number_of(one) is not None for one in contents)
-    few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(known) + 1))
+        count = sum(not spellings.isdisjoint(_spelt(content)) for content in contents)
+        return bool(words & OF_PEOPLE) and 2 * count > len(contents)
+    if kinds <= spellings:
+        least = _AGREES_BY_NAME if words & PERHAPS else _AGREES
+        return bool(words & OF_PEOPLE) or _agreement(rows, sorted(spellings)) >= least
+    numbers = all(isinstance(text, int | float) or number_of(text) is not None for text in contents)
+    few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(spellings) + 1))
     short = max(map(len, kinds)) <= MAX_SLICE
     return bool(words & OF_PEOPLE) and (numbers or (few and short))
 
@@ -336,7 +347,7 @@ def _spelt(content: object) -> Iterator[str]:
         for part in parts:
             yield from _spelt(part)
     elif (text := scalar_text(content)) is not None:
-        yield from (one for one in spelling(text).split(SEVERAL) if one not in NO_LABEL)
+        yield from (label for label in spelling(text).split(SEVERAL) if label not in NO_LABEL)
 
 
 def number_of(content: object) -> float | None:
@@ -346,11 +357,11 @@ def number_of(content: object) -> float | None:
         return None
 
 
-def _agreement(rows: Sequence[FieldContent], known: Sequence[str]) -> float:
+def _agreement(rows: Sequence[FieldContent], labels: Sequence[str]) -> float:
     """Cohen's kappa of a field with the reference, 0 where it is undefined or over few items."""
-    counts = np.zeros((1, len(known), len(known)))
+    counts = np.zeros((1, len(labels), len(labels)))
     for content, reference in rows:
-        said = [*_spelt(content)]
-        if reference is not None and len(said) == 1 and (true := spelling(reference)) in known:
-            counts[0, known.index(true), known.index(said[0])] += 1
+        texts = [*_spelt(content)]
+        if reference is not None and len(texts) == 1 and (true := spelling(reference)) in labels:
+            counts[0, labels.index(true), labels.index(texts[0])] += 1
     return float(np.nan_to_num(kappas(counts)[0])) if counts.sum() >= _MIN_ITEMS else 0.0

@@ -80,7 +80,7 @@ class Measures:
 
 
 def measure(
-    judged: Sequence[LabelledAnswer],
+    labelled: Sequence[LabelledAnswer],
     classes: Sequence[str],
     *,
     seed: int = 0,
@@ -94,30 +94,30 @@ def measure(
             other. An item whose reference is none of them has no usable reference.
         draws: resamples of the bootstrap, which draws whole records.
     """
-    used = [one for one in judged if one.item.reference in classes]
-    reference = [str(one.item.reference) for one in used]
-    answers = [one.answer for one in used]
-    resamples = Resamples([one.item.cluster for one in used], seed=seed, draws=draws)
+    usable = [answer for answer in labelled if answer.item.reference in classes]
+    reference = [str(answer.item.reference) for answer in usable]
+    answers = [answer.answer for answer in usable]
+    resamples = Resamples([answer.item.cluster for answer in usable], seed=seed, draws=draws)
     columns = (*classes, *UNANSWERED)
-    given = [one.answer or one.outcome for one in used]
-    met = Counter(zip(reference, given, strict=True))
+    outcomes = [answer.answer or answer.outcome for answer in usable]
+    met = Counter(zip(reference, outcomes, strict=True))
     counts = resamples.confusions(reference, answers, classes)
-    answered = sum(answer is not None for answer in answers)
+    count = sum(answer is not None for answer in answers)
     pairs = list(zip(reference, answers, strict=True))
-    hits = [None if said is None else float(said == true) for true, said in pairs]
+    hits = [None if guess is None else float(guess == true) for true, guess in pairs]
 
-    def counted(values: NDArray[np.float64], n: int = answered) -> Estimate:
-        return resamples.estimate(values, n=n, of=len(used))
+    def counted(values: NDArray[np.float64], n: int = count) -> Estimate:
+        return resamples.estimate(values, n=n, of=len(usable))
 
     def of_class(place: int, name: str) -> Estimate:
-        n = sum(said is not None and name in (true, said) for true, said in pairs)
+        n = sum(guess is not None and name in (true, guess) for true, guess in pairs)
         return counted(f1s(counts)[:, place], n)
 
     points = numbers_of(classes)
-    auc, error, bins = _of_probabilities(used, classes, resamples)
+    auc, error, bins = _of_probabilities(usable, classes, resamples)
     return Measures(
-        items=len(used),
-        without_reference=len(judged) - len(used),
+        items=len(usable),
+        without_reference=len(labelled) - len(usable),
         confusion={row: {column: met[row, column] for column in columns} for row in classes},
         accuracy=share_estimate(hits, resamples),
         f1={name: of_class(place, name) for place, name in enumerate(classes)},
@@ -132,19 +132,19 @@ def measure(
 
 
 def _of_probabilities(
-    used: Sequence[LabelledAnswer], classes: Sequence[str], resamples: Resamples
+    usable: Sequence[LabelledAnswer], classes: Sequence[str], resamples: Resamples
 ) -> tuple[Estimate, Estimate, tuple[ReliabilityBin, ...]]:
     """AUC, calibration error and its bins, over the items with probabilities."""
-    present = [number for number, one in enumerate(used) if one.probabilities]
-    n, of = len(present), len(used)
+    present = [number for number, answer in enumerate(usable) if answer.probabilities]
+    n, of = len(present), len(usable)
     if not present:
         return Estimate(None, of=of), Estimate(None, of=of), ()
-    shares = np.array([[used[k].probabilities.get(c, 0.0) for c in classes] for k in present])
-    truth = np.array([classes.index(str(used[k].item.reference)) for k in present])
+    shares = np.array([[usable[k].probabilities.get(c, 0.0) for c in classes] for k in present])
+    truth = np.array([classes.index(str(usable[k].item.reference)) for k in present])
     weights = resamples.weights()[:, present]
     areas = [aucs(truth == k, shares[:, k], weights) for k in range(len(classes))]
-    told = shares.argmax(axis=1) if len(classes) > 2 else np.zeros(n, dtype=int)
-    errors, bins = calibration_errors(shares[np.arange(n), told], truth == told, weights)
+    places = shares.argmax(axis=1) if len(classes) > 2 else np.zeros(n, dtype=int)
+    errors, bins = calibration_errors(shares[np.arange(n), places], truth == places, weights)
     return (
         resamples.estimate(known_means(np.column_stack(areas)), n=n, of=of),
         resamples.estimate(errors, n=n, of=of),
@@ -158,7 +158,7 @@ ABSENT = "(none)"
 """The slice of the items that lack the field."""
 
 
-def slices(judged: Sequence[LabelledAnswer], name: str) -> dict[str, list[LabelledAnswer]]:
+def slices(labelled: Sequence[LabelledAnswer], name: str) -> dict[str, list[LabelledAnswer]]:
     """The items of each slice, by the slice's value, in the order of the values.
 
     `name` is one of the items' slices, else one of their fields.
@@ -167,14 +167,18 @@ def slices(judged: Sequence[LabelledAnswer], name: str) -> dict[str, list[Labell
         UsageError: no item has the field.
     """
     parts: dict[str, list[LabelledAnswer]] = defaultdict(list)
-    for one in judged:
-        found = one.item.slices.get(name, one.item.record.visible.get(name))
-        parts[ABSENT if found in (None, "") else str(found)].append(one)
-    if judged and not set(parts) - {ABSENT}:
-        known = sorted(
-            {key for one in judged for key in (*one.item.slices, *one.item.record.visible)}
+    for answer in labelled:
+        value = answer.item.slices.get(name, answer.item.record.visible.get(name))
+        parts[ABSENT if value in (None, "") else str(value)].append(answer)
+    if labelled and not set(parts) - {ABSENT}:
+        names = sorted(
+            {
+                key
+                for answer in labelled
+                for key in (*answer.item.slices, *answer.item.record.visible)
+            }
         )
-        raise UsageError(f"no item has '{name}' to slice by; items have: {', '.join(known)}")
+        raise UsageError(f"no item has '{name}' to slice by; items have: {', '.join(names)}")
     return dict(sorted(parts.items()))
 
 
@@ -202,36 +206,42 @@ class AgainstPeople:
 
 
 def against_people(
-    judged: Sequence[LabelledAnswer], *, epsilon: float = 0.1, seed: int = 0, draws: int = 1000
+    labelled: Sequence[LabelledAnswer], *, epsilon: float = 0.1, seed: int = 0, draws: int = 1000
 ) -> AgainstPeople:
     """The judge's answers on one check beside the people who annotated the same items.
 
     Gold answers play no part; the bootstrap draws whole clusters. `epsilon` as in
     `alternative_annotator`.
     """
-    used = [one for one in judged if one.answer is not None and len(one.item.annotations) > 1]
-    resamples = Resamples([one.item.cluster for one in used], seed=seed, draws=draws)
+    usable = [
+        answer
+        for answer in labelled
+        if answer.answer is not None and len(answer.item.annotations) > 1
+    ]
+    resamples = Resamples([answer.item.cluster for answer in usable], seed=seed, draws=draws)
     people: dict[str, dict[int, str]] = defaultdict(dict)
-    for number, one in enumerate(used):
-        for vote in one.item.annotations:
+    for number, answer in enumerate(usable):
+        for vote in answer.item.annotations:
             people[vote.annotator][number] = vote.answer
-    answers = [str(one.answer) for one in used]
-    ratings = [[vote.answer for vote in one.item.annotations] for one in used]
-    names = sorted({*answers, *(answer for given in ratings for answer in given)})
+    answers = [str(answer.answer) for answer in usable]
+    ratings = [[vote.answer for vote in answer.item.annotations] for answer in usable]
+    names = sorted({*answers, *(answer for rating in ratings for answer in rating)})
     counts, size = count_table(ratings, names), len(names)
-    among = rater_agreement(counts, resamples, of=len(judged))
+    among = rater_agreement(counts, resamples, of=len(labelled))
     # Of an item's people (rows) and the judge (columns), the pairs add up to 1.
     shares = counts / counts.sum(axis=1, keepdims=True)
     judge = np.array([[answer == name for name in names] for answer in answers])
-    judge = judge.reshape(len(used), size)
-    sums = resamples.sums((shares[:, :, None] * judge[:, None, :]).reshape(len(used), size * size))
+    judge = judge.reshape(len(usable), size)
+    sums = resamples.sums(
+        (shares[:, :, None] * judge[:, None, :]).reshape(len(usable), size * size)
+    )
     beside = kappas(sums.reshape(len(sums), size, size))
-    same = share_estimate((shares * judge).sum(axis=1).tolist(), resamples)
+    agreement = share_estimate((shares * judge).sum(axis=1).tolist(), resamples)
     return AgainstPeople(
         annotators=len(people),
         human_human=among["pairwise"],
-        human_judge=replace(same, of=len(judged)),
+        human_judge=replace(agreement, of=len(labelled)),
         human_kappa=among["fleiss"],
-        judge_kappa=resamples.estimate(beside, n=len(used), of=len(judged)),
+        judge_kappa=resamples.estimate(beside, n=len(usable), of=len(labelled)),
         test=alternative_annotator(dict(enumerate(answers)), people, epsilon=epsilon),
     )

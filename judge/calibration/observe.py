@@ -48,8 +48,8 @@ def record_for(item: LabelledItem, rubric: Rubric) -> Record:
     if record.problem is not None:
         return record
     if rubric.rule.equals_label and record.label is None:
-        known = item.reference in rubric.answers
-        record = record.with_typed(label=item.reference if known else rubric.answers[0])
+        usable = item.reference in rubric.answers
+        record = record.with_typed(label=item.reference if usable else rubric.answers[0])
     reason = _misfit(item, record, rubric)
     return record if reason is None else replace(record, problem=Problem(reason))
 
@@ -132,7 +132,7 @@ async def observe(
     sampling: Sampling = Sampling(),  # noqa: B008 (frozen)
     tokens: bool = True,
     state: bool = False,
-    told: Callable[[int], None] = lambda count: None,
+    progress: Callable[[int], None] = lambda count: None,
 ) -> list[LabelledAnswer]:
     """The judge's answer to each item, in their order.
 
@@ -142,7 +142,7 @@ async def observe(
         votes: how often a structured judge is asked; more than half of the votes answer.
         sampling: how they are drawn.
         tokens: whether first tokens are read, where the judge reads; `state`, the hidden state.
-        told: called with the number of items that are done.
+        progress: called with the number of items that are done.
 
     Raises:
         BackendError: the model is out of reach, refuses the key, or the budget is used up.
@@ -156,8 +156,8 @@ async def observe(
         cast: _Votes = {}
         if judge.probabilistic:
             # Side by side, so that an engine evaluates a passage once for all items about it.
-            read = await asyncio.gather(*(of_item(items[n], cast) for n in numbers))
-            return dict(zip(numbers, read, strict=True))
+            answers_read = await asyncio.gather(*(of_item(items[n], cast) for n in numbers))
+            return dict(zip(numbers, answers_read, strict=True))
         return {n: await of_item(items[n], cast) for n in numbers}
 
     async def of_item(item: LabelledItem, cast: _Votes) -> LabelledAnswer:
@@ -178,7 +178,7 @@ async def observe(
 
     async def keep(new: Mapping[int, LabelledAnswer]) -> None:
         answers.update(new)
-        told(len(answers))
+        progress(len(answers))
 
     await run(places.values(), of_record, keep, room=lambda: at_once)
     return [answers[place] for place in range(len(items))]
@@ -187,25 +187,25 @@ async def observe(
 async def _read(
     judge: Judge, item: LabelledItem, record: Record, *, tokens: bool, state: bool
 ) -> LabelledAnswer:
-    observer, call, seen = judge.observer, judge.call(record), Observation()
+    observer, call, observation = judge.observer, judge.call(record), Observation()
     if state:
         # First: llama.cpp evaluates a state's prompt anew, and the questions go on from there.
-        seen = await observer.state(record, item.number, call)
+        observation = await observer.state(record, item.number, call)
     questions: Iterable[int] = range(len(observer.questions))
     if judge.reader.classifier is not None:
         questions = judge.reader.questions(judge.rubric)
     for question in questions if tokens else ():
         # One by one: a validation asks some of them only, which the others must not spoil.
-        seen |= await observer.observe(record, item.number, call, (question,))
+        observation |= await observer.observe(record, item.number, call, (question,))
     outcome = AnswerOutcome.UNREADABLE
-    return as_read(LabelledAnswer(item, outcome, record=record, observation=seen), judge)
+    return as_read(LabelledAnswer(item, outcome, record=record, observation=observation), judge)
 
 
 def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
     """The item answered by the judge's reader; unreadable where something that it goes by was not
     observed."""
-    seen, reader = answer.observation or Observation(), judge.reader
-    if not reader.complete(judge.rubric, seen):
+    observation, reader = answer.observation or Observation(), judge.reader
+    if not reader.complete(judge.rubric, observation):
         return replace(
             answer,
             outcome=AnswerOutcome.UNREADABLE,
@@ -213,13 +213,13 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
             probabilities={},
             evidence=NOTHING_READ,
         )
-    decision = reader.decide(judge.rubric, seen)
+    decision = reader.decide(judge.rubric, observation)
     shares = (decision.probabilities, *decision.ends)
     return replace(
         answer,
         outcome=AnswerOutcome.ANSWERED if decision.sure else AnswerOutcome.ABSTAINED,
         answer=decision.answer if decision.sure else None,
-        probabilities=min(shares, key=lambda one: one.get(decision.answer, 0.0)),
+        probabilities=min(shares, key=lambda share: share.get(decision.answer, 0.0)),
         evidence=None,
     )
 
@@ -241,11 +241,15 @@ async def _ask(
             vote = await judge.vote(record, vote=index, numbers=numbers, sampling=sampling)
             cast[index, numbers] = vote
     votes = [cast[index, numbers] for index in range(count)]
-    evidence = [[one for one in vote.evidence if one.value == value] for vote in votes]
-    answers = [next((one.answer for one in part if one.answer), None) for part in evidence]
-    majority = next((one for one in answers if one and 2 * answers.count(one) > count), None)
+    evidence = [[entry for entry in vote.evidence if entry.value == value] for vote in votes]
+    answers = [next((entry.answer for entry in part if entry.answer), None) for part in evidence]
+    majority = next(
+        (label for label in answers if label and 2 * answers.count(label) > count), None
+    )
     verdicts = [vote.verdicts().get(value, vote.verdict) for vote in votes]
-    lost = next((_LOST[one] for one in verdicts if one in _LOST), AnswerOutcome.ABSTAINED)
+    outcome = next(
+        (_LOST[verdict] for verdict in verdicts if verdict in _LOST), AnswerOutcome.ABSTAINED
+    )
     words = (
         text
         for vote, part in zip(votes, evidence, strict=True)
@@ -253,7 +257,7 @@ async def _ask(
     )
     return LabelledAnswer(
         item,
-        AnswerOutcome.ANSWERED if majority else lost,
+        AnswerOutcome.ANSWERED if majority else outcome,
         majority,
         evidence=next(filter(None, words), None),
         record=record,

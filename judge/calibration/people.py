@@ -185,8 +185,8 @@ def agreement_of(
             message = first.message if first else "holds no label"
             count = f"{unreadable} line{'s' if unreadable > 1 else ''}"
             lines = f"; {count} could not be read, the first: line {problems[0].line}, {message}"
-        missing = f"{', '.join(sources)}: no labels at all"
-        raise UsageError(f"{_UNSIGNED if labelled else missing}{lines}")
+        absent = f"{', '.join(sources)}: no labels at all"
+        raise UsageError(f"{_UNSIGNED if labelled else absent}{lines}")
     return replace(report, unreadable=unreadable, problems=problems)
 
 
@@ -212,19 +212,21 @@ def agreement(
     for item in (item.answered(answers) for item in items):
         no_label += item.left_out
         gold = None if item.gold is None else _sorted(item.gold)
-        asked = checks[item.check]
-        question = asked.setdefault((item.record.id, item.number), _Question(item.record.id, gold))
+        by_item = checks[item.check]
+        question = by_item.setdefault(
+            (item.record.id, item.number), _Question(item.record.id, gold)
+        )
         conflicting += None not in (gold, question.gold) and gold != question.gold
         question.gold = question.gold or gold
-        for given in item.annotations:
-            repeated += given.annotator in question.answers
-            question.answers.setdefault(given.annotator, _sorted(given.answer))
-            question.groups.setdefault(given.annotator, given.group)
+        for annotation in item.annotations:
+            repeated += annotation.annotator in question.answers
+            question.answers.setdefault(annotation.annotator, _sorted(annotation.answer))
+            question.groups.setdefault(annotation.annotator, annotation.group)
     reports = []
-    for check, asked in checks.items():
-        answered = [one for one in asked.values() if one.answers]
-        if answered:
-            reports.append(_check(check, answered, rule, draws, seed))
+    for check, by_item in checks.items():
+        rated = [question for question in by_item.values() if question.answers]
+        if rated:
+            reports.append(_check(check, rated, rule, draws, seed))
     return Agreement(reports, repeated, conflicting, no_label)
 
 
@@ -236,20 +238,33 @@ def _sorted(answer: str) -> str:
 def _check(
     name: str, questions: Sequence[_Question], rule: _Rule, draws: int, seed: int
 ) -> CheckAgreement:
-    given = {answer for one in questions for answer in one.answers.values()}
-    classes = tuple(sorted(given | {one.gold for one in questions if one.gold}, key=_place))
+    labels = {answer for question in questions for answer in question.answers.values()}
+    classes = tuple(
+        sorted(labels | {question.gold for question in questions if question.gold}, key=_place)
+    )
 
     def figures(group: str | None = None) -> Figures:
         """Of the annotators of a group; None: of all."""
         rows = [
-            (one, {who: a for who, a in one.answers.items() if group in (None, one.groups[who])})
-            for one in questions
+            (
+                question,
+                {
+                    annotator: a
+                    for annotator, a in question.answers.items()
+                    if group in (None, question.groups[annotator])
+                },
+            )
+            for question in questions
         ]
-        rows = [(one, answers) for one, answers in rows if answers]
+        rows = [(question, answers) for question, answers in rows if answers]
         return _figures(rows, classes, rule, draws, seed)
 
-    groups = {group for one in questions for group in one.groups.values() if group is not None}
-    return CheckAgreement(name, classes, figures(), {one: figures(one) for one in sorted(groups)})
+    groups = {
+        group for question in questions for group in question.groups.values() if group is not None
+    }
+    return CheckAgreement(
+        name, classes, figures(), {group: figures(group) for group in sorted(groups)}
+    )
 
 
 def _place(answer: str) -> tuple[bool, float, str]:
@@ -265,38 +280,43 @@ def _figures(
     seed: int,
 ) -> Figures:
     def resamples(questions: Iterable[_Question]) -> Resamples:
-        return Resamples([one.record for one in questions], draws=draws, seed=seed)
+        return Resamples([question.record for question in questions], draws=draws, seed=seed)
 
-    given = [list(answers.values()) for _, answers in rows]
-    counts = Counter(answer for one in given for answer in one)
-    won = [rule.winner(one) for one in given]
+    ratings = [list(answers.values()) for _, answers in rows]
+    counts = Counter(answer for labels in ratings for answer in labels)
+    won = [rule.winner(labels) for labels in ratings]
     annotators = sorted({name for _, answers in rows for name in answers})
-    paired = [(one, answers) for one, answers in rows if len(answers) > 1]
-    drawn = resamples(one for one, _ in paired)
+    paired = [(question, answers) for question, answers in rows if len(answers) > 1]
+    resample = resamples(question for question, _ in paired)
     table = count_table([list(answers.values()) for _, answers in paired], classes)
-    measures = rater_agreement(table, drawn, of=len(rows))
+    measures = rater_agreement(table, resample, of=len(rows))
     # Undecided answers stand last.
     scale = [name for name in classes if name not in OWN_ANSWERS]
     points = numbers_of(scale)
     if points:
-        measures |= scale_alphas(table[:, : len(points)], points, drawn, of=len(rows))
+        measures |= scale_alphas(table[:, : len(points)], points, resample, of=len(rows))
     if len(annotators) == 2:
         first, second = ([answers[name] for _, answers in paired] for name in annotators)
-        stack = drawn.confusions(first, second, classes)
-        measures["cohen"] = drawn.estimate(kappas(stack), n=len(paired), of=len(rows))
+        stack = resample.confusions(first, second, classes)
+        measures["cohen"] = resample.estimate(kappas(stack), n=len(paired), of=len(rows))
         if points:
             weighted = weighted_kappas(stack[:, : len(scale), : len(scale)], points)
-            both = sum({*pair} <= {*scale} for pair in zip(first, second, strict=True))
-            measures["weighted"] = drawn.estimate(weighted, n=both, of=len(rows))
-    golden = [(one, found) for (one, _), found in zip(rows, won, strict=True) if one.gold]
+            count = sum({*pair} <= {*scale} for pair in zip(first, second, strict=True))
+            measures["weighted"] = resample.estimate(weighted, n=count, of=len(rows))
+    golden = [
+        (question, winner) for (question, _), winner in zip(rows, won, strict=True) if question.gold
+    ]
     if golden:
-        hits = [None if found is None else float(found == one.gold) for one, found in golden]
-        measures["accuracy"] = share_estimate(hits, resamples(one for one, _ in golden))
+        hits = [
+            None if winner is None else float(winner == question.gold)
+            for question, winner in golden
+        ]
+        measures["accuracy"] = share_estimate(hits, resamples(question for question, _ in golden))
     return Figures(
         questions=len(rows),
         labels=counts.total(),
         annotators=len(annotators),
         answers={name: counts[name] for name in classes},
-        majorities=dict(sorted(Counter(found or DIVERGE for found in won).items())),
+        majorities=dict(sorted(Counter(winner or DIVERGE for winner in won).items())),
         measures=measures,
     )

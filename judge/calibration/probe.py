@@ -53,21 +53,21 @@ class Training:
     @property
     def truth(self) -> NDArray[Any]:
         """The number of each item's answer."""
-        return np.array([self.answers.index(one.answer) for one in self.reads])
+        return np.array([self.answers.index(item.answer) for item in self.reads])
 
     @property
     def natural(self) -> NDArray[Any]:
-        return np.array([one.natural for one in self.reads], dtype=bool)
+        return np.array([item.natural for item in self.reads], dtype=bool)
 
     @property
     def states(self) -> NDArray[Any]:
-        return np.array([one.observation.state for one in self.reads], dtype=np.float64)
+        return np.array([item.observation.state for item in self.reads], dtype=np.float64)
 
     def tokens(self, questions: Sequence[int]) -> NDArray[Any]:
         """The features of these first-token questions, side by side."""
         rows = [
-            [x for q in questions for x in features(one.observation.chances[q])]
-            for one in self.reads
+            [x for q in questions for x in features(item.observation.chances[q])]
+            for item in self.reads
         ]
         return np.array(rows).reshape(len(rows), -1)
 
@@ -131,16 +131,16 @@ class ProbeWay:
 
     @property
     def name(self) -> str:
-        kept = f" of {self.components} components" if self.components else ""
-        return f"probe{kept} and first tokens" if self.questions else f"probe{kept}"
+        part = f" of {self.components} components" if self.components else ""
+        return f"probe{part} and first tokens" if self.questions else f"probe{part}"
 
     def fitted(self, train: Training) -> Probe:
         """The probe, fitted to all items."""
         space = _Space.of(train.states, train.tokens(self.questions))
         points = space.points(train.states, train.tokens(self.questions))
         wide = len(space.stretch)
-        kept = wide + self.components if self.components else points.shape[1]
-        weights, intercepts = regression(points[:, :kept], train.truth, self.strength)
+        columns = wide + self.components if self.components else points.shape[1]
+        weights, intercepts = regression(points[:, :columns], train.truth, self.strength)
         weights, intercepts = weights / self.temperature, intercepts / self.temperature
         of_state = weights[:, wide:] @ space.axes[: weights.shape[1] - wide]
         return Probe(
@@ -209,20 +209,20 @@ def ways(
         near[outside] = space.distances(states[outside])
         fitted = space.points(states[inside], tokens[inside])
         new = space.points(states[outside], tokens[outside])
-        for (components, strength), found in scores.items():
-            kept = tokens.shape[1] + components if components else fitted.shape[1]
-            if components is None or kept < fitted.shape[1]:
-                weights, intercepts = regression(fitted[:, :kept], truth[inside], strength)
-                found[outside] = np.pad(new[:, :kept] @ weights.T + intercepts, ((0, 0), (1, 0)))
+        for (components, strength), score in scores.items():
+            columns = tokens.shape[1] + components if components else fitted.shape[1]
+            if components is None or columns < fitted.shape[1]:
+                weights, intercepts = regression(fitted[:, :columns], truth[inside], strength)
+                score[outside] = np.pad(new[:, :columns] @ weights.T + intercepts, ((0, 0), (1, 0)))
     far, outside_of = map(float, np.nanquantile(near, _FAR, axis=0))
-    for (components, strength), found in scores.items():
-        used = ~np.isnan(found[:, 0])
-        told = used & train.natural
-        if told.any():
-            shifted = bool((used & ~train.natural).any())
-            temperature, shift = _sharpness(found[told], truth[told], shifted=shifted)
+    for (components, strength), score in scores.items():
+        rows = ~np.isnan(score[:, 0])
+        natural = rows & train.natural
+        if natural.any():
+            shifted = bool((rows & ~train.natural).any())
+            temperature, shift = _sharpness(score[natural], truth[natural], shifted=shifted)
             way = ProbeWay(components, strength, questions, temperature, shift[1:])
-            shares = softmax(found / temperature + np.array(shift), axis=1)
+            shares = softmax(score / temperature + np.array(shift), axis=1)
             yield replace(way, far=far, outside=outside_of), shares
 
 
@@ -238,8 +238,8 @@ def _sharpness(
 
     def loss(x: NDArray[Any]) -> float:
         temperature, shift = read(x)
-        given = softmax(scores / temperature + shift, axis=1)[np.arange(len(truth)), truth]
-        return float(-np.log(np.maximum(given, LEAST_CHANCE)).mean())
+        shares = softmax(scores / temperature + shift, axis=1)[np.arange(len(truth)), truth]
+        return float(-np.log(np.maximum(shares, LEAST_CHANCE)).mean())
 
     bounds = [(-math.log(50), math.log(50)), *[(-20.0, 20.0)] * (answers - 1 if shifted else 0)]
     temperature, shift = read(minimize(loss, np.zeros(len(bounds)), bounds=bounds).x)

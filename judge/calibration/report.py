@@ -43,40 +43,42 @@ class Disagreement:
 
 
 def disagreements(
-    rubric: Rubric, judged: Sequence[LabelledAnswer], held_out: Container[int]
+    rubric: Rubric, answers: Sequence[LabelledAnswer], held_out: Container[int]
 ) -> list[Disagreement]:
     """Those of the items at the places `held_out`, then those of the items that were fitted to;
     of either the surest first, those without a confidence last."""
-    found = []
-    for place, one in enumerate(judged):
-        item, answer, reference = one.item, one.answer, one.item.reference
+    items = []
+    for place, labelled in enumerate(answers):
+        item, answer, reference = labelled.item, labelled.answer, labelled.item.reference
         if answer is None or reference not in rubric.answers or answer == reference:
             continue
-        found.append(
+        items.append(
             Disagreement(
                 record=item.record.id,
                 check=item.check,
                 number=item.number,
                 answer=answer,
                 reference=reference,
-                confidence=one.probabilities.get(answer),
-                evidence=one.evidence,
-                fields=_shown(rubric, one),
-                votes=dict(Counter(given.answer for given in item.annotations).most_common()),
+                confidence=labelled.probabilities.get(answer),
+                evidence=labelled.evidence,
+                fields=_shown(rubric, labelled),
+                votes=dict(
+                    Counter(annotation.answer for annotation in item.annotations).most_common()
+                ),
                 source=item.record.source,
                 line=item.record.line,
                 held_out=place in held_out,
             )
         )
-    found.sort(key=lambda one: (one.record, one.number))
-    return sorted(found, key=lambda one: (not one.held_out, -(one.confidence or 0.0)))
+    items.sort(key=lambda row: (row.record, row.number))
+    return sorted(items, key=lambda row: (not row.held_out, -(row.confidence or 0.0)))
 
 
-def _shown(rubric: Rubric, judged: LabelledAnswer) -> Mapping[str, Any]:
+def _shown(rubric: Rubric, answer: LabelledAnswer) -> Mapping[str, Any]:
     """The part of the item that the judge was shown."""
-    record, number = judged.record, judged.item.number
+    record, number = answer.record, answer.item.number
     if record is None:
-        return judged.item.record.visible
+        return answer.item.record.visible
     entry = {}
     if rubric.each and number:
         entry = {entry_name(rubric.each): record.entry(rubric.each, number)}
@@ -123,11 +125,11 @@ class JudgeReport:
         return self.calibrated or self.stands
 
     def as_json(self) -> dict[str, Any]:
-        told = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
-        del told["profile"], told["fit"]["classifier"], told["fit"]["way"]
+        report = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
+        del report["profile"], report["fit"]["classifier"], report["fit"]["way"]
         if self.controls is not None:
-            told["controls"] |= {"looks": self.controls.looks, "told": self.controls.told()}
-        return told | {"fingerprint": self.profile.fingerprint}
+            report["controls"] |= {"looks": self.controls.looks, "told": self.controls.told()}
+        return report | {"fingerprint": self.profile.fingerprint}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +160,8 @@ class CheckReport:
     folds: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        told: dict[str, Any] = plain(replace(self, judges=()))
-        return told | {"judges": [judge.as_json() for judge in self.judges]}
+        report: dict[str, Any] = plain(replace(self, judges=()))
+        return report | {"judges": [judge.as_json() for judge in self.judges]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,9 @@ class Calibration:
     def failed(self) -> bool:
         """Whether lines, answers or the guarantee are missing, or a field tells the labels."""
         came = [judge.outcomes for check in self.checks for judge in check.judges]
-        lost = any(one["error"] or not one["answered"] for one in came)
+        incomplete = any(outcomes["error"] or not outcomes["answered"] for outcomes in came)
         leaks = any(check.leak for check in self.checks)
-        return bool(self.problems or self.refused or lost or leaks)
+        return bool(self.problems or self.refused or incomplete or leaks)
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain JSON values; the profile is a file of its own."""

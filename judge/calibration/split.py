@@ -49,11 +49,11 @@ def clustered(
     names: dict[int, str] = {}
     for n, item in zip(joined.numbers.tolist(), items, strict=True):
         names[n] = min(names.get(n, item.cluster), item.cluster)
-    named = iter(
+    items_named = iter(
         replace(item, group=names[n])
         for n, item in zip(joined.numbers.tolist(), items, strict=True)
     )
-    return [[next(named) for _ in part] for part in sets], before - joined.count(first)
+    return [[next(items_named) for _ in part] for part in sets], before - joined.count(first)
 
 
 class _Joined:
@@ -66,8 +66,8 @@ class _Joined:
         """How many parts the first places are in."""
         return len(np.unique(self.numbers[:first]))
 
-    def join(self, one: int, other: int) -> None:
-        self.numbers[self.numbers == self.numbers[one]] = self.numbers[other]
+    def join(self, first: int, second: int) -> None:
+        self.numbers[self.numbers == self.numbers[first]] = self.numbers[second]
 
     def join_equal(self, keys: Sequence[Hashable | None]) -> None:
         """Join the places of equal keys, those of None with no other."""
@@ -96,7 +96,7 @@ def _join_near(bags: Sequence[Mapping[str, Bag]], joined: _Joined) -> None:
     the texts do in words, which for near ones is a nineteenth of the words of both.
     """
     words = [[(name, *word) for name, bag in fields.items() for word in bag] for fields in bags]
-    order = sorted((n for n, found in enumerate(words) if found), key=lambda n: len(words[n]))
+    order = sorted((n for n, bag in enumerate(words) if bag), key=lambda n: len(words[n]))
     places, sizes = np.array(order, dtype=np.intp), np.array([len(words[n]) for n in order])
     sketches = np.array(
         [reduce(xor, (1 << (hash(word) & 63) for word in words[n])) for n in order], dtype=np.uint64
@@ -111,9 +111,10 @@ def _join_near(bags: Sequence[Mapping[str, Bag]], joined: _Joined) -> None:
             near = near[1:]
 
 
-def _alike(one: Mapping[str, Bag], other: Mapping[str, Bag]) -> bool:
-    return one.keys() == other.keys() and all(
-        10 * len(bag & other[name]) >= _TENTHS * len(bag | other[name]) for name, bag in one.items()
+def _alike(first: Mapping[str, Bag], second: Mapping[str, Bag]) -> bool:
+    return first.keys() == second.keys() and all(
+        10 * len(bag & second[name]) >= _TENTHS * len(bag | second[name])
+        for name, bag in first.items()
     )
 
 
@@ -169,7 +170,7 @@ class Split:
 
     fitted: list[int]
     stages: list[list[int]]
-    kept: list[int]
+    held_out: list[int]
     folds: Sequence[list[int]] = ()
 
     @classmethod
@@ -178,11 +179,11 @@ class Split:
         if job.folds is not None:
             folds = split(items, [1 / job.folds] * job.folds, job.seed)
             everything = [*range(len(items))]
-            return cls(everything, [], everything, [one for one in folds if one])
+            return cls(everything, [], everything, [fold for fold in folds if fold])
         usual = _HELD_OUT if job.agreement is None else _GUARANTEED
         apart = usual if job.held_out is None else job.held_out
         stages = 0 if job.agreement is None else judges
         share = apart / (2 * stages + 1)
         shares = [1 - apart, *[2 * share] * stages, share]
-        fitted, *tested, kept = split(items, shares, job.seed)
-        return cls(fitted, tested, kept)
+        fitted, *tested, held_out = split(items, shares, job.seed)
+        return cls(fitted, tested, held_out)

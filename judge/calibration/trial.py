@@ -54,15 +54,17 @@ class JudgeTrial:
 
     def answers(self, places: Iterable[int], *, swapped: bool = False) -> list[LabelledAnswer]:
         """Its answers to the items at these places, or to those with another one's field."""
-        said = self.swapped if swapped else self.observed
-        return [one for n in places for one in self.read([said[n]], self.apart.get(n))]
+        source = self.swapped if swapped else self.observed
+        return [answer for n in places for answer in self.read([source[n]], self.apart.get(n))]
 
     def read(
         self, observed: Iterable[LabelledAnswer], reader: AnswerReader | None = None
     ) -> list[LabelledAnswer]:
         """The answers of its reader, or of another one, to what was read."""
         judge = replace(self.judge, reader=reader or self.judge.reader)
-        return [one if one.observation is None else as_read(one, judge) for one in observed]
+        return [
+            answer if answer.observation is None else as_read(answer, judge) for answer in observed
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class CheckData:
 
     job: CalibrationJob
     resources: Resources
-    told: CheckProgress
+    progress: CheckProgress
     items: Sequence[LabelledItem]
     parts: Split
     further: Mapping[str, Sequence[LabelledItem]]
@@ -87,23 +89,23 @@ class CheckData:
         return votes, settings.vote_temperature if votes > 1 else settings.temperature
 
     async def observe(
-        self, judge: Judge, items: Sequence[LabelledItem], what: str
+        self, judge: Judge, items: Sequence[LabelledItem], variant: str
     ) -> list[LabelledAnswer]:
         """What the judge says of the items; `what` names them in the progress."""
         settings, backend = self.resources.settings, judge.client.backend
         votes, warm = self.drawn
         probed = settings.method == "probe"
-        given = isinstance(backend, HiddenStates) and backend.states_beside_replies
-        name = f"{judge.rubric.name} {what}".strip()
+        states = isinstance(backend, HiddenStates) and backend.states_beside_replies
+        name = f"{judge.rubric.name} {variant}".strip()
         return await observe(
             judge,
             items,
             votes=votes,
             sampling=Sampling(warm, settings.seed),
             tokens=not probed,
-            state=probed or (settings.method is None and given),
+            state=probed or (settings.method is None and states),
             at_once=self.resources.models.slots,
-            told=lambda count: self.told(name, judge.client.spec, count, len(items)),
+            progress=lambda count: self.progress(name, judge.client.spec, count, len(items)),
         )
 
     async def tried(self, judge: Judge) -> JudgeTrial:
@@ -122,17 +124,17 @@ class CheckData:
 
     async def _without(self, judge: Judge, name: str) -> list[LabelledAnswer]:
         """What the judge says of the items to fit to and of those kept apart, without a field."""
-        wanted = sorted({*self.parts.fitted, *self.parts.kept})
-        without = controls.blinded([self.items[place] for place in wanted], judge.rubric, name)
-        found = [LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in self.items]
-        said = await self.observe(judge, without, f"without {name}")
-        for place, one in zip(wanted, said, strict=True):
-            found[place] = one
-        return found
+        places = sorted({*self.parts.fitted, *self.parts.held_out})
+        without = controls.blinded([self.items[place] for place in places], judge.rubric, name)
+        answers = [LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in self.items]
+        blind = await self.observe(judge, without, f"without {name}")
+        for place, answer in zip(places, blind, strict=True):
+            answers[place] = answer
+        return answers
 
     def _constant(self) -> list[LabelledAnswer]:
         """The most frequent label of the items to fit to, or of all, as the answer to each."""
-        labels = [self.items[place].reference for place in self.parts.fitted or self.parts.kept]
+        labels = [self.items[place].reference for place in self.parts.fitted or self.parts.held_out]
         counts = Counter(label for label in labels if label is not None)
         most = max(counts, key=counts.__getitem__, default=None)
         outcome = AnswerOutcome.ANSWERED if most else AnswerOutcome.SKIPPED
@@ -143,13 +145,15 @@ class CheckData:
         those to fit to where the rubric says what must be answered. No part sees another's
         texts."""
         rubric, parts = judge.rubric, self.parts
-        taught = rubric.control is not None and rubric.control.swapped and judge.probabilistic
-        found: dict[int, LabelledAnswer] = {}
-        for part in parts.folds or (parts.kept, parts.fitted if taught else []):
-            made = controls.swapped([self.items[n] for n in part], rubric, name, self.job.seed)
-            said = await self.observe(judge, list(made.values()), f"with another {name}")
-            found |= dict(zip((part[n] for n in made), said, strict=True))
-        return found
+        fits = rubric.control is not None and rubric.control.swapped and judge.probabilistic
+        answers: dict[int, LabelledAnswer] = {}
+        for part in parts.folds or (parts.held_out, parts.fitted if fits else []):
+            items = controls.swapped([self.items[n] for n in part], rubric, name, self.job.seed)
+            swapped_answers = await self.observe(
+                judge, list(items.values()), f"with another {name}"
+            )
+            answers |= dict(zip((part[n] for n in items), swapped_answers, strict=True))
+        return answers
 
     def _fitted(
         self,
@@ -161,18 +165,22 @@ class CheckData:
         if not judge.probabilistic:
             reason = "the structured method is taken as it stands"
             return JudgeTrial(judge, observed, Fit(reason=reason))
-        found, train = self._fit(judge, observed, swapped, self.parts.fitted)
-        if found.classifier is None:
-            return JudgeTrial(judge, observed, found, train)
-        method = "probe" if isinstance(found.classifier, Probe) else judge.method
-        reads = replace(judge, method=method, reader=AnswerReader(classifier=found.classifier))
+        best, train = self._fit(judge, observed, swapped, self.parts.fitted)
+        if best.classifier is None:
+            return JudgeTrial(judge, observed, best, train)
+        method = "probe" if isinstance(best.classifier, Probe) else judge.method
+        reads = replace(judge, method=method, reader=AnswerReader(classifier=best.classifier))
         apart: dict[int, AnswerReader] = {}
         for fold in self.parts.folds:
-            others = sorted({*self.parts.fitted} - {*fold})
-            made, _ = self._fit(judge, observed, swapped, others)
-            reader = AnswerReader(classifier=made.classifier) if made.classifier else judge.reader
+            places = sorted({*self.parts.fitted} - {*fold})
+            fold_fit, _ = self._fit(judge, observed, swapped, places)
+            reader = (
+                AnswerReader(classifier=fold_fit.classifier)
+                if fold_fit.classifier
+                else judge.reader
+            )
             apart |= dict.fromkeys(fold, reader)
-        return JudgeTrial(reads, observed, found, train, apart=apart)
+        return JudgeTrial(reads, observed, best, train, apart=apart)
 
     def _fit(
         self,
@@ -186,12 +194,16 @@ class CheckData:
         answer = rubric.control.swapped if rubric.control else None
         answers = [(observed[place], observed[place].item.reference, True) for place in fitted]
         answers += [(swapped[place], answer, False) for place in fitted if place in swapped]
-        questions = {n for one, *_ in answers if one.observation for n in one.observation.chances}
+        questions = {
+            n for reading, *_ in answers if reading.observation for n in reading.observation.chances
+        }
         train = [
-            TrainingItem(seen, reference, one.item.cluster, natural)
-            for one, reference, natural in answers
-            if (seen := one.observation) and seen.chances.keys() == questions and not seen.open
-            if seen.chances or seen.state is not None
+            TrainingItem(observation, reference, reading.item.cluster, natural)
+            for reading, reference, natural in answers
+            if (observation := reading.observation)
+            and observation.chances.keys() == questions
+            and not observation.open
+            if observation.chances or observation.state is not None
             if reference in rubric.answers
         ]
         return fit(rubric, judge.reader, train, seed=self.job.seed), train
@@ -209,7 +221,7 @@ ORDINAL = ("weighted_kappa", "spearman")
 
 def profile_of(
     study: CheckData,
-    seen: JudgeTrial,
+    trial: JudgeTrial,
     stage: ThresholdTest | None,
     final: Measures,
     controls: Controls | None,
@@ -217,7 +229,7 @@ def profile_of(
 ) -> JudgeProfile:
     """A judge's profile; `stage` is its test for the agreement that was asked for, if one was, and
     `final` what it measures over the items kept apart."""
-    agreement, held_out = study.job.agreement, rateable(seen.answers(study.parts.kept))
+    agreement, held_out = study.job.agreement, rateable(trial.answers(study.parts.held_out))
     sure_at, guarantee = 0.0, None
     if agreement is not None and stage is not None and stage.threshold is not None:
         sure_at = stage.threshold
@@ -227,15 +239,15 @@ def profile_of(
             labels=stage.coverage.of,
             decided=round(stage.coverage.value or 0.0, 4),
         )
-        held_out = [decided([one], [sure_at]) for one in held_out]
+        held_out = [decided([answer], [sure_at]) for answer in held_out]
     return JudgeProfile(
-        binding=profile_key(seen.judge, *study.drawn),
+        binding=profile_key(trial.judge, *study.drawn),
         data=data_of(study),
-        combination=seen.fit.classifier,
+        combination=trial.fit.classifier,
         sure_at=sure_at,
         guarantee=guarantee,
-        rates=rates(seen.judge.rubric, held_out),
-        answered_by=seen.judge.client.answering,
+        rates=rates(trial.judge.rubric, held_out),
+        answered_by=trial.judge.client.answering,
         measures={
             name: plain(getattr(final, name))
             for name in (*MEASURES, *(ORDINAL if final.weighted_kappa else ()))
@@ -257,23 +269,27 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
     `unsure`, say.
     """
     rows: list[tuple[str, bool, bool | None]] = []
-    for one in held_out:
-        reference = one.item.reference
+    for answer in held_out:
+        reference = answer.item.reference
         if (
-            one.record is None
-            or one.outcome is AnswerOutcome.ERROR
+            answer.record is None
+            or answer.outcome is AnswerOutcome.ERROR
             or reference not in rubric.answers
         ):
             continue
-        truth = should_pass(rubric, one.record, reference)
-        passed = None if one.answer is None else should_pass(rubric, one.record, one.answer)
-        rows.append((one.item.cluster, truth, passed))
+        truth = should_pass(rubric, answer.record, reference)
+        verdict = (
+            None if answer.answer is None else should_pass(rubric, answer.record, answer.answer)
+        )
+        rows.append((answer.item.cluster, truth, verdict))
     # The undecided ones count as failed and as passed where a rate is corrected.
-    as_failed = _design_effect([(cluster, truth, said is True) for cluster, truth, said in rows])
-    as_passed = _design_effect(
-        [(cluster, truth, said is not False) for cluster, truth, said in rows]
+    as_failed = _design_effect(
+        [(cluster, truth, verdict is True) for cluster, truth, verdict in rows]
     )
-    met = Counter((truth, passed) for _, truth, passed in rows)
+    as_passed = _design_effect(
+        [(cluster, truth, verdict is not False) for cluster, truth, verdict in rows]
+    )
+    met = Counter((truth, verdict) for _, truth, verdict in rows)
     return Rates(
         passed=met[True, True],
         passes=met[True, True] + met[True, False],
@@ -290,41 +306,43 @@ def _design_effect(rows: Sequence[tuple[str, bool, bool]]) -> float:
     residuals: dict[str, float] = defaultdict(float)
     squares = 0.0
     for label in (True, False):
-        given = [(cluster, passed) for cluster, truth, passed in rows if truth is label]
-        share = sum(passed for _, passed in given) / max(1, len(given))
-        for cluster, passed in given:
-            residuals[cluster] += passed - share
-            squares += (passed - share) ** 2
+        members = [(cluster, outcome) for cluster, truth, outcome in rows if truth is label]
+        share = sum(outcome for _, outcome in members) / max(1, len(members))
+        for cluster, outcome in members:
+            residuals[cluster] += outcome - share
+            squares += (outcome - share) ** 2
     sizes = Counter(cluster for cluster, *_ in rows)
     return design_effect([residuals[cluster] for cluster in sizes], [*sizes.values()], squares)
 
 
-def rateable(judged: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
+def rateable(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
     """Without what could not be put to the judge, and without edited records: they were rewritten
     until the judge passed them, so their labels say nothing of others."""
     return [
-        one for one in judged if one.record is not None and one.item.slices.get("edited") != "yes"
+        answer
+        for answer in answers
+        if answer.record is not None and answer.item.slices.get("edited") != "yes"
     ]
 
 
 def data_of(study: CheckData) -> Data:
     """What the labels were, with a digest over items and answers."""
-    told = sorted(
+    rows = sorted(
         [
             item.record.id,
             str(item.number),
             item.gold or "",
-            *(f"{one.annotator}={one.answer}" for one in item.annotations),
+            *(f"{annotation.annotator}={annotation.answer}" for annotation in item.annotations),
         ]
         for item in study.items
     )
     return Data(
         sources=tuple(study.job.sources),
-        digest=digest(told)[:16],
+        digest=digest(rows)[:16],
         items=len(study.items),
         records=len({item.record.id for item in study.items}),
         fitted_on=len(study.parts.fitted),
-        held_out=len(study.parts.kept),
+        held_out=len(study.parts.held_out),
         folds=len(study.parts.folds),
         group=study.job.group,
     )

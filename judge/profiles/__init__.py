@@ -56,16 +56,16 @@ class Binding(_ProfileModel):
         """The model's name without the path of its adapter, whose hash stands in the identity."""
         return self.model.rpartition("+")[0] if "adapter" in self.identity else self.model
 
-    def differences(self, other: Binding) -> list[str]:
+    def differences(self, binding: Binding) -> list[str]:
         """The differences from `other`, in words."""
         names = ["check", "rubric", "method", "votes", "per_value"]
         if self.method == "structured":
             names.append("temperature")
-        pairs: list[tuple[str, Any, Any]] = [("model", self.base, other.base)]
-        pairs += [(name, getattr(self, name), getattr(other, name)) for name in names]
+        pairs: list[tuple[str, Any, Any]] = [("model", self.base, binding.base)]
+        pairs += [(name, getattr(self, name), getattr(binding, name)) for name in names]
         pairs += [
-            (name, self.identity.get(name), other.identity.get(name))
-            for name in sorted({*self.identity, *other.identity} - _UNBOUND)
+            (name, self.identity.get(name), binding.identity.get(name))
+            for name in sorted({*self.identity, *binding.identity} - _UNBOUND)
         ]
         return [
             f"{name} {ours} in the profile, {theirs} here"
@@ -158,7 +158,9 @@ class JudgeProfile(_ProfileModel):
         """Whether the judge is not shown to be better than a guess, on texts by the authors of its
         labels and by others, and than one that may not read the field that decides; what was not
         measured is not shown."""
-        lows = [found.get("kappa", {}).get("low") for found in (self.measures, self.elsewhere)]
+        lows = [
+            measures.get("kappa", {}).get("low") for measures in (self.measures, self.elsewhere)
+        ]
         better = all(low is not None and low > 0 for low in lows)
         return not (better and self.controls.get("looks", False)) or self.leak is not None
 
@@ -229,7 +231,7 @@ class Profiles:
         """What the user's profile brings to a run: its judges, their labels, its own questions."""
         if self.source is None:
             return
-        judges = [judge for known in self.judges.values() for judge in known]
+        judges = [judge for profiles in self.judges.values() for judge in profiles]
         labels = {judge.binding.check: judge.data.items for judge in judges}
         checks = [f"{check} ({count} labels)" for check, count in labels.items()]
         sources = dict.fromkeys(name for judge in judges for name in judge.data.sources)
@@ -239,8 +241,11 @@ class Profiles:
         )
         if self.rubrics:
             methods = {judge.binding.check: judge.binding.method for judge in judges}
-            told = (f'{one.name}: "{_asked(one, methods.get(one.name))}"' for one in self.rubrics)
-            yield f"{self.told} brings its own questions: {', '.join(told)}"
+            questions = (
+                f'{rubric.name}: "{_asked(rubric, methods.get(rubric.name))}"'
+                for rubric in self.rubrics
+            )
+            yield f"{self.told} brings its own questions: {', '.join(questions)}"
 
     def find(self, *bindings: Binding) -> JudgeProfile | None:
         """What is known of a judge in one of these ways, the first known one; None if the profiles
@@ -250,14 +255,15 @@ class Profiles:
             UsageError: the user's profile speaks of the check, but of another judge.
         """
         check = bindings[0].check
-        known = self.judges.get(check, ())
+        profiles = self.judges.get(check, ())
         for binding in bindings:
-            for judge in known:
+            for judge in profiles:
                 if not judge.binding.differences(binding):
                     return judge
-        if known and self.source is not None:
+        if profiles and self.source is not None:
             nearest = min(
-                (one.binding.differences(binding) for one in known for binding in bindings), key=len
+                (judge.binding.differences(binding) for judge in profiles for binding in bindings),
+                key=len,
             )
             raise UsageError(
                 f"{self.told} was made for another judge of {check}: "
@@ -268,27 +274,27 @@ class Profiles:
     def with_adapter(self, model: str, rubric: Rubric) -> str:
         """The model with the adapter of the package that these profiles know for this question;
         the model itself where they know it without one, or none."""
-        bindings = [one.binding for one in self.judges.get(rubric.name, ())]
-        models = [one.model for one in bindings if one.rubric == rubric.digest]
+        bindings = [judge.binding for judge in self.judges.get(rubric.name, ())]
+        models = [binding.model for binding in bindings if binding.rubric == rubric.digest]
         if model in models:
             return model
-        taught = (one for one in models if one.startswith(f"{model}+"))
-        ours = (one for one in taught if self.source is None or one in shipped().specs)
+        adapters = (spec for spec in models if spec.startswith(f"{model}+"))
+        ours = (spec for spec in adapters if self.source is None or spec in shipped().specs)
         return next(ours, model)
 
     @property
     def models(self) -> tuple[str, ...]:
         """Every model that the profiles speak of, once, the cheap one of a cascade first; one that
         has another adapter from check to check, without."""
-        once = all(len(known) == 1 for known in self.judges.values())
-        bare = {one.binding.base for known in self.judges.values() for one in known}
+        once = all(len(profiles) == 1 for profiles in self.judges.values())
+        bare = {judge.binding.base for profiles in self.judges.values() for judge in profiles}
         return tuple(bare) if once and len(bare) == 1 < len(self.specs) else self.specs
 
     @property
     def specs(self) -> tuple[str, ...]:
         """Every model that the profiles are bound to, with its adapter, once."""
-        named = (one.binding.model for known in self.judges.values() for one in known)
-        return tuple(dict.fromkeys(named))
+        models = (judge.binding.model for profiles in self.judges.values() for judge in profiles)
+        return tuple(dict.fromkeys(models))
 
 
 def _asked(rubric: Rubric, method: Method | None) -> str:

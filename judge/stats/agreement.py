@@ -77,7 +77,9 @@ def rater_agreement(
         "alpha_nominal": 1
         - ratio((ratings - 1) * sums[:, 2], ratings**2 - (totals**2).sum(axis=1)),
     }
-    return {name: resamples.estimate(one, n=len(table), of=of) for name, one in stacks.items()}
+    return {
+        name: resamples.estimate(values, n=len(table), of=of) for name, values in stacks.items()
+    }
 
 
 # Items at a time: a matrix of the draws by these, not by all.
@@ -118,7 +120,7 @@ def scale_alphas(
         one_class = (totals > 0).sum(axis=1) < 2
         alphas[name] = 1 - ratio((n - 1) * observed, np.where(one_class, 0.0, expected))
     n_items = int((raters > 1).sum())
-    return {name: resamples.estimate(one, n=n_items, of=of) for name, one in alphas.items()}
+    return {name: resamples.estimate(values, n=n_items, of=of) for name, values in alphas.items()}
 
 
 Item = TypeVar("Item", bound=Hashable)
@@ -197,12 +199,17 @@ def _wins(
     """(judge at least as good, annotator at least as good) on each item of the annotator's."""
     pairs = []
     for item, answer in people[name].items():
-        others = [
-            theirs[item] for other, theirs in people.items() if other != name and item in theirs
+        colleagues = [
+            theirs[item]
+            for colleague, theirs in people.items()
+            if colleague != name and item in theirs
         ]
-        if item in judge and others:
-            same, own = others.count(judge[item]), others.count(answer)
-            pairs.append((same >= own, own >= same))
+        if item in judge and colleagues:
+            judge_matches, annotator_matches = (
+                colleagues.count(judge[item]),
+                colleagues.count(answer),
+            )
+            pairs.append((judge_matches >= annotator_matches, annotator_matches >= judge_matches))
     return pairs
 
 
@@ -210,7 +217,7 @@ def _p_value(pairs: Sequence[tuple[bool, bool]], epsilon: float) -> float:
     import numpy as np
     from scipy.stats import ttest_1samp
 
-    d = np.array([int(own) - int(judge) for judge, own in pairs], dtype=np.float64)
+    d = np.array([int(annotator) - int(judge) for judge, annotator in pairs], dtype=np.float64)
     if len(d) < _ITEMS_FOR_T:
         return _signed_ranks(d - epsilon)
     if np.ptp(d) == 0:
@@ -281,8 +288,8 @@ class MajorityRule:
 
     def holds(self, votes: int, of: int) -> bool:
         """Whether that many votes out of so many are enough."""
-        needed = self.share * of
-        return votes >= self.least and (votes > needed if self.strict else votes >= needed)
+        minimum = self.share * of
+        return votes >= self.least and (votes > minimum if self.strict else votes >= minimum)
 
 
 MORE_THAN_HALF = MajorityRule(Fraction(1, 2), strict=True)

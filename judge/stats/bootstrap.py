@@ -80,9 +80,9 @@ class Resamples:
 
         size, places = len(classes), {name: place for place, name in enumerate(classes)}
         cells = np.zeros((len(answers), size * size))
-        for number, (true, given) in enumerate(zip(reference, answers, strict=True)):
-            if given is not None:
-                cells[number, places[true] * size + places[given]] = 1.0
+        for number, (true, answer) in enumerate(zip(reference, answers, strict=True)):
+            if answer is not None:
+                cells[number, places[true] * size + places[answer]] = 1.0
         return self.sums(cells).reshape(-1, size, size)
 
     def weights(self) -> NDArray[np.float64]:
@@ -109,9 +109,9 @@ class Resamples:
             return Estimate(None, n=n, of=of)
         if self.clusters < self.fewest:
             return Estimate(value, n=n, of=of)
-        drawn, left_out = values[1 : 1 + self._draws], values[1 + self._draws :]
-        defined = drawn[~np.isnan(drawn)]
-        if len(drawn) - len(defined) > _MAX_UNDEFINED * len(drawn) or np.ptp(defined) <= _SAME:
+        draws, left_out = values[1 : 1 + self._draws], values[1 + self._draws :]
+        defined = draws[~np.isnan(draws)]
+        if len(draws) - len(defined) > _MAX_UNDEFINED * len(draws) or np.ptp(defined) <= _SAME:
             return Estimate(value, n=n, of=of)
         levels = _bca_levels(value, defined, left_out[~np.isnan(left_out)])
         low, high = np.quantile(defined, levels)
@@ -136,8 +136,8 @@ def _blocks_left_out(clusters: int) -> NDArray[np.float64]:
 
     blocks = min(clusters, _MAX_BLOCKS)
     block_of = np.arange(clusters) % max(blocks, 1)
-    kept: NDArray[np.float64] = (block_of != np.arange(blocks)[:, None]).astype(np.float64)
-    return kept
+    weights: NDArray[np.float64] = (block_of != np.arange(blocks)[:, None]).astype(np.float64)
+    return weights
 
 
 def _bca_levels(
@@ -171,9 +171,9 @@ def mean_estimate(values: Sequence[float | None], resamples: Resamples) -> Estim
     sums = resamples.sums(rows.reshape(len(values), 2))
     present = [value is not None for value in values]
     n = sum(present)
-    found = resamples.estimate(ratio(sums[:, 0], sums[:, 1]), n=n, of=len(values))
+    estimate = resamples.estimate(ratio(sums[:, 0], sums[:, 1]), n=n, of=len(values))
     few = len(set(resamples.of_item[present].tolist())) < resamples.fewest
-    return Estimate(found.value, n=n, of=found.of) if few else found
+    return Estimate(estimate.value, n=n, of=estimate.of) if few else estimate
 
 
 def share_estimate(values: Sequence[float | None], resamples: Resamples) -> Estimate:

@@ -47,8 +47,8 @@ def known_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """(..., K) in, (...) out: the mean of the values that are not nan; nan where all are."""
     import numpy as np
 
-    known = np.asarray((~np.isnan(values)).sum(axis=-1), dtype=np.float64)
-    return ratio(np.nansum(values, axis=-1), known)
+    counts = np.asarray((~np.isnan(values)).sum(axis=-1), dtype=np.float64)
+    return ratio(np.nansum(values, axis=-1), counts)
 
 
 def _hits(counts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,10 +72,12 @@ def kappas(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 def numbers_of(classes: Sequence[str]) -> list[float] | None:
     """The classes as the points of a scale: three different finite numbers or more, else None."""
     try:
-        found = [float(name) for name in classes]
+        numbers = [float(name) for name in classes]
     except ValueError:
         return None
-    return found if len(set(found)) == len(found) > 2 and all(map(isfinite, found)) else None
+    return (
+        numbers if len(set(numbers)) == len(numbers) > 2 and all(map(isfinite, numbers)) else None
+    )
 
 
 def weighted_kappas(counts: NDArray[np.float64], points: Sequence[float]) -> NDArray[np.float64]:
@@ -179,14 +181,14 @@ def calibration_errors(
         return np.full(len(weights), np.nan), []
     edges = np.quantile(probabilities, np.linspace(0.0, 1.0, bins + 1))
     place = np.searchsorted(edges[1:-1], probabilities)
-    held = (place[:, None] == np.unique(place)).astype(np.float64)
-    gaps = weights @ (held * (probabilities - outcomes)[:, None])
-    made = [
+    members = (place[:, None] == np.unique(place)).astype(np.float64)
+    gaps = weights @ (members * (probabilities - outcomes)[:, None])
+    diagram = [
         ReliabilityBin(
             mean_probability=float(probabilities[inside].mean()),
             observed=float(outcomes[inside].mean()),
             n=int(inside.sum()),
         )
-        for inside in (held > 0).T
+        for inside in (members > 0).T
     ]
-    return ratio(np.abs(gaps).sum(axis=1), weights.sum(axis=1)), made
+    return ratio(np.abs(gaps).sum(axis=1), weights.sum(axis=1)), diagram

@@ -90,8 +90,8 @@ def rogan_gladen(
     passing = _Share.of(passed, judged, deff_judged)
     raw = Estimate(*passing, n=judged, of=judged)
     if not (positives and negatives):
-        missing = "passed" if negatives else "failed"
-        return _refused(raw, labels, f"no labelled item that people {missing}")
+        verdict = "passed" if negatives else "failed"
+        return _refused(raw, labels, f"no labelled item that people {verdict}")
     if labels / deff_labelled < MIN_LABELS:
         worth = f" worth {labels / deff_labelled:.0f} independent ones" if deff_labelled > 1 else ""
         reason = f"{labels} labels{worth}: an interval that holds takes {MIN_LABELS} at least"
@@ -126,13 +126,13 @@ def rogan_gladen(
     return Corrected(Estimate(value, low, high, n=labels, of=labels + judged), raw)
 
 
-def _farthest(kept: Callable[[float], bool], inside: float, end: float) -> float:
+def _farthest(fits: Callable[[float], bool], inside: float, end: float) -> float:
     """The rate farthest on the way to `end` that is kept, by halving."""
-    if kept(end):
+    if fits(end):
         return end
     for _ in range(40):
         middle = (inside + end) / 2
-        inside, end = (middle, end) if kept(middle) else (inside, middle)
+        inside, end = (middle, end) if fits(middle) else (inside, middle)
     return inside
 
 

@@ -60,17 +60,19 @@ def threshold_with_guarantee(
     `missing` reads the bound of the first threshold at the agreement observed so far.
     """
     n = len(agrees)
-    found: ThresholdTest | None = None
+    best: ThresholdTest | None = None
     for threshold in sorted(set(grid), reverse=True):
-        kept = [agree for sure, agree in zip(confidences, agrees, strict=True) if sure >= threshold]
-        agreed, size = sum(kept), len(kept)
+        agreements = [
+            agree for sure, agree in zip(confidences, agrees, strict=True) if sure >= threshold
+        ]
+        agreed, size = sum(agreements), len(agreements)
         low = lower_bound(agreed, size, level=level)
         if low < agreement:
-            return found or _refused(threshold, agreed, size, n, agreement, level)
+            return best or _refused(threshold, agreed, size, n, agreement, level)
         observed = Estimate(agreed / size, low=low, n=size, of=n)
-        found = ThresholdTest(threshold, wilson(size, n), observed)
-    assert found is not None, "the grid has a threshold"
-    return found
+        best = ThresholdTest(threshold, wilson(size, n), observed)
+    assert best is not None, "the grid has a threshold"
+    return best
 
 
 def grid_from(
@@ -99,8 +101,10 @@ def grid_from(
     size = len(highest_first)
     first = min(1.0, max(0.1, 2 * least / max(1, calibration_size)))
     shares = [first + (1 - first) * step / (_STEPS - 1) for step in range(_STEPS - 1)] + [1.0]
-    chosen = {highest_first[min(size, max(1, ceil(size * share - 1e-9))) - 1] for share in shares}
-    return sorted(chosen, reverse=True)
+    thresholds = {
+        highest_first[min(size, max(1, ceil(size * share - 1e-9))) - 1] for share in shares
+    }
+    return sorted(thresholds, reverse=True)
 
 
 def least_items(*, agreement: float = 0.9, level: float = 0.95) -> int:
@@ -112,26 +116,26 @@ def least_items(*, agreement: float = 0.9, level: float = 0.95) -> int:
 
 
 def _refused(
-    threshold: float, agreed: int, kept: int, n: int, agreement: float, level: float
+    threshold: float, agreed: int, count: int, n: int, agreement: float, level: float
 ) -> ThresholdTest:
     """How many labels are still to be given, and the words that say so."""
-    wanted = f"agreement of {agreement:.0%} with {level:.0%} confidence"
-    missing = None
+    goal = f"agreement of {agreement:.0%} with {level:.0%} confidence"
+    labels = None
     if not n:
-        missing = least_items(agreement=agreement, level=level)
-        told = f"no labels: {wanted} takes at least {missing}"
-    elif not kept:
-        told = f"{wanted} cannot be shown: none of the {n} items is as sure as {threshold:g}"
-    elif (needed := _items_needed(agreed / kept, agreement, level)) is None:
-        why = f"the {kept} surest of the {n} items agree {agreed / kept:.1%}"
-        told = f"{wanted} cannot be shown by more labels: {why}"
+        labels = least_items(agreement=agreement, level=level)
+        reason = f"no labels: {goal} takes at least {labels}"
+    elif not count:
+        reason = f"{goal} cannot be shown: none of the {n} items is as sure as {threshold:g}"
+    elif (items := _items_needed(agreed / count, agreement, level)) is None:
+        why = f"the {count} surest of the {n} items agree {agreed / count:.1%}"
+        reason = f"{goal} cannot be shown by more labels: {why}"
     else:
-        missing = ceil(needed * n / kept) - n
-        told = (
-            f"{wanted} cannot be shown with {n} labels: it takes about {missing} more, if the "
+        labels = ceil(items * n / count) - n
+        reason = (
+            f"{goal} cannot be shown with {n} labels: it takes about {labels} more, if the "
             "judge goes on agreeing as it did"
         )
-    return ThresholdTest(None, Estimate(None, of=n), Estimate(None), missing, told)
+    return ThresholdTest(None, Estimate(None, of=n), Estimate(None), labels, reason)
 
 
 def _items_needed(rate: float, agreement: float, level: float) -> int | None:

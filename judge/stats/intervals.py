@@ -25,11 +25,11 @@ class Estimate:
     n: int = 0
     of: int = 0
 
-    def spanning(self, other: Estimate) -> Estimate:
+    def spanning(self, second: Estimate) -> Estimate:
         """The mean of two estimates of one number, with an interval that has both of theirs;
         undefined where either has none."""
-        pairs = (self.value, other.value), (self.low, other.low), (self.high, other.high)
-        ends = [(one, two) for one, two in pairs if one is not None and two is not None]
+        pairs = (self.value, second.value), (self.low, second.low), (self.high, second.high)
+        ends = [(first, two) for first, two in pairs if first is not None and two is not None]
         if len(ends) < len(pairs):
             return Estimate(None, n=self.n, of=self.of)
         values, lows, highs = ends

@@ -63,8 +63,8 @@ def one_way_anova(groups: Sequence[Sequence[float]]) -> Anova:
     spread = any(min(group) < max(group) for group in there)
     if between < 1 or not spread:
         return Anova(None, None, max(between, 0), within)
-    found = f_oneway(*there)
-    return Anova(float(found.statistic), float(found.pvalue), between, within)
+    result = f_oneway(*there)
+    return Anova(float(result.statistic), float(result.pvalue), between, within)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

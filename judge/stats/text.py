@@ -56,9 +56,11 @@ def top_words(
     `documents` maps each one's name to its words, or to how often it has each word.
     """
     counts = {name: Counter(words) for name, words in documents.items()}
-    held = Counter(word for words in counts.values() for word in words)
+    documents_with = Counter(word for words in counts.values() for word in words)
     rarity = {
-        word: math.log(len(counts) / many) for word, many in held.items() if many < len(counts)
+        word: math.log(len(counts) / many)
+        for word, many in documents_with.items()
+        if many < len(counts)
     }
     return {
         name: heapq.nsmallest(
@@ -89,12 +91,12 @@ def word_edit_distances(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float
         "".join(chr(_FIRST + numbers.setdefault(word, len(numbers))) for word in text)
         for text in texts
     ]
-    found: NDArray[np.float64] = cdist(
+    distances: NDArray[np.float64] = cdist(
         coded, coded, scorer=Levenshtein.normalized_distance, dtype=np.float64, workers=-1
     )
     empty = np.array([not text for text in coded], dtype=bool)
-    found[np.ix_(empty, empty)] = np.nan
-    return found
+    distances[np.ix_(empty, empty)] = np.nan
+    return distances
 
 
 def lexical_variance(distances: NDArray[np.float64]) -> float | None:
@@ -133,12 +135,12 @@ def symmetric_bleu(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float64]:
     with np.errstate(divide="ignore", invalid="ignore"):
         for features in _features(texts):
             grams = np.asarray(features.sum(axis=1), np.float64)[:, None]
-            shared = (features @ features.T).toarray()
-            logs += np.log(np.where(grams > 0, shared / grams, 0.0))
+            overlap = (features @ features.T).toarray()
+            logs += np.log(np.where(grams > 0, overlap / grams, 0.0))
         score = np.minimum(1.0, np.exp(1 - reference / candidate)) * np.exp(logs / ORDERS)
     score[~(candidate * reference > 0)] = np.nan
-    both: NDArray[np.float64] = (score + score.T) / 2
-    return both
+    mean: NDArray[np.float64] = (score + score.T) / 2
+    return mean
 
 
 def _features(texts: Sequence[Sequence[Hashable]]) -> Iterator[csr_array]:
@@ -150,10 +152,10 @@ def _features(texts: Sequence[Sequence[Hashable]]) -> Iterator[csr_array]:
         columns: dict[Hashable, int] = {}
         places, ends = [], [0]
         for text in texts:
-            seen: Counter[Hashable] = Counter()
+            counts: Counter[Hashable] = Counter()
             for gram in zip(*(text[start:] for start in range(order)), strict=False):
-                seen[gram] += 1
-                places.append(columns.setdefault((gram, seen[gram]), len(columns)))
+                counts[gram] += 1
+                places.append(columns.setdefault((gram, counts[gram]), len(columns)))
             ends.append(len(places))
         ones = np.ones(len(places), dtype=np.float32)
         yield csr_array((ones, places, ends), shape=(len(texts), len(columns)))

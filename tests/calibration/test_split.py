@@ -184,7 +184,7 @@ def test_copies_of_a_text_are_all_taught_or_all_kept(
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = resolve({"model": (f"local:{SMALL}",), "ask": "Is it polite?", "on": ("mail",)})
     found = teaching.teach(CalibrationJob([str(labels)]), settings, tmp_path / "a.gguf")
-    assert (found.items, found.kept) == (84, 36)
+    assert (found.items, found.held_out) == (84, 36)
     assert Counter(Taught.counts.values()) == {4: 21, 0: 9}
 
 
@@ -207,7 +207,7 @@ def test_a_guarantee_holds_where_items_come_in_groups_or_copies(same: str) -> No
         parts = Split.of(CalibrationJob(["x"], agreement=0.9, seed=seed), items, 1)
         kept, tested = (
             [LabelledAnswer(items[n], AnswerOutcome.ANSWERED, "yes") for n in part]
-            for part in (parts.kept, *parts.stages)
+            for part in (parts.held_out, *parts.stages)
         )
         stage = policy_of([kept], [[tested]], 0.9, seed=seed).stages[0]
         given += stage.threshold is not None

@@ -54,27 +54,29 @@ def read_labels(
         name, path = "", source
     folder = None if path == "-" else Path(path).parent
     roles = {role: column for role, column in columns.items() if role in ROLES}
-    others = {name: column for name, column in columns.items() if name not in ROLES}
+    renames = {name: column for name, column in columns.items() if name not in ROLES}
     if name and name not in _FORMS:
         form: type[LabelSet] = Own if name == "own" else plugins.load("judge.labels", name)
         files = [Path(path)]
         if form.files and files[0].is_dir():
-            found = chain.from_iterable(sorted(files[0].glob(pattern)) for pattern in form.files)
-            files, folder = list(dict.fromkeys(found)), Path(path)
+            paths = chain.from_iterable(sorted(files[0].glob(pattern)) for pattern in form.files)
+            files, folder = list(dict.fromkeys(paths)), Path(path)
             if not files:
                 raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
-        found_in = chain.from_iterable([renamed(read(file), others) for file in files])
+        found_in = chain.from_iterable([renamed(read(file), renames) for file in files])
         return _about(form(check, folder).read(found_in), roles, check, source)
     items = read(path)
     head = list(islice(items, _LOOK))
-    made, items = _recognised(source, name, head, roles), chain(head, items)
-    if made is None:
-        return _about(Own(check, folder).read(renamed(items, others)), roles, check, source)
+    recognised, items = _recognised(source, name, head, roles), chain(head, items)
+    if recognised is None:
+        return _about(Own(check, folder).read(renamed(items, renames)), roles, check, source)
     rows = (
         item if item.problem is None else replace(item, fields=None)
-        for item in mapped(items, others)
+        for item in mapped(items, renames)
     )
-    return _chosen(LabelTable(check, folder, made[0], roles, made[1]).read(rows), check, source)
+    return _chosen(
+        LabelTable(check, folder, recognised[0], roles, recognised[1]).read(rows), check, source
+    )
 
 
 def _recognised(
@@ -87,16 +89,16 @@ def _recognised(
     lines = [item.fields for item in head if item.fields is not None]
     if name:
         return _FORMS[name], ()
-    own = [line["labels"] for line in lines if Own.knows(line)]
-    named = [*roles] == ["label"] and any(roles["label"] in labels for labels in own)
-    if not lines or (own and (not roles or named)):
+    labels_fields = [line["labels"] for line in lines if Own.knows(line)]
+    by_name = [*roles] == ["label"] and any(roles["label"] in labels for labels in labels_fields)
+    if not lines or (labels_fields and (not roles or by_name)):
         return None
-    known = next((form for form in FORMS if any(map(form.knows, lines))), None)
+    form = next((form for form in FORMS if any(map(form.knows, lines))), None)
     by_hand = "annotators" in roles or {"item", "label"} <= roles.keys()
-    if known is not None and not by_hand:
-        return known, ()
+    if form is not None and not by_hand:
+        return form, ()
     if by_hand or "label" in roles or any(map(LabelTable.knows, lines)):
-        return TABLE, () if known is None else (known.label, *known.annotators, *known.annotator)
+        return TABLE, () if form is None else (form.label, *form.annotators, *form.annotator)
     raise UsageError(
         f"{source}: cannot tell what these labels are. Name their column: --map label=COLUMN. Or "
         'give each line a field \'labels\' ({"labels": {"relevance": "yes"}}), or the columns '
@@ -106,19 +108,19 @@ def _recognised(
 
 
 def _about(
-    found: Iterator[Labelled], roles: Mapping[str, str], check: str | None, source: str
+    items: Iterator[Labelled], roles: Mapping[str, str], check: str | None, source: str
 ) -> Iterator[Labelled]:
     """As `_chosen`; where a role `label` names a check, its items alone, without that name."""
-    if (named := roles.get("label")) is None:
-        yield from _chosen(found, check, source)
+    if (label := roles.get("label")) is None:
+        yield from _chosen(items, check, source)
         return
-    for one in _chosen(found, named, source):
-        yield one if isinstance(one, Record) else replace(one, check=check or UNNAMED)
+    for item in _chosen(items, label, source):
+        yield item if isinstance(item, Record) else replace(item, check=check or UNNAMED)
 
 
-def _chosen(found: Iterator[Labelled], check: str | None, source: str) -> Iterator[Labelled]:
+def _chosen(items: Iterator[Labelled], check: str | None, source: str) -> Iterator[Labelled]:
     checks: set[str] = set()
-    for item in found:
+    for item in items:
         if isinstance(item, LabelledItem):
             checks.add(item.check)
             if check not in (None, item.check):

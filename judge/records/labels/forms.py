@@ -14,7 +14,7 @@ from judge.records.base import RESERVED
 from judge.records.fields import object_of
 
 
-class Given(NamedTuple):
+class RawLabel(NamedTuple):
     """One answer to one question, as it stands; who gave it, None for the reference answer."""
 
     annotator: object
@@ -28,11 +28,11 @@ class Form:
 
     `needs` are the fields that tell it (`.x`: one that ends so). `item`, `label` and `annotator`
     are its columns, of an annotator the first that is filled; a line without those of the item has
-    its `id`, or what is shown. `annotators` are columns that each hold the labels of one. `given`
+    its `id`, or what is shown. `annotators` are columns that each hold the labels of one. `reader`
     reads the answers where they lie in lists or several columns. `answers` are the answers that the
     labels mean (NO_LABEL for none); those below, at and above `middle` where they are numbers.
-    Answers count where the fields of `counts` have these contents. `shown` are the fields that a
-    judge sees, by name; or all of the object `within`; or all but `hidden`. `pair` are the better
+    Answers count where the fields of `counts` have these contents. `fields` are those that a
+    judge sees, by name; or all of the object `within`; or all but `omit`. `pair` are the better
     and the worse text.
     """
 
@@ -42,13 +42,13 @@ class Form:
     label: str = "label"
     annotator: tuple[str, ...] = ()
     annotators: tuple[str, ...] = ()
-    given: Callable[[Mapping[str, Any]], Iterator[Given]] | None = None
+    reader: Callable[[Mapping[str, Any]], Iterator[RawLabel]] | None = None
     answers: Mapping[str, str] = field(default_factory=dict)
     middle: float | None = None
     counts: Mapping[str, object] = field(default_factory=dict)
-    shown: Mapping[str, str] | None = None
+    fields: Mapping[str, str] | None = None
     within: str = ""
-    hidden: str = "(?!)"
+    omit: str = "(?!)"
     pair: tuple[str, str] | None = None
 
     def knows(self, fields: Mapping[str, Any]) -> bool:
@@ -59,58 +59,60 @@ class Form:
         )
 
 
-def _label_studio(fields: Mapping[str, Any]) -> Iterator[Given]:
-    for one in _objects(fields["annotations"]):
-        who = one.get("completed_by")
-        if isinstance(who, dict):
-            who = who.get("email") or who.get("id")
-        for result in [] if one.get("was_cancelled") else _objects(one.get("result")):
+def _label_studio(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
+    for annotation in _objects(fields["annotations"]):
+        annotator = annotation.get("completed_by")
+        if isinstance(annotator, dict):
+            annotator = annotator.get("email") or annotator.get("id")
+        for result in [] if annotation.get("was_cancelled") else _objects(annotation.get("result")):
             values = object_of(result.get("value"), "value")
             kind = next((k for k in ("choices", "rating", "text", "number") if k in values), None)
             if kind is not None:
-                gold = bool(one.get("ground_truth"))
-                yield Given(None if gold else who, str(result.get("from_name")), values[kind])
+                gold = bool(annotation.get("ground_truth"))
+                yield RawLabel(
+                    None if gold else annotator, str(result.get("from_name")), values[kind]
+                )
 
 
-def _argilla(fields: Mapping[str, Any]) -> Iterator[Given]:
+def _argilla(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
     responses = fields["responses"]
     if isinstance(responses, dict):
         for question, several in responses.items():
-            for one in filter(_submitted, _objects(several)):
-                yield Given(one.get("user_id"), question, one.get("value"))
+            for response in filter(_submitted, _objects(several)):
+                yield RawLabel(response.get("user_id"), question, response.get("value"))
         return
-    for one in filter(_submitted, _objects(responses)):
-        for question, value in object_of(one.get("values") or {}, "values").items():
+    for response in filter(_submitted, _objects(responses)):
+        for question, value in object_of(response.get("values") or {}, "values").items():
             content = value.get("value") if isinstance(value, dict) else value
-            yield Given(one.get("user_id"), question, content)
+            yield RawLabel(response.get("user_id"), question, content)
 
 
-def _argilla_columns(fields: Mapping[str, Any]) -> Iterator[Given]:
+def _argilla_columns(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
     for key in fields:
         question, _, last = key.rpartition(".")
         values = fields[key] if last == "responses" else None
         for number, value in enumerate(values or []):
             users, states = (fields.get(f"{key}.{name}") or [] for name in ("users", "status"))
-            who = users[number] if number < len(users) else f"annotator-{number + 1}"
+            annotator = users[number] if number < len(users) else f"annotator-{number + 1}"
             if number >= len(states) or _submitted({"status": states[number]}):
-                yield Given(who, question, value)
+                yield RawLabel(annotator, question, value)
 
 
-def _arena_columns(fields: Mapping[str, Any]) -> Iterator[Given]:
+def _arena_columns(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
     better = [side for side, column in _ONE_HOT.items() if scalar_text(fields.get(column)) == "1"]
-    yield Given(None, UNNAMED, better[0] if len(better) == 1 else NO_LABEL)
+    yield RawLabel(None, UNNAMED, better[0] if len(better) == 1 else NO_LABEL)
 
 
-def _fastchat_pair(fields: Mapping[str, Any]) -> Iterator[Given]:
+def _fastchat_pair(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
     """Both orders must name one model; else it is a tie, as FastChat counts it."""
     first, second = fields["g1_winner"], fields["g2_winner"]
     answer = NO_LABEL if "error" in (first, second) else first if first == second else "tie"
-    yield Given(fields.get(RESERVED), UNNAMED, answer)
+    yield RawLabel(fields.get(RESERVED), UNNAMED, answer)
 
 
-def _fastchat_single(fields: Mapping[str, Any]) -> Iterator[Given]:
+def _fastchat_single(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
     score = fields["score"]
-    yield Given(fields.get(RESERVED), UNNAMED, NO_LABEL if score == -1 else score)
+    yield RawLabel(fields.get(RESERVED), UNNAMED, NO_LABEL if score == -1 else score)
 
 
 def _submitted(response: Mapping[str, Any]) -> bool:
@@ -118,7 +120,9 @@ def _submitted(response: Mapping[str, Any]) -> bool:
 
 
 def _objects(content: object) -> list[dict[str, Any]]:
-    return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    return (
+        [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
+    )
 
 
 NO_LABEL = "null"
@@ -146,7 +150,7 @@ FORMS = (
         label="accept",
         annotator=("_annotator_id", "_session_id"),
         counts={"answer": "accept"},
-        shown={"text": "text", "html": "html"},
+        fields={"text": "text", "html": "html"},
     ),
     Form(
         "prodigy",
@@ -155,24 +159,24 @@ FORMS = (
         label="answer",
         annotator=("_annotator_id", "_session_id"),
         answers={"accept": "yes", "reject": "no", "ignore": NO_LABEL},
-        shown={"text": "text", "html": "html", "category": "label"},
+        fields={"text": "text", "html": "html", "category": "label"},
     ),
-    Form("label-studio", ("annotations", "data"), item="id", given=_label_studio, within="data"),
+    Form("label-studio", ("annotations", "data"), item="id", reader=_label_studio, within="data"),
     Form(
         "label-studio-min",
         ("annotation_id", "annotator", "lead_time"),
         item="id",
         label="",
         annotator=("annotator",),
-        hidden="annotation_id|annotator|lead_time|created_at|updated_at|id",
+        omit="annotation_id|annotator|lead_time|created_at|updated_at|id",
     ),
-    Form("argilla", ("responses", "fields"), item="id", given=_argilla, within="fields"),
+    Form("argilla", ("responses", "fields"), item="id", reader=_argilla, within="fields"),
     Form(
         "argilla-columns",
         (".responses",),
         item="id",
-        given=_argilla_columns,
-        hidden=r".*\.(responses|suggestion)(\..*)?|id|_server_id|status|external_id|metadata.*|vectors.*",
+        reader=_argilla_columns,
+        omit=r".*\.(responses|suggestion)(\..*)?|id|_server_id|status|external_id|metadata.*|vectors.*",
     ),
     Form(
         "alpaca-eval",
@@ -181,7 +185,7 @@ FORMS = (
         annotator=("annotator_index", "annotator"),
         answers={"below": "output_1", "middle": "tie", "above": "output_2"},
         middle=1.5,
-        shown={name: name for name in ("instruction", "input", "output_1", "output_2")},
+        fields={name: name for name in ("instruction", "input", "output_1", "output_2")},
     ),
     Form(
         "mt-bench",
@@ -190,35 +194,35 @@ FORMS = (
         label="winner",
         annotator=(RESERVED,),
         answers=_WINNERS,
-        shown={name: name for name in ("conversation_a", "conversation_b")},
+        fields={name: name for name in ("conversation_a", "conversation_b")},
     ),
     Form(
         "arena-columns",
         ("winner_model_a", "winner_model_b", "response_a", "response_b"),
         item="id",
-        given=_arena_columns,
-        shown={name: name for name in ("prompt", "response_a", "response_b")},
+        reader=_arena_columns,
+        fields={name: name for name in ("prompt", "response_a", "response_b")},
     ),
     Form(
         "fastchat-pair",
         ("question_id", "model_1", "model_2", "turn", "g1_winner", "g2_winner"),
         item="question_id+model_1+model_2+turn",
-        given=_fastchat_pair,
-        shown={},
+        reader=_fastchat_pair,
+        fields={},
     ),
     Form(
         "fastchat-single",
         ("question_id", "model", "turn", "judgment", "score"),
         item="question_id+model+turn",
-        given=_fastchat_single,
-        shown={"user_prompt": "user_prompt"},
+        reader=_fastchat_single,
+        fields={"user_prompt": "user_prompt"},
     ),
     Form(
         "judgebench",
         ("pair_id", "response_A", "response_B", "label"),
         item="pair_id",
         answers=_SIDES | {"a=b": "tie"},
-        shown={name: name for name in ("question", "response_A", "response_B")},
+        fields={name: name for name in ("question", "response_A", "response_B")},
     ),
     Form(
         "pandalm",
@@ -226,20 +230,20 @@ FORMS = (
         item="idx",
         annotators=("annotator1", "annotator2", "annotator3"),
         answers={"0": "tie", "1": "response1", "2": "response2"},
-        shown={name: name for name in ("instruction", "input", "response1", "response2")},
+        fields={name: name for name in ("instruction", "input", "response1", "response2")},
     ),
     Form(
         "safe-rlhf",
         ("prompt", "response_0", "response_1", "better_response_id"),
         label="better_response_id",
         answers={"0": "response_0", "1": "response_1"},
-        shown={name: name for name in ("prompt", "response_0", "response_1")},
+        fields={name: name for name in ("prompt", "response_0", "response_1")},
     ),
     Form(
         "preference-pairs",
         ("chosen", "rejected"),
         pair=("chosen", "rejected"),
-        shown={name: name for name in ("prompt", "question", "instruction", "system")},
+        fields={name: name for name in ("prompt", "question", "instruction", "system")},
     ),
 )
 """The forms that others publish, the more special ones first."""

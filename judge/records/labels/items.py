@@ -72,12 +72,15 @@ class LabelledItem:
         spellings = {spelling(answer): answer for answer in answers}
 
         def spelt(answer: str | None) -> str | None:
-            kept = without_no_label(answer, spellings) if answer is not None else None
-            return kept and SEVERAL.join(spellings.get(part, part) for part in kept.split(SEVERAL))
+            text = without_no_label(answer, spellings) if answer is not None else None
+            return text and SEVERAL.join(spellings.get(part, part) for part in text.split(SEVERAL))
 
-        gold, pairs = spelt(self.gold), [(one, spelt(one.answer)) for one in self.annotations]
+        gold, pairs = (
+            spelt(self.gold),
+            [(annotation, spelt(annotation.answer)) for annotation in self.annotations],
+        )
         annotations = tuple(
-            replace(one, answer=answer) for one, answer in pairs if answer is not None
+            replace(annotation, answer=answer) for annotation, answer in pairs if answer is not None
         )
         left_out = len(pairs) - len(annotations) + (self.gold != gold is None)
         return replace(self, gold=gold, annotations=annotations, left_out=left_out)
@@ -124,8 +127,8 @@ class LabelSet:
 
     def rest(self) -> Iterable[LabelledItem]:
         """Items that only the whole file tells."""
-        for held, given in self._held.values():
-            yield replace(held, annotations=tuple(given.values()))
+        for item, by_annotator in self._held.values():
+            yield replace(item, annotations=tuple(by_annotator.values()))
 
     def record(
         self,
@@ -140,15 +143,15 @@ class LabelSet:
         Its name is its id, else `SOURCE#LINE`, and `SOURCE#LINE.2` and on where several share a
         line. Raises LabelError for an id that is no id, or came before.
         """
-        own = id_text(id, field)
-        if own is None:
+        identifier = id_text(id, field)
+        if identifier is None:
             place = f"{source or item.source}#{item.line}"
             self._unnamed[place] += 1
             count = self._unnamed[place]
-            own = place if count == 1 else f"{place}.{count}"
-        elif first := self._ids.first_place(own, f"line {item.line} of {item.source}"):
-            raise LabelError(f"id {clip(own)} was already on {first}", field, "duplicate-id")
-        return Record(item.source, item.line, fields, name=own)
+            identifier = place if count == 1 else f"{place}.{count}"
+        elif first := self._ids.first_place(identifier, f"line {item.line} of {item.source}"):
+            raise LabelError(f"id {clip(identifier)} was already on {first}", field, "duplicate-id")
+        return Record(item.source, item.line, fields, name=identifier)
 
     def read(self, items: Iterable[Record]) -> Iterator[Labelled]:
         """The labelled items of all lines; a line that cannot be used comes with its problem."""
@@ -157,30 +160,32 @@ class LabelSet:
                 yield item
                 continue
             try:
-                found = list(self.items(item, item.fields))
-                for one in found if self.merged else ():
-                    self._hold(one)
+                labels = list(self.items(item, item.fields))
+                for labelled in labels if self.merged else ():
+                    self._hold(labelled)
             except LabelError as error:
                 yield refused(item, error.problem)
             else:
-                yield from [] if self.merged else found
+                yield from [] if self.merged else labels
         yield from self.rest()
 
-    def _hold(self, one: LabelledItem) -> None:
-        key = (one.record.id, one.check)
-        held, given = self._held.setdefault(key, (one, {}))
-        golds = [gold for gold in (held.gold, one.gold) if gold not in (None, *NO_LABEL)]
+    def _hold(self, item: LabelledItem) -> None:
+        key = (item.record.id, item.check)
+        first, by_annotator = self._held.setdefault(key, (item, {}))
+        golds = [gold for gold in (first.gold, item.gold) if gold not in (None, *NO_LABEL)]
         if len({*golds}) > 1:
-            message = f"field 'gold' differs from line {held.record.line} of this item"
+            message = f"field 'gold' differs from line {first.record.line} of this item"
             raise LabelError(message, "gold")
-        for annotation in one.annotations:
-            if given.setdefault(annotation.annotator, annotation) is not annotation:
-                who = f"annotator {clip(annotation.annotator)}"
-                message = f"{who} labelled item {clip(one.record.id)} on an earlier line already"
+        for annotation in item.annotations:
+            if by_annotator.setdefault(annotation.annotator, annotation) is not annotation:
+                annotator = f"annotator {clip(annotation.annotator)}"
+                message = (
+                    f"{annotator} labelled item {clip(item.record.id)} on an earlier line already"
+                )
                 raise LabelError(message, "annotator")
-        gold = golds[0] if golds else held.gold or one.gold
-        slices = {**one.slices, **held.slices}
-        self._held[key] = (replace(held, gold=gold, slices=slices), given)
+        gold = golds[0] if golds else first.gold or item.gold
+        slices = {**item.slices, **first.slices}
+        self._held[key] = (replace(first, gold=gold, slices=slices), by_annotator)
 
 
 class Own(LabelSet):
@@ -201,37 +206,46 @@ class Own(LabelSet):
         if fields.get("labels") is None:
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")
-        shown, values = _typed({k: c for k, c in fields.items() if k not in _ABOUT_LABELS})
-        slices = slices_of({**shown, "author": fields.get("author")})
+        visible, values = _typed({k: c for k, c in fields.items() if k not in _ABOUT_LABELS})
+        slices = slices_of({**visible, "author": fields.get("author")})
         if (line := Line.of(fields)) is not None:
             slices["edited"] = "yes" if line.edits else "no"
-        asked = {
+        answers_by_check = {
             check: _answers(answers, f"labels.{check}", values)
             for check, answers in object_of(fields["labels"], "labels").items()
         }
         groups = {
-            annotator: scalar_text(object_of(known, annotator).get("group"))
-            for annotator, known in object_of(fields.get("annotators") or {}, "annotators").items()
+            annotator: scalar_text(object_of(annotator_fields, annotator).get("group"))
+            for annotator, annotator_fields in object_of(
+                fields.get("annotators") or {}, "annotators"
+            ).items()
         }
-        key = next((key for key in shown if normalise(key) == "id"), "id")
-        record = self.record(item, shown, shown.get(key), key)
-        for check, numbered in asked.items():
-            for number, given in numbered.items():
-                people = [(who, one) for who, one in given.items() if who is not None]
-                annotations = tuple(Annotation(who, one, groups.get(who)) for who, one in people)
-                gold = given.get(None)
+        key = next((key for key in visible if normalise(key) == "id"), "id")
+        record = self.record(item, visible, visible.get(key), key)
+        for check, numbered in answers_by_check.items():
+            for number, answers in numbered.items():
+                people = [
+                    (annotator, answer)
+                    for annotator, answer in answers.items()
+                    if annotator is not None
+                ]
+                annotations = tuple(
+                    Annotation(annotator, answer, groups.get(annotator))
+                    for annotator, answer in people
+                )
+                gold = answers.get(None)
                 yield LabelledItem(record, check, number, gold, annotations, slices)
 
 
-def _typed(own: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
+def _typed(fields: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
     """The record's fields, under typed names where its kind has them; how many values a story has.
 
     None for other records, and for values that cannot be counted.
     """
-    kind = recognise(own)
-    names = find_names(kind, own) if kind else {}
-    typed = {name: own[key] for name, key in names.items()}
-    typed |= {key: own[key] for key in own if key not in names.values()}
+    kind = recognise(fields)
+    names = find_names(kind, fields) if kind else {}
+    typed = {name: fields[key] for name, key in names.items()}
+    typed |= {key: fields[key] for key in fields if key not in names.values()}
     values = typed.get("values") if kind == "story" else None
     if isinstance(values, str):
         values = [line for line in values.split("\n") if line.strip()]
@@ -241,20 +255,20 @@ def _typed(own: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
 def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[str | None, str]]:
     """By number (of a value, else 0), who answered what; under None the gold answer."""
     counts: set[int] = set()
-    found: dict[int, dict[str | None, str]] = {}
-    for who, content in (answers if isinstance(answers, dict) else {None: answers}).items():
+    by_number: dict[int, dict[str | None, str]] = {}
+    for annotator, content in (answers if isinstance(answers, dict) else {None: answers}).items():
         if content is None:
             continue
         several = list(enumerate(content, 1)) if isinstance(content, list) else [(0, content)]
         counts.add(several[-1][0] if several else 0)
-        for number, one in several:
-            answer = answer_of(one, f"{field}.{who}" if who is not None else field)
+        for number, entry in several:
+            answer = answer_of(entry, f"{field}.{annotator}" if annotator is not None else field)
             if answer is not None:
-                found.setdefault(number, {})[who] = answer
+                by_number.setdefault(number, {})[annotator] = answer
     if len(counts) > 1:
         raise LabelError(f"field {field!r}: the annotators did not answer as many values", field)
     count = max(counts, default=0)
     if count and values not in (None, count):
         message = f"field {field!r} has {count} answers, the record {values} values"
         raise LabelError(message, field)
-    return dict(sorted(found.items()))
+    return dict(sorted(by_number.items()))

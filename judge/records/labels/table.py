@@ -24,7 +24,7 @@ from judge.errors import UsageError
 from judge.records.base import RESERVED, LabelError, at, clip, content_hash, keys_of
 from judge.records.fields import answer_of, id_text, one_of, slices_of
 from judge.records.kinds import normalise, normalised, recognise
-from judge.records.labels.forms import NO_LABEL, UNNAMED, Form, Given
+from judge.records.labels.forms import NO_LABEL, UNNAMED, Form, RawLabel
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 from judge.records.record import Record
 
@@ -42,7 +42,7 @@ _PAIR = ("response_1", "response_2")
 class LabelTable(LabelSet):
     """One item for each `item` and check; problems come first.
 
-    `columns` are the user's columns for ROLES, which go before those of the form; `hidden` more
+    `columns` are the user's columns for ROLES, which go before those of the form; `omit` more
     columns with people's answers. The check is the row's, else the one that was asked for, else
     UNNAMED; where a form has several questions, each is a check. Fields are the other columns as
     they stand, or those that the form names; slices the short ones. A row is a problem where its
@@ -59,10 +59,10 @@ class LabelTable(LabelSet):
         folder: Path | None,
         form: Form = TABLE,
         columns: Mapping[str, str] = MappingProxyType({}),
-        hidden: Sequence[str] = (),
+        omit: Sequence[str] = (),
     ) -> None:
         super().__init__(check, folder)
-        self.form, self.columns, self.hidden = form, columns, hidden
+        self.form, self.columns, self.omit = form, columns, omit
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
@@ -73,91 +73,96 @@ class LabelTable(LabelSet):
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         if item.input_key:  # In labels nothing is written beside a field `judge`.
             fields = {
-                RESERVED if key == item.input_key else key: one for key, one in fields.items()
+                RESERVED if key == item.input_key else key: value for key, value in fields.items()
             }
             item = replace(item, fields=fields)
         if not self.form.knows(fields):
             names = clip([*fields], 300)
             raise LabelError(f"the line lacks fields that the first line has; it has {names}")
-        shown = self._shown(item, fields)
+        visible = self._shown(item, fields)
         gold = answer_of(self._content(fields, "gold"), "gold")
         if self.form.pair is not None:
-            shown, gold = _blinded(self.form.pair, shown, fields)
+            visible, gold = _blinded(self.form.pair, visible, fields)
         answers: dict[str, dict[str | None, str]] = defaultdict(dict)
-        for given in self._given(fields, gold):
-            answer = self._answer(given)
+        for label in self._given(fields, gold):
+            answer = self._answer(label)
             if answer is None:
                 continue
-            who = None if given.annotator is None else _names(given.annotator)
-            if given.annotator is not None and who is None and answer not in NONE_GIVEN:
+            annotator = None if label.annotator is None else _names(label.annotator)
+            if label.annotator is not None and annotator is None and answer not in NONE_GIVEN:
                 raise LabelError("field 'annotator' is empty beside a label", "annotator")
-            answers[given.question][who] = answer
+            answers[label.question][annotator] = answer
         if gold is not None:
             answers[UNNAMED][None] = gold
         if not answers:
             return
-        name = self._name(item, fields, shown)
-        record = Record(item.source, item.line, shown, name=name)
+        name = self._name(item, fields, visible)
+        record = Record(item.source, item.line, visible, name=name)
         check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
         for question, people in answers.items():
             about = question if question != UNNAMED else check or self.check or UNNAMED
-            named = tuple(Annotation(who, one, group) for who, one in people.items() if who)
-            slices = slices_of(shown)
-            yield LabelledItem(record, about, 0, people.get(None), named, slices)
+            annotations = tuple(
+                Annotation(annotator, value, group)
+                for annotator, value in people.items()
+                if annotator
+            )
+            slices = slices_of(visible)
+            yield LabelledItem(record, about, 0, people.get(None), annotations, slices)
 
     def rest(self) -> Iterator[LabelledItem]:
-        found = [*super().rest()]
+        items = [*super().rest()]
         # The only question of a file needs no name.
-        alone = self.form.given is not None and len({one.check for one in found}) == 1
-        yield from (replace(one, check=self.check or UNNAMED) if alone else one for one in found)
+        alone = self.form.reader is not None and len({item.check for item in items}) == 1
+        yield from (replace(item, check=self.check or UNNAMED) if alone else item for item in items)
 
     def _column(self, fields: Mapping[str, Any], role: str) -> str | None:
         """The column of a role; None where the line has none."""
         if role in self.columns:
             return self.columns[role]
-        own: Any = getattr(self.form, role, "")
+        column: Any = getattr(self.form, role, "")
         if self.form is TABLE and role in ROLES:
             return keys_of(_NAMES, fields).get(role)
-        names = own if isinstance(own, tuple) else (own,)
+        names = column if isinstance(column, tuple) else (column,)
         return next((name for name in names if fields.get(name) not in (None, "")), None)
 
     def _content(self, fields: Mapping[str, Any], role: str) -> Any:
         column = self._column(fields, role)
-        own = column in fields and role not in self.columns
-        content = None if column is None else fields[column] if own else _at(fields, column)
+        literal = column in fields and role not in self.columns
+        content = None if column is None else fields[column] if literal else _at(fields, column)
         return None if content == "" else content
 
-    def _given(self, fields: Mapping[str, Any], gold: str | None) -> Iterator[Given]:
+    def _given(self, fields: Mapping[str, Any], gold: str | None) -> Iterator[RawLabel]:
         """The answers of a line; without an annotator those that are gold."""
-        named = self.columns.get("label")
+        label_column = self.columns.get("label")
         several = self.columns.get("annotators", "")
         columns = several.split(JOIN) if several else list(self.form.annotators)
-        if columns and named is None:
+        if columns and label_column is None:
             for column in columns:
                 if several or column in fields:
-                    yield Given(column, UNNAMED, _at(fields, column))
+                    yield RawLabel(column, UNNAMED, _at(fields, column))
         elif self.form.pair is not None:
             return
-        elif self.form.given is not None:
-            for one in self.form.given(fields):
-                if named in (None, one.question):
-                    yield one if named is None else one._replace(question=UNNAMED)
+        elif self.form.reader is not None:
+            for label in self.form.reader(fields):
+                if label_column in (None, label.question):
+                    yield label if label_column is None else label._replace(question=UNNAMED)
         else:
-            if not self.form.label and named is None:
+            if not self.form.label and label_column is None:
                 names = clip([*fields], 300)
                 raise UsageError(f"name the column of the labels, --map label=COLUMN: {names}")
-            who = self._content(fields, "annotator")
+            annotator = self._content(fields, "annotator")
             named_people = self._column(fields, "annotator") is not None
-            if who is None and gold is not None and not named_people:
-                who = self._column(fields, "label")  # One person's answers beside the reference.
-            missing = who is None and named_people
-            counts = all(fields.get(key) == one for key, one in self.form.counts.items())
-            label = self._content(fields, "label") if counts else NO_LABEL
-            yield Given("" if missing else who, UNNAMED, label)
+            if annotator is None and gold is not None and not named_people:
+                # One person's answers beside the reference.
+                annotator = self._column(fields, "label")
+            anonymous = annotator is None and named_people
+            counts = all(fields.get(key) == value for key, value in self.form.counts.items())
+            answer = self._content(fields, "label") if counts else NO_LABEL
+            yield RawLabel("" if anonymous else annotator, UNNAMED, answer)
 
-    def _answer(self, given: Given) -> str | None:
+    def _answer(self, label: RawLabel) -> str | None:
         """The answer that a label means; LabelError where it means none in this form."""
-        content, form = given.answer, self.form
+        content, form = label.answer, self.form
         if isinstance(content, list):
             parts = [answer_of(part, "label") for part in content]
             return SEVERAL.join(part for part in parts if part) or None
@@ -169,13 +174,13 @@ class LabelTable(LabelSet):
             return form.answers["below" if 0 < content < form.middle else side]
         return one_of(content, form.answers, form.label) if form.answers else answer
 
-    def _name(self, item: Record, fields: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
-        own = self.form.item
-        own = own if all(part in fields for part in own.split(JOIN)) else ""
-        column = self.columns.get("item") or own
+    def _name(self, item: Record, fields: Mapping[str, Any], visible: Mapping[str, Any]) -> str:
+        form_item = self.form.item
+        form_item = form_item if all(part in fields for part in form_item.split(JOIN)) else ""
+        column = self.columns.get("item") or form_item
         if not column and self.form is not TABLE:
             if "id" not in fields:
-                return content_hash(shown)[:12]
+                return content_hash(visible)[:12]
             column = "id"
         if not column:
             ids = [key for role in ("item", "id") for key in fields if normalise(key) == role]
@@ -189,38 +194,38 @@ class LabelTable(LabelSet):
             parts = [_at(fields, column)]
         except LabelError:
             parts = [_at(fields, part) for part in column.split(JOIN)]
-        named = [id_text(part, column) for part in parts]
-        if None in named:
+        texts = [id_text(part, column) for part in parts]
+        if None in texts:
             raise LabelError(f"field {column!r} is empty", column)
-        return JOIN.join(part for part in named if part)
+        return JOIN.join(text for text in texts if text)
 
     def _shown(self, item: Record, fields: Mapping[str, Any]) -> dict[str, Any]:
         """What a judge may see of a line: none of the labels."""
         form = self.form
         renamed = {name: _at(fields, path) for name, path in item.columns.items()}
-        if form.shown is not None:
-            there = {name: at(fields, path) for name, path in form.shown.items() if path in fields}
+        if form.fields is not None:
+            there = {name: at(fields, path) for name, path in form.fields.items() if path in fields}
             return there | renamed
         if form.within:
             content = fields.get(form.within)
             return (dict(content) if isinstance(content, dict) else {}) | renamed
         roles = [self._column(fields, role) or "" for role in ROLES]
-        used = {*roles, *(part for role in roles for part in role.split(JOIN)), *self.hidden}
-        used -= {self.columns.get("item", "")} if JOIN in self.columns.get("item", "") else set()
-        used |= {RESERVED, *(key for key in fields if form is TABLE and normalise(key) in ROLES)}
-        used |= {key for key in fields if re.fullmatch(form.hidden, key)}
-        shown = {key: one for key, one in item.visible.items() if key not in used}
-        for path in used - fields.keys():
-            shown = _without(shown, path)
-        return shown
+        columns = {*roles, *(part for role in roles for part in role.split(JOIN)), *self.omit}
+        columns -= {self.columns.get("item", "")} if JOIN in self.columns.get("item", "") else set()
+        columns |= {RESERVED, *(key for key in fields if form is TABLE and normalise(key) in ROLES)}
+        columns |= {key for key in fields if re.fullmatch(form.omit, key)}
+        visible = {key: value for key, value in item.visible.items() if key not in columns}
+        for path in columns - fields.keys():
+            visible = _without(visible, path)
+        return visible
 
 
 def _without(fields: dict[str, Any], path: str) -> dict[str, Any]:
     """The fields without what lies at a path into an object."""
-    head, _, rest = path.partition(".")
-    if not rest or not isinstance(fields.get(head), dict):
-        return {key: one for key, one in fields.items() if key != path}
-    return fields | {head: _without(fields[head], rest)}
+    head, _, tail = path.partition(".")
+    if not tail or not isinstance(fields.get(head), dict):
+        return {key: value for key, value in fields.items() if key != path}
+    return fields | {head: _without(fields[head], tail)}
 
 
 def _at(fields: Mapping[str, Any], column: str) -> Any:
@@ -228,19 +233,19 @@ def _at(fields: Mapping[str, Any], column: str) -> Any:
         return at(fields, column)
     except KeyError:
         names = clip([*fields], 300)
-        told = f"the record has no field {column!r}, its fields are {names}"
-        raise LabelError(told, column) from None
+        message = f"the record has no field {column!r}, its fields are {names}"
+        raise LabelError(message, column) from None
 
 
-def _names(who: object) -> str | None:
+def _names(annotator: object) -> str | None:
     """An annotator's name; judges of MT-Bench may be a list of a model and its prompt."""
-    if isinstance(who, list):
-        return JOIN.join(filter(None, (id_text(part, "annotator") for part in who))) or None
-    return id_text(who, "annotator")
+    if isinstance(annotator, list):
+        return JOIN.join(filter(None, (id_text(part, "annotator") for part in annotator))) or None
+    return id_text(annotator, "annotator")
 
 
 def _blinded(
-    pair: tuple[str, str], shown: dict[str, Any], fields: Mapping[str, Any]
+    pair: tuple[str, str], visible: dict[str, Any], fields: Mapping[str, Any]
 ) -> tuple[dict[str, Any], str]:
     """The pair's two texts in an order that the content alone decides, and the better one's name:
     where the better one always stood first, its place would be the answer."""
@@ -248,4 +253,4 @@ def _blinded(
     texts = (
         (fields[pair[0]], fields[pair[1]]) if better == 0 else (fields[pair[1]], fields[pair[0]])
     )
-    return shown | dict(zip(_PAIR, texts, strict=True)), _PAIR[better]
+    return visible | dict(zip(_PAIR, texts, strict=True)), _PAIR[better]
