@@ -19,8 +19,8 @@ class DataSet:
     """A set to measure on; `{data}` in its sources stands for the folder of public data.
 
     `method`: what is read (None: first tokens and hidden states); states alone take a tenth of the
-    calls. `adapter` is the one that the model has in force. `group`, `folds` and `contrast_set` are as
-    `judge calibrate` takes them. What is not `shipped` is only reported.
+    calls. `adapter` is the one that the model has in force. `group`, `folds` and `contrast_set` are
+    as `judge calibrate` takes them. What is not `shipped` is only reported.
     """
 
     name: str
