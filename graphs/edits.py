@@ -103,8 +103,8 @@ def _sentence_end(story: str, end: int) -> int:
     line_end = story.find("\n", end)
     paragraph = story[: line_end if line_end >= 0 else len(story)].rstrip()
     at = max(0, end - 3)
-    while found := SENTENCE_END.search(paragraph, at):
-        at = found.end()
+    while match := SENTENCE_END.search(paragraph, at):
+        at = match.end()
         follows = paragraph[at:].lstrip()[:1]
         # A small letter goes on with the sentence, such as "said Tomo" behind a question mark.
         if at >= end and not follows.islower() and not _in_speech(paragraph, at):

@@ -56,11 +56,11 @@ async def regeneration(state: State) -> None:
         work.give_up("story_regeneration", "the record has no label")
         return
     failed = _failed(work)
-    told = [_told(check) for check in failed]
-    reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=told)
+    reasons = [_told(check) for check in failed]
+    reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=reasons)
     if reply is not None:
-        story, named = reply.story.strip(), ", ".join(check.name for check in failed)
-        edit = work.edit(named, "story_regeneration")(before=work.record.story, after=story)
+        story, names = reply.story.strip(), ", ".join(check.name for check in failed)
+        edit = work.edit(names, "story_regeneration")(before=work.record.story, after=story)
         work.rewrite(story, [edit])
 
 

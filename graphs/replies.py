@@ -19,13 +19,13 @@ MOST_NAMED = 30
 
 
 def _character_problem(name: str, context: ReplyContext) -> str | None:
-    wanted = name.strip()
+    character = name.strip()
     if context.characters:
-        if wanted.casefold() in (known.casefold() for known in context.characters):
+        if character.casefold() in (name.casefold() for name in context.characters):
             return None
         names = ", ".join(apart(context.characters[:MOST_NAMED]))
         return f"no character is called {plain_name(name)}; the characters are {names}"
-    if wanted and _stands(wanted, context.texts.get("story", "")):
+    if character and _stands(character, context.texts.get("story", "")):
         return None
     return f"the name {plain_name(name)} does not stand in the story"
 
@@ -147,9 +147,9 @@ class ExtractedValue(ValuePart):
             yield "it is said to be absent but predicted values are named"
         elif self.presence != "absent" and not self.predicted:
             yield "it is said to be there but no predicted value is named"
-        known = range(1, context.predicted + 1)
-        for number in sorted(set(self.predicted).difference(known)):
-            yield f"there is no predicted value {number}; they are numbered from 1 to {len(known)}"
+        count = context.predicted
+        for number in sorted(set(self.predicted).difference(range(1, count + 1))):
+            yield f"there is no predicted value {number}; they are numbered from 1 to {count}"
 
     def answers(self, context: ReplyContext) -> list[Answer]:
         predicted = tuple(sorted(set(self.predicted)))

@@ -61,8 +61,8 @@ async def incorporation(state: State) -> None:
 async def insertion(state: State) -> None:
     """Add dialogue for the missing values, removing nothing."""
     work = state["work"]
-    missing = work.flagged(work.latest)
-    reply = await work.ask_rewriter("insertion", Insertions, numbers=missing)
+    numbers = work.flagged(work.latest)
+    reply = await work.ask_rewriter("insertion", Insertions, numbers=numbers)
     if reply is not None:
         edit = work.edit("incorporation", "insertion")
         work.rewrite(*apply_insertions(work.record, reply, edit))
@@ -154,12 +154,12 @@ def _after_length(state: State) -> str:
     return REPAIR if state["work"].rounds else AS_IT_CAME
 
 
-def _after_check(check: str, found: str) -> Callable[[State], str]:
+def _after_check(check: str, following: str) -> Callable[[State], str]:
     def route(state: State) -> str:
         work = state["work"]
         latest = work.latest
         failed = latest is not None and (latest.name, latest.verdict) == (check, Verdict.FAIL)
-        return found if failed and work.round <= work.rounds else GO_ON
+        return following if failed and work.round <= work.rounds else GO_ON
 
     return route
 
@@ -178,32 +178,32 @@ def finish(work: Work) -> Outcome:
     record = work.record
     decided = last_of_each(c for c in work.checks if c.by != "loop" or c.name == "implicitness")
     accepted = {c.name: c for c in decided if c.by == "final"}
-    asked = accepted.get("incorporation")
-    missing = work.flagged(asked) if work.rounds else ()
-    dropped = tuple(record.value(n) for n in missing)
-    if work.context.keep_dropped and len(missing) < len(record.values):
-        decided = [_without(dropped, check) for check in decided]
+    acceptance = accepted.get("incorporation")
+    numbers = work.flagged(acceptance) if work.rounds else ()
+    values = tuple(record.value(n) for n in numbers)
+    if work.context.keep_dropped and len(numbers) < len(record.values):
+        decided = [_without(values, check) for check in decided]
     changes: dict[str, Any] = {}
     if record.story != work.original.story:
         changes["story"] = record.story
-    if missing:
-        changes["values"] = [v for n, v in enumerate(record.values, 1) if n not in missing]
+    if numbers:
+        changes["values"] = [v for n, v in enumerate(record.values, 1) if n not in numbers]
     judgement = work.judgement("story", decided).model_copy(
         update={
-            "dropped": dropped,
+            "dropped": values,
             "contradictions": _contradictions(accepted.get("consistency")),
         }
     )
     return Outcome(judgement, changes)
 
 
-def _without(dropped: Sequence[str], check: Check) -> Check:
+def _without(values: Sequence[str], check: Check) -> Check:
     """The check as it decides on the values that are left."""
-    found = check.verdicts()
-    left = [verdict for value, verdict in found.items() if value not in dropped]
-    if len(left) == len(found):
+    verdicts = check.verdicts()
+    verdicts_without = [verdict for value, verdict in verdicts.items() if value not in values]
+    if len(verdicts_without) == len(verdicts):
         return check
-    return check.model_copy(update={"verdict": worst(left)})
+    return check.model_copy(update={"verdict": worst(verdicts_without)})
 
 
 def _contradictions(check: Check | None) -> tuple[Answer, ...]:

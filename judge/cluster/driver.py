@@ -90,8 +90,8 @@ class RayValidation(Validation):
         bound = self.resources.bound(record.kind)
         text = await self.stream.judged(record)
         if text is None:
-            told = f"the worker died each of the {ATTEMPTS} times it judged this record"
-            error, workflow = ("worker-died", told), bound.workflow.name
+            message = f"the worker died each of the {ATTEMPTS} times it judged this record"
+            error, workflow = ("worker-died", message), bound.workflow.name
             return lines.failed(record, error, workflow, bound.fingerprint)
         line = Line.parse(text)
         if line is None or line.fingerprint != bound.fingerprint:
@@ -147,8 +147,8 @@ class ChunkStream:
         pinned = {"num_cpus": 0, "scheduling_strategy": here}
         self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MOST_CHUNKS).remote()
         folder = settings.cache_dir
-        own = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
-        arguments = (settings.model_copy(update=own), str(Path.cwd()), self._feed)
+        changes = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
+        arguments = (settings.model_copy(update=changes), str(Path.cwd()), self._feed)
         at_once = resources.models.slots // CHUNK + 2
         running = ray.remote(_judge_all).options(**pinned, max_retries=0)
         self._running = running.remote(arguments, self.workers, at_once, gpus, pinned)
@@ -167,11 +167,11 @@ class ChunkStream:
             self._asking = asyncio.create_task(self._ask(self._chunk, self._full))
             # After a second interrupt nothing waits for it, and Ray's end is its error.
             self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
-        asking, place = self._asking, len(self._chunk)
+        answer, place = self._asking, len(self._chunk)
         self._chunk.append(item)
         if len(self._chunk) == CHUNK:
             self._full.set()
-        outcome = (await asyncio.shield(asking))[place]
+        outcome = (await asyncio.shield(answer))[place]
         if isinstance(outcome, JudgeError):
             raise outcome
         return outcome
@@ -185,27 +185,27 @@ class ChunkStream:
         with suppress(TimeoutError):
             await asyncio.wait_for(full.wait(), GATHER_SECONDS)
         full.set()
-        asked = asyncio.ensure_future(self._feed.judged.remote(pickle.dumps(chunk)))
+        request = asyncio.ensure_future(self._feed.judged.remote(pickle.dumps(chunk)))
         try:
-            await asyncio.wait((asked, self._ended), return_when=asyncio.FIRST_COMPLETED)
-            told = asked.result() if asked.done() else self._ended.result()
+            await asyncio.wait((request, self._ended), return_when=asyncio.FIRST_COMPLETED)
+            reply = request.result() if request.done() else self._ended.result()
         except Exception as error:
             # Whatever Ray raises ends the run, with its words.
             words = " ".join(str(getattr(error, "cause", error)).split())
             raise Unavailable(f"the Ray stream failed: {words[:300]}") from error
         finally:
-            asked.cancel()
-        done: list[Done]
-        done, traffic, cost = pickle.loads(told)
+            request.cancel()
+        outcomes: list[Done]
+        outcomes, traffic, cost = pickle.loads(reply)
         self._count(traffic, cost)
-        return done
+        return outcomes
 
     @cached_property
     def _ended(self) -> asyncio.Future[Any]:
-        ended: asyncio.Future[Any] = asyncio.ensure_future(self._running)
+        end: asyncio.Future[Any] = asyncio.ensure_future(self._running)
         # After a second interrupt nobody waits for it, and Ray's end is its error.
-        ended.add_done_callback(lambda one: one.cancelled() or one.exception())
-        return ended
+        end.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return end
 
     async def aclose(self) -> None:
         """Drop what is under way, and leave the user's cluster or end judge's own."""
@@ -240,7 +240,7 @@ def _judge_all(
     # Each chunk goes on at once.
     context.target_max_block_size = 1
     source = {"concurrency": 1, "override_num_blocks": 1, "ray_remote_args": pinned}
-    judged = read_datasource(FeedSource(), **source).map_batches(
+    chunks = read_datasource(FeedSource(), **source).map_batches(
         Worker,
         fn_constructor_args=arguments,
         compute=ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=at_once),
@@ -253,11 +253,11 @@ def _judge_all(
         max_task_retries=-1,
         scheduling_strategy="SPREAD",
     )
-    for _ in judged.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=0):
+    for _ in chunks.iter_batches(batch_size=None, batch_format="numpy", prefetch_batches=0):
         pass
 
 
-def workers_for(wanted: int | None, gpus: int, resources: dict[str, float]) -> int:
+def workers_for(number: int | None, gpus: int, resources: dict[str, float]) -> int:
     """How many workers a run gets: those wanted, else one for each core, or its share of GPUs.
 
     Args:
@@ -268,17 +268,17 @@ def workers_for(wanted: int | None, gpus: int, resources: dict[str, float]) -> i
     """
     needs = {"CPU": 1, **({"GPU": gpus} if gpus else {})}
     most = int(min(resources.get(name, 0.0) // need for name, need in needs.items()))
-    if (wanted or 1) <= most:
-        return wanted or most
+    if (number or 1) <= most:
+        return number or most
     has = ", ".join(f"{resources.get(name, 0.0):g} {name}" for name in needs)
-    each = ", ".join(f"{need} {name}" for name, need in needs.items())
+    share = ", ".join(f"{need} {name}" for name, need in needs.items())
     raise UsageError(
-        f"the Ray cluster has {has} and a worker takes {each}: it holds {most} workers, not "
-        f"{wanted or 1}; start more nodes, or ask for fewer with --workers"
+        f"the Ray cluster has {has} and a worker takes {share}: it holds {most} workers, not "
+        f"{number or 1}; start more nodes, or ask for fewer with --workers"
     )
 
 
-def _join(settings: Settings, opened: ExitStack) -> None:
+def _join(settings: Settings, stack: ExitStack) -> None:
     """Join the cluster at --address, or start a Ray here; `opened` leaves or ends it.
 
     A Ray that starts here listens on loopback alone, asks each caller for a token that is new for
@@ -291,21 +291,21 @@ def _join(settings: Settings, opened: ExitStack) -> None:
     for name in ("USAGE_STATS_ENABLED", "ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
         os.environ.setdefault(f"RAY_{name}", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    address, more = settings.address or "local", {}
+    address, options = settings.address or "local", {}
     if address == "local":
         # Whoever reaches its ports with the token runs code as this user.
         private = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
         # Ray's own switch for an address of 127.0.0.1; it reads it when it is imported.
         private["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        opened.enter_context(_environment(private))
+        stack.enter_context(_environment(private))
     try:
         import ray
         import ray.data
     except ImportError as error:
         raise missing_extra(f"--engine ray needs Ray Data ({error})", "ray") from error
     if not ray.__version__.startswith(RELEASES):
-        wanted = " or ".join(f"{release}x" for release in RELEASES)
-        raise UsageError(f"--engine ray needs Ray {wanted}; Ray {ray.__version__} is installed")
+        releases = " or ".join(f"{release}x" for release in RELEASES)
+        raise UsageError(f"--engine ray needs Ray {releases}; Ray {ray.__version__} is installed")
     if ray.is_initialized():
         raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
     if address == "local":
@@ -313,13 +313,13 @@ def _join(settings: Settings, opened: ExitStack) -> None:
         short = "/tmp" if Path("/tmp").is_dir() else None
         home = tempfile.TemporaryDirectory("", "judge-ray-", short, ignore_cleanup_errors=True)
         cores = max(os.cpu_count() or 1, settings.workers or 1)
-        more = {
+        options = {
             "num_cpus": cores,
             "include_dashboard": False,
             # Ray opens its own folder to all users; the one around it stays closed.
-            "_temp_dir": str(Path(opened.enter_context(home)) / "r"),
+            "_temp_dir": str(Path(stack.enter_context(home)) / "r"),
         }
-        more["object_store_memory"] = STORE_BYTES
+        options["object_store_memory"] = STORE_BYTES
     elif address != "auto":
         # Ray itself would try for minutes.
         host, _, port = address.rpartition(":")
@@ -331,14 +331,14 @@ def _join(settings: Settings, opened: ExitStack) -> None:
                 "HOST:PORT, which `ray start --head` prints, or as auto on one of its machines"
             ) from error
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **more)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except Exception as error:
         # Where a node does not come up in time, Ray raises no other class.
         where = f"--address {address}" if settings.address else "Ray could not be started"
         raise UsageError(f"{where}: {error}") from error
-    opened.callback(ray.shutdown)
+    stack.callback(ray.shutdown)
     if address == "local" and not ip_address(ray.util.get_node_ip_address()).is_loopback:
-        opened.close()
+        stack.close()
         raise UsageError(
             "Ray would listen beyond this machine, because it was imported before judge set it up: "
             "run judge validate --engine ray as a command"

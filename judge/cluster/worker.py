@@ -56,9 +56,9 @@ class Feed:
             self._chunks[number] = chunk
             self._lines[number] = asyncio.get_running_loop().create_future()
             self._changed.notify_all()
-        told = await self._lines[number]
+        outcomes = await self._lines[number]
         del self._lines[number], self._chunks[number], self._tries[number]
-        return told
+        return outcomes
 
     async def get(self, number: int) -> bytes:
         """A chunk; empty if it has been judged meanwhile."""
@@ -66,10 +66,10 @@ class Feed:
             await self._changed.wait_for(lambda: number < self._put)
             return self._chunks.get(number, b"")
 
-    async def done(self, number: int, told: bytes) -> None:
+    async def done(self, number: int, outcomes: bytes) -> None:
         """A worker has judged this chunk."""
-        if (waiting := self._lines.get(number)) is not None and not waiting.done():
-            waiting.set_result(told)
+        if (future := self._lines.get(number)) is not None and not future.done():
+            future.set_result(outcomes)
 
     async def begin(self, work: Chunk) -> int:
         """Count a try of a chunk, or of a record alone; returns how many there were."""
@@ -100,8 +100,8 @@ class Worker:
         """Judge one chunk and give the feed its lines, with the counts since the last."""
         number, chunk = int(batch["number"][0]), batch["chunk"][0]
         if chunk:
-            done = await self._done(number, pickle.loads(chunk))
-            await self._feed.done.remote(number, pickle.dumps((done, *self._traffic())))
+            outcomes = await self._done(number, pickle.loads(chunk))
+            await self._feed.done.remote(number, pickle.dumps((outcomes, *self._traffic())))
         yield {"number": batch["number"]}
 
     async def _done(self, number: int, items: Sequence[Record]) -> list[Done]:
@@ -140,9 +140,9 @@ class Worker:
     async def _alone(self, task: Validation, record: tuple[int, int], item: Record) -> Done:
         if await self._feed.begin.remote(record) > 1:
             return None
-        done = await self._line(task, item)
+        line = await self._line(task, item)
         await self._feed.survived.remote(record)
-        return done
+        return line
 
     async def _line(self, task: Validation, item: Record) -> Done:
         try:

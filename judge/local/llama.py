@@ -121,8 +121,8 @@ class LocalBackend:
         if self.adapter is None:
             return frozenset()
         if find_spec("gguf") is None:
-            told = f"{self.adapter}: what it was taught by is read by gguf"
-            raise errors.missing_extra(told, "calibrate")
+            message = f"{self.adapter}: what it was taught by is read by gguf"
+            raise errors.missing_extra(message, "calibrate")
         from gguf import GGUFReader
 
         field = GGUFReader(self.adapter).get_field(TAUGHT)
@@ -140,9 +140,9 @@ class LocalBackend:
         params = xllamacpp.CommonParams()
         params.model.path = str(self.weights)
         if self.adapter is not None:
-            added = xllamacpp.CommonAdapterLoraInfo()
-            added.path, added.scale = str(self.adapter), 1.0
-            params.lora_adapters = [added]
+            adapter = xllamacpp.CommonAdapterLoraInfo()
+            adapter.path, adapter.scale = str(self.adapter), 1.0
+            params.lora_adapters = [adapter]
         params.warmup = params.fit_params = params.ui = False
         params.n_ctx = self._context
         params.n_batch = params.n_ubatch = _BATCH_TOKENS
@@ -161,20 +161,20 @@ class LocalBackend:
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
-            told = " with ".join(str(file) for file in (self.weights, self.adapter) if file)
-            raise errors.Denied(f"llama.cpp cannot load {told}: {error}") from error
+            files = " with ".join(str(file) for file in (self.weights, self.adapter) if file)
+            raise errors.Denied(f"llama.cpp cannot load {files}: {error}") from error
 
     def _state(self, call: Call, stop: threading.Event) -> tuple[Sequence[float], int]:
         if stop.is_set():
             raise errors.ServerFault("the call was cancelled")
-        told = self._engine.handle_embeddings({"input": self._templated(call.messages)})
-        if "error" in told:
-            raise _error(told["error"])
-        return told["data"][0]["embedding"], told["usage"]["prompt_tokens"]
+        reply = self._engine.handle_embeddings({"input": self._templated(call.messages)})
+        if "error" in reply:
+            raise _error(reply["error"])
+        return reply["data"][0]["embedding"], reply["usage"]["prompt_tokens"]
 
     def _templated(self, messages: Sequence[Message]) -> str:
         """The prompt by the model's chat template, which only the engine knows."""
-        asked = Request(
+        request = Request(
             f"{self._engine.listening_address}/apply-template",
             json.dumps({"messages": list(messages), **_NO_THINKING}).encode(),
             {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
@@ -182,7 +182,7 @@ class LocalBackend:
         try:
             # No proxy: the prompt and the key are for this machine alone.
             direct = build_opener(ProxyHandler({}))
-            with direct.open(asked, timeout=_TEMPLATE_SECONDS) as answer:
+            with direct.open(request, timeout=_TEMPLATE_SECONDS) as answer:
                 return str(json.load(answer)["prompt"])
         except (OSError, ValueError, KeyError) as error:
             raise errors.ServerFault(f"llama.cpp did not apply its template: {error}") from error
@@ -213,8 +213,8 @@ class LocalBackend:
             nonlocal too_small
             progress = event.get("prompt_progress")
             if careful and not events and progress:
-                left = (progress["total"] - progress["cache"]) % _BATCH_TOKENS
-                too_small = 0 < left < _LEAST_TOKENS
+                rest_tokens = (progress["total"] - progress["cache"]) % _BATCH_TOKENS
+                too_small = 0 < rest_tokens < _LEAST_TOKENS
             events.append(event)
             return too_small or stop.is_set()
 
@@ -246,12 +246,12 @@ def _completion(events: list[dict[str, Any]]) -> Completion:
     timings = next((event["timings"] for event in reversed(events) if "timings" in event), None)
     if timings is None:
         raise errors.ServerFault("llama.cpp ended its reply early")
-    listed = next((choice["logprobs"] for choice in choices if choice.get("logprobs")), None)
-    tokens = listed["content"][0]["top_logprobs"] if listed else None
-    ended = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
+    logprobs = next((choice["logprobs"] for choice in choices if choice.get("logprobs")), None)
+    tokens = logprobs["content"][0]["top_logprobs"] if logprobs else None
+    reasons = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
     return Completion(
         text="".join(choice["delta"].get("content") or "" for choice in choices),
-        finish_reason="length" if ended[-1:] == ["length"] else "stop",
+        finish_reason="length" if reasons[-1:] == ["length"] else "stop",
         input_tokens=timings["cache_n"] + timings["prompt_n"],
         output_tokens=timings["predicted_n"],
         cached_tokens=timings["cache_n"],
@@ -259,14 +259,15 @@ def _completion(events: list[dict[str, Any]]) -> Completion:
     )
 
 
-def _error(told: Mapping[str, Any]) -> errors.BackendError:
-    if told.get("type") == "exceed_context_size_error":
+def _error(reply: Mapping[str, Any]) -> errors.BackendError:
+    if reply.get("type") == "exceed_context_size_error":
+        tokens, context = reply["n_prompt_tokens"], reply["n_ctx"]
         return errors.ContextExceeded(
-            f"the prompt has {told['n_prompt_tokens']} tokens, the model's context {told['n_ctx']}"
+            f"the prompt has {tokens} tokens, the model's context {context}"
         )
-    bad_call = 400 <= int(told.get("code", 500)) < 500
+    bad_call = 400 <= int(reply.get("code", 500)) < 500
     kind = errors.BadRequest if bad_call else errors.ServerFault
-    return kind(str(told.get("message", told)))
+    return kind(str(reply.get("message", reply)))
 
 
 def _context_tokens() -> int:

@@ -99,8 +99,8 @@ def entry(name: str) -> Weights:
 
 def weights_dir() -> Path:
     """The folder for weights: $JUDGE_MODELS_DIR, else `models` in the user's data folder."""
-    chosen = os.environ.get("JUDGE_MODELS_DIR")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("judge") / "models"
+    folder = os.environ.get("JUDGE_MODELS_DIR")
+    return Path(folder).expanduser() if folder else platformdirs.user_data_path("judge") / "models"
 
 
 def file_path(weights: Weights) -> Path:
@@ -124,21 +124,21 @@ def resolve(name_or_path: str) -> Path:
     Raises UsageError for weights that are not here, or were changed since they were fetched.
     """
     if name_or_path in CATALOG:
-        found = path(name_or_path)
-        if found is None:
+        file = path(name_or_path)
+        if file is None:
             raise UsageError(
                 f"the weights {name_or_path} are not in {weights_dir()}: "
                 f"run `judge models pull {name_or_path}`"
             )
         if not proved(CATALOG[name_or_path]):
             raise UsageError(
-                f"{found} was changed since it was fetched, its SHA-256 is another: "
+                f"{file} was changed since it was fetched, its SHA-256 is another: "
                 f"`judge models pull {name_or_path}` fetches it anew"
             )
-        return found
-    given = Path(name_or_path).expanduser()
-    if given.suffix == ".gguf" and given.is_file():
-        return given
+        return file
+    file = Path(name_or_path).expanduser()
+    if file.suffix == ".gguf" and file.is_file():
+        return file
     raise UsageError(
         f"{name_or_path!r} is neither a .gguf file nor one of {', '.join(CATALOG)}; "
         f"`judge models pull {DEFAULT_NAME}` fetches the default"
@@ -153,10 +153,10 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
     base, plus, adapter = name.rpartition("+")
     if not plus or Path(name).expanduser().is_file():
         return resolve(name), None
-    given = shipped_adapter(adapter) or Path(adapter).expanduser()
-    if given.suffix != ".gguf" or not given.is_file():
+    file = shipped_adapter(adapter) or Path(adapter).expanduser()
+    if file.suffix != ".gguf" or not file.is_file():
         raise UsageError(f"the adapter {adapter!r} is not a .gguf file on this machine")
-    return resolve(base), given
+    return resolve(base), file
 
 
 def shipped_adapter(name: str) -> Path | None:
@@ -175,20 +175,20 @@ def sha256_of(file: Path) -> str:
 
     This finds damage and changes by other programs, not deliberate deception.
     """
-    notes, found, key = weights_dir() / ".hashes.json", file.stat(), str(file.resolve())
-    seen = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-    known: dict[str, Any] = {}
+    notes, status, key = weights_dir() / ".hashes.json", file.stat(), str(file.resolve())
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+    hashes: dict[str, Any] = {}
     with suppress(OSError, ValueError, TypeError):
-        known = dict(json.loads(notes.read_text("utf-8")))
-    match known.get(key):
-        case [*mark, str(sha256)] if mark == seen:
+        hashes = dict(json.loads(notes.read_text("utf-8")))
+    match hashes.get(key):
+        case [*mark, str(sha256)] if mark == stamp:
             return sha256
-    known[key] = [*seen, hashed(file)]
+    hashes[key] = [*stamp, hashed(file)]
     # In a folder that cannot be written the file is hashed again next time.
     with suppress(OSError):
         notes.parent.mkdir(parents=True, exist_ok=True)
-        notes.write_text(json.dumps(known), "utf-8")
-    return str(known[key][-1])
+        notes.write_text(json.dumps(hashes), "utf-8")
+    return str(hashes[key][-1])
 
 
 def hugging_face(name: str) -> tuple[Path, str]:

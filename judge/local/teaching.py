@@ -58,7 +58,7 @@ def teach(
     out: Path,
     *,
     epochs: float = EPOCHS,
-    told: TeachingProgress = lambda *_: None,
+    progress: TeachingProgress = lambda *_: None,
 ) -> Teaching:
     """Teach a local model a check by labels, and write the adapter.
 
@@ -72,8 +72,8 @@ def teach(
             taught, or there are no labels for it; see `gather`.
         JudgeError: the file cannot be written (exit code 4).
     """
-    if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
-        raise missing_extra(f"judge teach needs {', '.join(missing)}", "teach")
+    if absent := [name for name in _LIBRARIES if find_spec(name) is None]:
+        raise missing_extra(f"judge teach needs {', '.join(absent)}", "teach")
     if not out.parent.is_dir():
         raise UsageError(f"-o {out}: there is no folder {out.parent}")
     job = replace(job, checks=settings.check, seed=settings.seed)
@@ -84,23 +84,23 @@ def teach(
     backend = judge.client.backend
     if not isinstance(backend, LocalBackend) or backend.adapter is not None:
         raise UsageError(f"{judge.client.spec} cannot be taught: name a model as local:NAME")
-    places, kept = split(items, [1 - KEPT, KEPT], job.seed)
-    taught = examples(judge, [items[place] for place in places])
+    places, test_places = split(items, [1 - KEPT, KEPT], job.seed)
+    lessons = examples(judge, [items[place] for place in places])
     trainer = Trainer(backend.weights)
-    for done in trainer.read(taught, judge.rubric.deciding_questions[0].words):
-        told("reading", done, len(taught), "")
+    for number in trainer.read(lessons, judge.rubric.deciding_questions[0].words):
+        progress("reading", number, len(lessons), "")
     notes = {
         "judge.check": judge.rubric.name,
         "judge.rubric": judge.rubric.digest,
         "judge.base": backend.identity()["sha256"],
-        TAUGHT: " ".join(sorted({one.key for one in taught})),
+        TAUGHT: " ".join(sorted({lesson.key for lesson in lessons})),
     }
     partly, loss = unfinished(out), float("nan")
     try:
         partly.unlink(missing_ok=True)
-        for done, steps, loss in trainer.teach(taught, epochs, job.seed):
-            told("teaching", done, steps, f"loss {loss:.3f}")
-            if done % _KEEP_EVERY == 0 or done == steps:
+        for number, steps, loss in trainer.teach(lessons, epochs, job.seed):
+            progress("teaching", number, steps, f"loss {loss:.3f}")
+            if number % _KEEP_EVERY == 0 or number == steps:
                 trainer.write(partly, notes)
         partly.replace(out)
     except OSError as error:
@@ -110,10 +110,10 @@ def teach(
     return Teaching(
         model,
         judge.rubric.name,
-        shown=tuple(dict.fromkeys(name for one in texts for name in one)),
+        shown=tuple(dict.fromkeys(name for names in texts for name in names)),
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
-        items=len(taught),
-        kept=len(kept),
+        items=len(lessons),
+        kept=len(test_places),
         problems=problems,
         loss=loss,
         no_label=sum(item.left_out for item in items),
@@ -137,10 +137,10 @@ def _labelled(
 
     if not job.checks and len(resources.rubrics.own) == 1:
         job = replace(job, checks=resources.rubrics.own)
-    found, problems = gather(job, rubric_of, resources.settings.columns)
-    if len(found) > 1:
-        raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(found))}")
-    ((check, items),) = found.items()
+    entries, problems = gather(job, rubric_of, resources.settings.columns)
+    if len(entries) > 1:
+        raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(entries))}")
+    ((check, items),) = entries.items()
     judge = resources.judge(check, resources.models.judges[0])
     ((items,), _) = clustered([items], judge.rubric)
     return judge, items, problems
@@ -153,17 +153,17 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[TrainingExampl
         UsageError: the rubric's first question does not settle the answer, or no item can be used.
     """
     word = answered_with(judge.rubric)
-    found = []
+    lessons = []
     for item in items:
         record = record_for(item, judge.rubric)
         answer = word.get(item.reference or "")
         if record.problem is not None or answer is None:
             continue
         prompt = judge.observer.prompt(record, item.number)
-        found.append(TrainingExample(prompt, answer, key_of(item, judge.rubric)))
-    if not found:
+        lessons.append(TrainingExample(prompt, answer, key_of(item, judge.rubric)))
+    if not lessons:
         raise UsageError(f"no label of {judge.rubric.name} can be taught")
-    return found
+    return lessons
 
 
 def answered_with(rubric: Rubric) -> Mapping[str, int]:

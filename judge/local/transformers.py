@@ -119,12 +119,12 @@ class TransformersBackend:
         try:
             return self._generate(call, layer, tokens, grammar, stop)
         except Exception as error:
-            told = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
+            message = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
             # A lack of memory, which on a CPU is a RuntimeError like any other.
             short = "out of memory" in str(error) or "allocate memory" in str(error)
             lacking = isinstance(error, IndexError) and layer is not None
             kind = errors.BadRequest if short or lacking else errors.ServerFault
-            raise kind(told) from error
+            raise kind(message) from error
 
     def _prompt(self, call: Call) -> list[int]:
         """The prompt's tokens; raises ContextExceeded where they leave no room for a reply."""
@@ -139,8 +139,8 @@ class TransformersBackend:
             )
         tokens: list[int] = words(text, add_special_tokens=False)["input_ids"]
         if len(tokens) >= context:
-            told = f"the prompt has {len(tokens)} tokens, the model's context {context}"
-            raise errors.ContextExceeded(told)
+            problem = f"the prompt has {len(tokens)} tokens, the model's context {context}"
+            raise errors.ContextExceeded(problem)
         return tokens
 
     def _grammar(self, call: Call) -> _Grammar | None:
@@ -191,9 +191,9 @@ class TransformersBackend:
         text = [token for token in reply if token not in loaded.ends]
         first = None
         if call.logprobs:
-            found = out.logits[0][0].float().log_softmax(-1).topk(call.logprobs)
-            words = [loaded.tokenizer.decode([token]) for token in found.indices.tolist()]
-            first = tuple(zip(words, found.values.tolist(), strict=True))
+            top = out.logits[0][0].float().log_softmax(-1).topk(call.logprobs)
+            words = [loaded.tokenizer.decode([token]) for token in top.indices.tolist()]
+            first = tuple(zip(words, top.values.tolist(), strict=True))
         completion = Completion(
             text=loaded.tokenizer.decode(text, skip_special_tokens=True),
             finish_reason="stop" if len(text) < len(reply) else "length",
@@ -228,14 +228,14 @@ class TransformersBackend:
             )
             model = model.to(self._device).eval()
         except Exception as error:
-            told = f"{self._spec} cannot be loaded on {self._device}: {error}"
-            raise errors.Denied(told) from error
+            message = f"{self._spec} cannot be loaded on {self._device}: {error}"
+            raise errors.Denied(message) from error
         if not tokenizer.is_fast or tokenizer.chat_template is None:
             lacking = "chat template" if tokenizer.is_fast else "tokenizer.json"
             raise errors.Denied(f"{self._spec} has no {lacking}")
-        shape, named = model.config.get_text_config(), model.generation_config.eos_token_id
-        named = named if isinstance(named, list) else [named]
-        ends: list[int] = sorted({*named, tokenizer.eos_token_id} - {None})
+        shape, ids = model.config.get_text_config(), model.generation_config.eos_token_id
+        ids = ids if isinstance(ids, list) else [ids]
+        ends: list[int] = sorted({*ids, tokenizer.eos_token_id} - {None})
         # The checkpoint's own penalties and temperatures are not what the call asks for.
         model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
             eos_token_id=ends, pad_token_id=ends[0]
@@ -280,11 +280,11 @@ class _Grammar:
         return scores.masked_fill(~allowed, float("-inf"))
 
 
-def _device(wanted: str) -> Any:
+def _device(name: str) -> Any:
     """A torch device: `wanted`, else the first GPU, else the CPU; raises UsageError."""
     import torch
 
     gpus = torch.cuda.device_count()
-    if wanted not in ("", "cpu", *(f"cuda:{number}" for number in range(gpus))):
-        raise errors.UsageError(f"{DEVICE} is {wanted!r}; write cpu, or cuda:N with N below {gpus}")
-    return torch.device(wanted or ("cuda:0" if gpus else "cpu"))
+    if name not in ("", "cpu", *(f"cuda:{number}" for number in range(gpus))):
+        raise errors.UsageError(f"{DEVICE} is {name!r}; write cpu, or cuda:N with N below {gpus}")
+    return torch.device(name or ("cuda:0" if gpus else "cpu"))

@@ -59,7 +59,7 @@ class Selected(Reply):
     answers: list[str]
 
     def problems(self, record: ReplyContext) -> Iterator[str]:
-        twice = sorted({one for one in self.answers if self.answers.count(one) > 1})
+        twice = sorted({mark for mark in self.answers if self.answers.count(mark) > 1})
         if twice:
             yield f"{', '.join(twice)} is named twice; name different options"
 
@@ -117,42 +117,46 @@ class MeasuredModel:
         answers: Sequence[str] = (),
     ) -> str:
         """One of the options, or the one of `answers` in the same place."""
-        found = self.task(task)
-        marks = option_marks(found, options)
-        prompt = _prompt(found, texts, options)
+        question = self.task(task)
+        marks = option_marks(question, options)
+        prompt = _prompt(question, texts, options)
         if self.method == "logprobs":
-            chances, lacking = await self._chances(found, prompt, marks)
+            chances, lacking = await self._chances(question, prompt, marks)
             self.probabilities = None
             if not lacking:
                 self.probabilities = dict(zip(answers or options, chances, strict=True))
             place = chances.index(max(chances))
         else:
-            place = marks.index((await self._reply(found, prompt, _chosen_of(marks))).answer)
+            place = marks.index((await self._reply(question, prompt, _chosen_of(marks))).answer)
         return (answers or options)[place]
 
     async def select(
         self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
     ) -> list[str]:
         """Exactly `count` different options."""
-        found = self.task(task)
-        marks = option_marks(found, options)
-        reply = await self._reply(found, _prompt(found, texts, options), _selected_of(marks, count))
-        return [options[marks.index(one)] for one in reply.answers]
+        question = self.task(task)
+        marks = option_marks(question, options)
+        reply = await self._reply(
+            question, _prompt(question, texts, options), _selected_of(marks, count)
+        )
+        return [options[marks.index(answer)] for answer in reply.answers]
 
     async def percent(self, task: str | Rubric, texts: Mapping[str, str]) -> float:
         """A percentage that the model writes, as a share in [0, 1]."""
-        found = self.task(task)
-        return (await self._reply(found, _prompt(found, texts), Percentage)).answer / 100
+        question = self.task(task)
+        return (await self._reply(question, _prompt(question, texts), Percentage)).answer / 100
 
     async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
         """A list of short texts."""
-        found = self.task(task)
-        return (await self._reply(found, _prompt(found, texts), Listed)).entries
+        question = self.task(task)
+        return (await self._reply(question, _prompt(question, texts), Listed)).entries
 
     async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """Free text; draw `draw` of the same question is another sample, with another seed."""
-        found = self.task(task)
-        completion, usage = await self.client.write(self.call(found, _prompt(found, texts), draw))
+        question = self.task(task)
+        completion, usage = await self.client.write(
+            self.call(question, _prompt(question, texts), draw)
+        )
         self.usage += usage
         if completion.finish_reason == "refusal":
             raise NoAnswer(AnswerOutcome.REFUSED, completion.text[:200] or "no words were given")
@@ -160,7 +164,7 @@ class MeasuredModel:
         if not text:
             raise NoAnswer(AnswerOutcome.UNREADABLE, "the reply is empty")
         if completion.finish_reason == "length":
-            self.note = f"cut off at {found.max_tokens} tokens"
+            self.note = f"cut off at {question.max_tokens} tokens"
         return text
 
     async def check(self, panel: Panel, record: Record) -> Check:
@@ -171,8 +175,8 @@ class MeasuredModel:
 
     def task(self, task: str | Rubric) -> Rubric:
         """The user's own task of this name, else the benchmark's."""
-        found = load_task(task)
-        return self.tasks.get(found.name, found)
+        question = load_task(task)
+        return self.tasks.get(question.name, question)
 
     async def _chances(
         self, task: Rubric, prompt: Prompt, marks: Sequence[str]
@@ -184,7 +188,7 @@ class MeasuredModel:
         call = self.call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS)
         try:
             tokens, usage = await self.client.first_token(
-                call, lambda found: word_chances(found, words) is not None
+                call, lambda tokens: word_chances(tokens, words) is not None
             )
         except Unread as error:
             self.usage += error.usage
@@ -206,7 +210,7 @@ class MeasuredModel:
         self.usage += usage
         return answer
 
-    def call(self, task: Rubric, prompt: Prompt, draw: int = 0, **more: Any) -> Call:
+    def call(self, task: Rubric, prompt: Prompt, draw: int = 0, **options: Any) -> Call:
         return Call(
             messages=prompt,
             temperature=self.sampling.temperature,
@@ -214,7 +218,7 @@ class MeasuredModel:
             vote=draw,
             role="measured",
             origin=Origin(task.name, str(self.fields.get("id", "")), 1, draw, lambda: self.fields),
-            **{"max_tokens": task.max_tokens, **more},
+            **{"max_tokens": task.max_tokens, **options},
         )
 
 
@@ -274,12 +278,12 @@ class PlannedModel(MeasuredModel):
 
 @lru_cache(maxsize=256)
 def _chosen_of(marks: tuple[str, ...]) -> type[Chosen]:
-    one = spelt_literal(marks)
-    return create_model("Chosen", __base__=Chosen, __module__=__name__, answer=(one, ...))
+    answer_type = spelt_literal(marks)
+    return create_model("Chosen", __base__=Chosen, __module__=__name__, answer=(answer_type, ...))
 
 
 @lru_cache(maxsize=256)
 def _selected_of(marks: tuple[str, ...], count: int) -> type[Selected]:
-    one: Any = spelt_literal(marks)
-    several: Any = Annotated[list[one], Field(min_length=count, max_length=count)]
+    answer_type: Any = spelt_literal(marks)
+    several: Any = Annotated[list[answer_type], Field(min_length=count, max_length=count)]
     return create_model("Selected", __base__=Selected, __module__=__name__, answers=(several, ...))

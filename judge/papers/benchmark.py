@@ -116,11 +116,11 @@ def benchmark_names() -> tuple[str, ...]:
 
 def load_benchmark(name: str) -> Benchmark:
     """The benchmark with this name; raises UsageError."""
-    found: Benchmark | None = plugins.load(BENCHMARKS, name)
-    if found is None:
-        told = ", ".join(benchmark_names())
-        raise UsageError(f"no benchmark is called {name!r}; there are {told}")
-    return found
+    benchmark: Benchmark | None = plugins.load(BENCHMARKS, name)
+    if benchmark is None:
+        names = ", ".join(benchmark_names())
+        raise UsageError(f"no benchmark is called {name!r}; there are {names}")
+    return benchmark
 
 
 def choices_of(
@@ -142,17 +142,17 @@ def choices_of(
     if tasks and benchmark.rubrics is not None:
         raise UsageError(f"--task {tasks[0]}: {benchmark.name} measures judges: --rubric FILE")
     if setting is not None and setting not in benchmark.settings:
-        told = f"has {', '.join(benchmark.settings)}" if benchmark.settings else "has none"
-        raise UsageError(f"--setting {setting}: {benchmark.name} {told}")
-    known = benchmark.conditions
+        listing = f"has {', '.join(benchmark.settings)}" if benchmark.settings else "has none"
+        raise UsageError(f"--setting {setting}: {benchmark.name} {listing}")
+    names = benchmark.conditions
     if benchmark.conditions_of is not None and sources:
-        known = benchmark.conditions_of(sources, columns)
-    if unknown := [name for name in conditions if name not in known]:
-        told = ", ".join(known)
-        raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {told}")
-    taken = tuple(name for name in known if not conditions or name in conditions)
+        names = benchmark.conditions_of(sources, columns)
+    if unknown := [name for name in conditions if name not in names]:
+        listing = ", ".join(names)
+        raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {listing}")
+    selection = tuple(name for name in names if not conditions or name in conditions)
     if benchmark.rubrics is not None:
         questions = benchmark.rubrics(rubrics)
     else:
         questions = replaced(benchmark.tasks, tasks) if tasks else {}
-    return Choices(taken, seed, questions, columns, setting)
+    return Choices(selection, seed, questions, columns, setting)

@@ -65,8 +65,8 @@ class SentencePair:
     def labels(self) -> dict[str, str | None]:
         """The majority label of `all` and of each group, None where the ratings diverge (3.6)."""
         pooled = [label for labels in self.ratings.values() for label in labels]
-        own = {group: majority(labels) for group, labels in self.ratings.items()}
-        return {"all": majority(pooled), **own}
+        by_group = {group: majority(labels) for group, labels in self.ratings.items()}
+        return {"all": majority(pooled), **by_group}
 
     @property
     def kept(self) -> bool:
@@ -95,11 +95,13 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
     items = renamed(read(sources[0]), columns)
     head = next((item.fields for item in items if item.fields is not None), {})
     names = [key.strip().casefold() for key in head]
-    found = [name.removesuffix(RATINGS) for name in names if name.endswith(RATINGS)]
-    if len(found) > 2:
-        told = ", ".join(name + RATINGS for name in found)
-        raise UsageError(f"{sources[0]}: ratings of {len(found)} groups ({told}): leave two in")
-    return (found[0], found[1]) if len(found) == 2 else GROUPS
+    groups = [name.removesuffix(RATINGS) for name in names if name.endswith(RATINGS)]
+    if len(groups) > 2:
+        columns_text = ", ".join(name + RATINGS for name in groups)
+        raise UsageError(
+            f"{sources[0]}: ratings of {len(groups)} groups ({columns_text}): leave two in"
+        )
+    return (groups[0], groups[1]) if len(groups) == 2 else GROUPS
 
 
 def pair_of(row: Record, groups: Groups) -> SentencePair:
@@ -110,7 +112,9 @@ def pair_of(row: Record, groups: Groups) -> SentencePair:
         column = group + RATINGS
         if column not in folded:
             raise LabelError(f"field {column!r} is missing", column)
-        ratings[group] = [entailment_of(one, column) for one in listed(folded[column], column)]
+        ratings[group] = [
+            entailment_of(rating, column) for rating in listed(folded[column], column)
+        ]
     if not any(ratings.values()):
         first, second = (group + RATINGS for group in groups)
         raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
@@ -119,7 +123,9 @@ def pair_of(row: Record, groups: Groups) -> SentencePair:
 
 def conditions_of(groups: Groups) -> tuple[str, ...]:
     """Each task without and with the culture indicator of either group."""
-    return tuple(f"{task}{more}" for task in CLASSES for more in ("", *(f"+{g}" for g in groups)))
+    return tuple(
+        f"{task}{suffix}" for task in CLASSES for suffix in ("", *(f"+{g}" for g in groups))
+    )
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
@@ -136,23 +142,23 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         if isinstance(pair, Record):
             yield pair
             continue
-        others = earlier[pair.premise]
-        premise = (others or [pair])[0].row.id
-        own = own_fields(pair.row.visible)
+        pairs = earlier[pair.premise]
+        premise = (pairs or [pair])[0].row.id
+        extra = own_fields(pair.row.visible)
         for condition in choices.conditions:
             task, _, country = condition.partition("+")
-            found = {pair.row.id: _entailment(pair)}
+            questions = {pair.row.id: _entailment(pair)}
             if task == "alternatives":
-                found = {
-                    f"{other.row.id}+{pair.row.id}": _alternatives(other, pair, choices.seed)
-                    for other in others
-                    if other.hypothesis != pair.hypothesis
+                questions = {
+                    f"{partner.row.id}+{pair.row.id}": _alternatives(partner, pair, choices.seed)
+                    for partner in pairs
+                    if partner.hypothesis != pair.hypothesis
                 }
             about = {"pair": pair.row.id, "country": country or None, "premise": pair.premise}
-            for key, fields in found.items():
-                whole = {**own, **about, **fields, "gold": fields["golds"][country or "all"]}
+            for key, fields in questions.items():
+                whole = {**extra, **about, **fields, "gold": fields["golds"][country or "all"]}
                 yield asked(pair.row, condition, whole, row=premise, key=key)
-        others.append(pair)
+        pairs.append(pair)
 
 
 def _entailment(pair: SentencePair) -> dict[str, Any]:
@@ -160,24 +166,24 @@ def _entailment(pair: SentencePair) -> dict[str, Any]:
         name: label and (ENTAIL if label == "entailment" else NOT_ENTAIL)
         for name, label in pair.labels.items()
     }
-    told = {"golds": golds, "labels": pair.labels, "kept": pair.kept}
-    return {"hypothesis": pair.hypothesis, **told}
+    labels = {"golds": golds, "labels": pair.labels, "kept": pair.kept}
+    return {"hypothesis": pair.hypothesis, **labels}
 
 
-def _alternatives(one: SentencePair, other: SentencePair, seed: int) -> dict[str, Any]:
+def _alternatives(first: SentencePair, second: SentencePair, seed: int) -> dict[str, Any]:
     """Two hypotheses of a premise, the order in which they are shown drawn by the seed."""
     golds: dict[str, str | None] = {}
-    for name, label in one.labels.items():
-        beside = other.labels[name]
+    for name, label in first.labels.items():
+        beside = second.labels[name]
         golds[name] = None
         if label is not None and beside is not None:
             above = _RANK[label] - _RANK[beside]
             golds[name] = EQUAL if above == 0 else FIRST if above > 0 else SECOND
     return {
-        "hypotheses": [one.hypothesis, other.hypothesis],
-        "swapped": Random(f"{seed}/{one.row.id}+{other.row.id}").random() < 0.5,
+        "hypotheses": [first.hypothesis, second.hypothesis],
+        "swapped": Random(f"{seed}/{first.row.id}+{second.row.id}").random() < 0.5,
         "golds": golds,
-        "kept": one.kept and other.kept,
+        "kept": first.kept and second.kept,
     }
 
 
@@ -193,10 +199,10 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
             model.probabilities = {ENTAIL: share, NOT_ENTAIL: 1 - share}
             return ENTAIL if share >= 0.5 else NOT_ENTAIL
         return await model.choose("cali_entailment", texts, ("Yes", "No"), (ENTAIL, NOT_ENTAIL))
-    shown, answers = list(fields["hypotheses"]), [FIRST, SECOND, EQUAL]
+    hypotheses, answers = list(fields["hypotheses"]), [FIRST, SECOND, EQUAL]
     if fields["swapped"]:
-        shown, answers = shown[::-1], [SECOND, FIRST, EQUAL]
-    texts |= {"hypothesis_1": shown[0], "hypothesis_2": shown[1]}
+        hypotheses, answers = hypotheses[::-1], [SECOND, FIRST, EQUAL]
+    texts |= {"hypothesis_1": hypotheses[0], "hypothesis_2": hypotheses[1]}
     options = ("Hypothesis 1", "Hypothesis 2", "Same")
     return await model.choose("cali_alternatives", texts, options, answers)
 
@@ -233,21 +239,27 @@ def _matrix(results: Sequence[MeasuredAnswer]) -> Table:
     """How many pairs have which label in one group and in the other (section 3.6: the figure is of
     the annotations as they came, and leaves out what diverges)."""
     first, second = _groups(results[0])
-    labels = {one.fields["pair"]: one.fields["labels"] for one in results if "labels" in one.fields}
-    counts = Counter((own[first], own[second]) for own in labels.values())
+    labels = {
+        result.fields["pair"]: result.fields["labels"]
+        for result in results
+        if "labels" in result.fields
+    }
+    counts = Counter(
+        (labels_of_pair[first], labels_of_pair[second]) for labels_of_pair in labels.values()
+    )
     rows = [
-        TableRow((name,), {f"{_head(second)}: {other}": counts[name, other] for other in _RANK})
+        TableRow((name,), {f"{_head(second)}: {label}": counts[name, label] for label in _RANK})
         for name in _RANK
     ]
-    both = sum(count for pair, count in counts.items() if None not in pair)
-    apart = both - sum(counts[name, name] for name in _RANK)
+    pairs = sum(count for pair, count in counts.items() if None not in pair)
+    apart = pairs - sum(counts[name, name] for name in _RANK)
     note = (
-        f"All pairs on which both groups have a majority, {both} of {len(labels)}, before the 75 % "
-        f"filter, as in the paper; the groups differ on {apart}"
+        f"All pairs on which both groups have a majority, {pairs} of {len(labels)}, before the "
+        f"75 % filter, as in the paper; the groups differ on {apart}"
     )
-    note += f" ({apart / both:.1%})." if both else "."
+    note += f" ({apart / pairs:.1%})." if pairs else "."
     title = f"Labels of {_head(first)} (rows) and {_head(second)} (columns), pairs (CALI, figure 3)"
-    return Table("cali-matrix", title, (_head(first),), rows if both else (), (note,))
+    return Table("cali-matrix", title, (_head(first),), rows if pairs else (), (note,))
 
 
 def _head(group: str) -> str:

@@ -66,11 +66,11 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     setting has attitude detection alone (section 3.1). A line or value that no question can be made
     of is an item with its problem.
     """
-    needed = {"attitude", "selection"} & set(map(task_of, choices.conditions))
-    known, stories = values_and_stories(sources, needed=bool(needed), with_questions=True)
+    with_list = {"attitude", "selection"} & set(map(task_of, choices.conditions))
+    values, stories = values_and_stories(sources, needed=bool(with_list), with_questions=True)
 
     def of_row(row: Record) -> Iterator[Record]:
-        return _of_built(row, choices) if built_task(row.visible) else _of_row(row, known, choices)
+        return _of_built(row, choices) if built_task(row.visible) else _of_row(row, values, choices)
 
     return each_row(stories, of_row, columns=choices.columns)
 
@@ -85,32 +85,32 @@ def _of_built(row: Record, choices: Choices) -> Iterator[Record]:
                 yield asked(row, condition, {"item": key, **fields}, key=key)
 
 
-def _of_row(row: Record, known: ValueList | None, choices: Choices) -> Iterator[Record]:
+def _of_row(row: Record, value_list: ValueList | None, choices: Choices) -> Iterator[Record]:
     """The items of one story. Raises LabelError for a line that no question can be made of."""
     story = story_of(row)
-    category = _category(story, known)
+    category = _category(story, value_list)
     setting = "multiple" if story.multiple else "single"
-    shared: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
+    common: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
 
     def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Record]:
         for condition in choices.conditions:
             if task_of(condition) == task:
-                about = {"item": key, **shared, **fields}
+                about = {"item": key, **common, **fields}
                 yield asked(row, condition, about, key=key)
 
-    wanted = set(map(task_of, choices.conditions))
-    if known is not None and wanted != {"extraction"}:
+    tasks = set(map(task_of, choices.conditions))
+    if value_list is not None and tasks != {"extraction"}:
         gold: list[ValueKey] = []
         against = [key_of(value) for value in story.contradicted]
         for number, value in enumerate(story.values, 1):
             try:
-                pair = known.pair(value)
+                pair = value_list.pair(value)
             except LabelError as error:
                 yield replace(row, problem=error.problem)
                 continue
             gold.append(pair)
             if key_of(value) not in against:
-                statement = known.statements[folded(pair[0])]
+                statement = value_list.statements[folded(pair[0])]
                 about = {
                     "topic": statement.topic,
                     **({"character": value.character} if value.character else {}),
@@ -119,27 +119,28 @@ def _of_row(row: Record, known: ValueList | None, choices: Choices) -> Iterator[
                     "gold": pair[1],
                 }
                 yield from put("attitude", f"{row.id}/{number}", about)
-        if "selection" in wanted and not story.multiple and len(gold) == len(story.values):
+        if "selection" in tasks and not story.multiple and len(gold) == len(story.values):
             try:
-                options = selection(known, story, gold, f"{choices.seed}/{row.id}")
+                options = selection(value_list, story, gold, f"{choices.seed}/{row.id}")
             except LabelError as error:
                 yield replace(row, problem=error.problem)
             else:
                 yield from put("selection", row.id, options)
     if not story.multiple:
-        topics = [category] if category in CATEGORIES else (known and known.topics) or TOPICS
+        all_topics = (value_list and value_list.topics) or TOPICS
+        topics = [category] if category in CATEGORIES else all_topics
         values = [value.display for value in story.values]
         yield from put("extraction", row.id, {"topics": list(topics), "gold": values})
 
 
-def _category(story: Story, known: ValueList | None) -> str | None:
+def _category(story: Story, values: ValueList | None) -> str | None:
     """The record's own setting; else that of its value list: one topic, or several at random."""
-    own = tidy_topic(story.setting)
-    if own not in (None, "single"):
-        return own
+    topic = tidy_topic(story.setting)
+    if topic not in (None, "single"):
+        return topic
     if story.multiple:
         return "multiple"
-    topics = known.topics if known is not None else ()
+    topics = values.topics if values is not None else ()
     return "random" if len(topics) > 1 else next(iter(topics), None)
 
 
@@ -151,20 +152,22 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
     if task == "extraction":
         return await _extraction(fields, model, texts)
     options: Sequence[str] = fields["options"]
-    listed = "\n".join(options)
+    option_lines = "\n".join(options)
     if task == "attitude":
         texts["statement"] = fields["statement"]
         if character := fields.get("character"):
             texts["character"] = character
         if steps:
             await _step(model, texts, "related_speech", "cqbench_attitude_speech")
-            await _step(model, texts, "analysis", "cqbench_attitude_analysis", attitudes=listed)
+            await _step(
+                model, texts, "analysis", "cqbench_attitude_analysis", attitudes=option_lines
+            )
         return await model.choose("cqbench_attitude", texts, options)
     texts["count"] = str(len(fields["gold"]))
     if steps:
-        shown = {"candidate_values": listed}
-        await _step(model, texts, "topics", "cqbench_selection_topics", **shown)
-        await _step(model, texts, "analysis", "cqbench_selection_analysis", **shown)
+        inserts = {"candidate_values": option_lines}
+        await _step(model, texts, "topics", "cqbench_selection_topics", **inserts)
+        await _step(model, texts, "analysis", "cqbench_selection_analysis", **inserts)
     return await model.select("cqbench_selection", texts, options, len(fields["gold"]))
 
 
@@ -176,16 +179,16 @@ async def _extraction(fields: Fields, model: MeasuredModel, texts: dict[str, str
     texts["topics"] = "\n".join(fields["topics"])
     texts["summary"] = "\n\n".join(f"{topic}: {text}" for topic, text in summaries.items())
     entries = await model.list_texts("cqbench_extraction", texts)
-    kept = [entry for entry in entries if entry.strip()]
-    model.steps |= {"predicted": len(kept), "cut": max(0, len(kept) - AT_MOST)}
-    return kept[:AT_MOST]
+    filled = [entry for entry in entries if entry.strip()]
+    model.steps |= {"predicted": len(filled), "cut": max(0, len(filled) - AT_MOST)}
+    return filled[:AT_MOST]
 
 
 async def _step(
-    model: MeasuredModel, texts: dict[str, str], name: str, task: str, **shown: str
+    model: MeasuredModel, texts: dict[str, str], name: str, task: str, **inserts: str
 ) -> None:
     """Have the model write a text that later tasks show under `name`."""
-    model.steps[name] = texts[name] = await _written(model, task, {**texts, **shown})
+    model.steps[name] = texts[name] = await _written(model, task, {**texts, **inserts})
 
 
 async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) -> str:
@@ -202,7 +205,7 @@ def _read(fields: Fields, answer: Any) -> str | list[str]:
             if folded(answer) == folded(option):
                 return str(option)
         raise ValueError(f"{clip(answer)} is none of the options")
-    if not isinstance(answer, list) or not all(isinstance(one, str) for one in answer):
+    if not isinstance(answer, list) or not all(isinstance(value, str) for value in answer):
         raise ValueError(f"{clip(answer)} is no list of texts")
     return answer
 
@@ -217,9 +220,9 @@ def score(fields: Fields, answer: Any) -> float | None:
         return float(folded(answer) == folded(gold))
     if task == "extraction":
         return None
-    given, right = set(map(folded, answer)), set(map(folded, gold))
+    answers, right = set(map(folded, answer)), set(map(folded, gold))
     # The harmonic mean of precision and recall.
-    return 2 * len(given & right) / (len(given) + len(right)) if given or right else 0.0
+    return 2 * len(answers & right) / (len(answers) + len(right)) if answers or right else 0.0
 
 
 _MEANING = (
@@ -234,10 +237,12 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     whole, by_category = "CQ-Bench by setting (table 1)", "CQ-Bench by category (table 6)"
     by = {"setting": ("setting", ()), "condition": condition}
     by_slice = {"category": ("category", ()), "condition": condition}
-    some = [result for result in results if result.fields.get("category")]
+    categorised = [result for result in results if result.fields.get("category")]
     return [
         results_table("cqbench", whole, results, by, _cells, (_MEANING,)),
-        results_table("cqbench-categories", by_category, some, by_slice, _cells, (_MEANING,)),
+        results_table(
+            "cqbench-categories", by_category, categorised, by_slice, _cells, (_MEANING,)
+        ),
     ]
 
 

@@ -63,17 +63,17 @@ class ValueList:
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics of its statements, each once, in plain spelling."""
-        named = (known.topic for known in self.statements.values())
-        return tuple(dict.fromkeys(topic for topic in named if topic))
+        topics = (entry.topic for entry in self.statements.values())
+        return tuple(dict.fromkeys(topic for topic in topics if topic))
 
     def pair(self, value: Value) -> ValueKey:
         """The pair in the list's own spelling; LabelError: it has no such statement or attitude."""
-        if (known := self.statements.get(folded(value.statement))) is not None:
-            for option in known.options:
+        if (entry := self.statements.get(folded(value.statement))) is not None:
+            for option in entry.options:
                 if folded(option) == folded(value.attitude or ""):
-                    return known.text, option
-        told = f"no question can be made of {value.display!r}: {self.name} has no such statement"
-        raise LabelError(f"{told} with such an attitude", "values")
+                    return entry.text, option
+        message = f"no question can be made of {value.display!r}: {self.name} has no such statement"
+        raise LabelError(f"{message} with such an attitude", "values")
 
 
 def value_list(name: str) -> ValueList:
@@ -86,13 +86,13 @@ def value_list(name: str) -> ValueList:
     statements: dict[str, Statement] = {}
     for item in read(name):
         try:
-            found = _statement(fields_of(item))
+            entry = _statement(fields_of(item))
         except LabelError as error:
             raise UsageError(f"{name}, line {item.line}: {error}") from None
-        first = statements.setdefault(folded(found.text), found)
-        if [*map(folded, first.options)] != [*map(folded, found.options)]:
+        first = statements.setdefault(folded(entry.text), entry)
+        if [*map(folded, first.options)] != [*map(folded, entry.options)]:
             raise UsageError(
-                f"{name}, line {item.line}: the statement {found.text!r} stood there before with "
+                f"{name}, line {item.line}: the statement {entry.text!r} stood there before with "
                 "other attitudes"
             )
     return ValueList(name, statements)
@@ -152,40 +152,46 @@ def story_of(row: Record) -> Story:
         raise LabelError("a question of a built set, no story: name the stories", "story")
     record = row.of_kind("story").usable()
     values, multiple = record.values, record.multiple
-    if (judged := judgement_of(row.visible)) is None:
-        told, of = _spelt(row.visible, "contradiction"), _spelt(row.visible, "original_values")
-        own = set(map(key_of, values))
-        absent = [one for one in _values(*of, named=multiple) if key_of(one) not in own]
+    if (judgement := judgement_of(row.visible)) is None:
+        contradictions, of = (
+            _spelt(row.visible, "contradiction"),
+            _spelt(row.visible, "original_values"),
+        )
+        keys = set(map(key_of, values))
+        absent = [value for value in _values(*of, named=multiple) if key_of(value) not in keys]
     else:
-        _refuse_rejected(judged)
-        told = RESERVED, [one.value for one in judged.contradictions if one.value is not None]
-        missing = _missing(judged)
-        absent = _values(RESERVED, list(judged.dropped), named=multiple)
-        absent += [value for value in values if value.text in missing]
-        values = tuple(value for value in values if value.text not in missing)
+        _refuse_rejected(judgement)
+        contradictions = (
+            RESERVED,
+            [speech.value for speech in judgement.contradictions if speech.value is not None],
+        )
+        lost_values = _missing(judgement)
+        absent = _values(RESERVED, list(judgement.dropped), named=multiple)
+        absent += [value for value in values if value.text in lost_values]
+        values = tuple(value for value in values if value.text not in lost_values)
         if not values:
             raise LabelError("validation found none of its values in it", RESERVED, REJECTED)
     # Characters of the multiple setting differ on purpose: no contradiction is sought there.
-    contradicted = () if multiple else tuple(_values(*told))
+    contradicted = () if multiple else tuple(_values(*contradictions))
     text, setting = record.typed["story"], record.typed.get("setting")
-    return Story(text, setting, values, contradicted, tuple(absent), multiple, judged)
+    return Story(text, setting, values, contradicted, tuple(absent), multiple, judgement)
 
 
-def _values(field: str, found: object, *, named: bool = False) -> list[Value]:
+def _values(field: str, content: object, *, named: bool = False) -> list[Value]:
     """The values of a list, of the keys of an object, or on the lines of a text."""
-    texts = found.splitlines() if isinstance(found, str) else found or ()
+    texts = content.splitlines() if isinstance(content, str) else content or ()
     if not isinstance(texts, Mapping | list | tuple):
         message = f"field {field!r} must be an object or a list of values"
-        raise LabelError(f"{message}, not {kind_of(found)}", field)
+        raise LabelError(f"{message}, not {kind_of(content)}", field)
     try:
         return [Value.parse(str(text), named=named) for text in texts if str(text).strip()]
     except ValueError as error:
         raise LabelError(f"field {field!r} {error}", field) from error
 
 
-def _missing(judged: Judgement) -> set[str | None]:
+def _missing(judgement: Judgement) -> set[str | None]:
     """The values that the last check of incorporation did not find in the story."""
-    last = {check.name: check.verdicts() for check in judged.checks}.get("incorporation", {})
+    last = {check.name: check.verdicts() for check in judgement.checks}.get("incorporation", {})
     return {v for v, verdict in last.items() if v and verdict is not Verdict.PASS}
 
 
@@ -199,11 +205,11 @@ def judgement_of(fields: Mapping[str, Any]) -> Judgement | None:
         raise LabelError("field 'judge' holds no judgement", RESERVED) from None
 
 
-def _refuse_rejected(judged: Judgement) -> None:
-    if judged.verdict in (Verdict.ERROR, Verdict.UNREADABLE):
-        told = f"its validation ended as {judged.verdict}: validate it again"
-        raise LabelError(told, RESERVED)
-    for check in judged.checks:
+def _refuse_rejected(judgement: Judgement) -> None:
+    if judgement.verdict in (Verdict.ERROR, Verdict.UNREADABLE):
+        message = f"its validation ended as {judgement.verdict}: validate it again"
+        raise LabelError(message, RESERVED)
+    for check in judgement.checks:
         if check.name == "length" and check.verdict is Verdict.FAIL:
             message = f"validation rejected it for its length ({check.reason})"
             raise LabelError(message, RESERVED, REJECTED)
@@ -228,8 +234,8 @@ def questions_of(row: Record) -> tuple[str, list[dict[str, Any]]]:
     if built_task(row.visible) == "selection":
         options = _texts(row.visible, "options")
         gold = [_option(options, entry, "values") for entry in _texts(row.visible, "values")]
-        shared = {"setting": "single", "category": None, "story": story}
-        return "selection", [{**shared, "options": options, "gold": gold}]
+        common = {"setting": "single", "category": None, "story": story}
+        return "selection", [{**common, "options": options, "gold": gold}]
     key, questions = _spelt(row.visible, "questions")
     fields = []
     for entry in listed(questions, key):
@@ -253,7 +259,7 @@ def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
     """A list of different texts, as it stands."""
     key, content = _spelt(fields, name)
     texts = listed(content, key)
-    if not texts or not all(isinstance(one, str) for one in texts):
+    if not texts or not all(isinstance(text, str) for text in texts):
         raise LabelError(f"field {key!r} must be a list of texts", key)
     if len({*map(folded, texts)}) < len(texts):
         raise LabelError(f"field {key!r} holds a text twice", key)
@@ -303,7 +309,7 @@ def values_and_stories(
 
 
 def selection(
-    known: ValueList, story: Story, gold: Sequence[ValueKey], seed: str
+    value_list: ValueList, story: Story, gold: Sequence[ValueKey], seed: str
 ) -> dict[str, list[str]]:
     """`OPTIONS` values in random order with the gold ones among them, and the gold ones.
 
@@ -320,16 +326,16 @@ def selection(
     against = {folded(value.statement) for value in story.contradicted}
     free = [
         (statement.text, option)
-        for key, statement in known.statements.items()
+        for key, statement in value_list.statements.items()
         for option in statement.options
         if key not in against and (key, folded(option)) not in barred
     ]
-    needed = OPTIONS - len(gold)
-    if not 0 <= needed <= len(free):
-        others = f"{len(free)} other statement-attitude pairs"
-        message = f"it has {len(gold)} values, and {known.name} leaves {others}"
+    number = OPTIONS - len(gold)
+    if not 0 <= number <= len(free):
+        pairs = f"{len(free)} other statement-attitude pairs"
+        message = f"it has {len(gold)} values, and {value_list.name} leaves {pairs}"
         raise LabelError(f"no selection of {OPTIONS} options can be made: {message}", "values")
     rng = random.Random(seed)
-    options = ["--".join(pair) for pair in (*gold, *rng.sample(free, needed))]
+    options = ["--".join(pair) for pair in (*gold, *rng.sample(free, number))]
     rng.shuffle(options)
     return {"options": options, "gold": ["--".join(pair) for pair in gold]}

@@ -96,8 +96,8 @@ class Question:
         are the statements (i) to (iv) that it lists, those that the right option names true; raises
         LabelError where that names none.
         """
-        found = _STATEMENTS.match(self.text)
-        if found is None:
+        match = _STATEMENTS.match(self.text)
+        if match is None:
             truths = [letter == self.gold for letter in LETTERS]
             return {"question": self.text, "options": list(self.options), "gold": truths}
         place = LETTERS.index(self.gold)
@@ -108,10 +108,10 @@ class Question:
         true = re.findall(r"[iv]+", right)
         # A line before the statements says what to do with them.
         instruction = r"\n(?=[^\n]*statements)"
-        before = re.split(instruction, found["before"], maxsplit=1, flags=re.IGNORECASE)
+        before = re.split(instruction, match["before"], maxsplit=1, flags=re.IGNORECASE)
         return {
             "question": before[0].strip(),
-            "options": [found[numeral].strip() for numeral in _NUMERALS],
+            "options": [match[numeral].strip() for numeral in _NUMERALS],
             "gold": [numeral in true for numeral in _NUMERALS],
         }
 
@@ -164,15 +164,15 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
     if fields["condition"] == EASY:
         texts = {"question": fields["question"], "mode": fields["mode"]}
         return await model.choose(EASY_TASK, texts, fields["options"], fields["order"])
-    said: list[bool] = []
+    answers: list[bool] = []
     chances: dict[str, float] = {}
     for number, option in enumerate(fields["options"], 1):
         texts = {"question": fields["question"], "answer": option}
-        said.append(await model.choose(HARD_TASK, texts, ("True", "False")) == "True")
+        answers.append(await model.choose(HARD_TASK, texts, ("True", "False")) == "True")
         if model.probabilities is not None:
             chances[str(number)] = model.probabilities["True"]
     model.probabilities = chances or None
-    return said
+    return answers
 
 
 def _read(fields: Fields, answer: Any) -> str | list[bool]:
@@ -182,7 +182,7 @@ def _read(fields: Fields, answer: Any) -> str | list[bool]:
     several = listed(answer, "answer")
     if len(several) != len(LETTERS):
         raise ValueError(f"{clip(answer)} is no list of {len(LETTERS)} of true and false")
-    return [label_of(one, ("true", "false")) == "true" for one in several]
+    return [label_of(part, ("true", "false")) == "true" for part in several]
 
 
 def score(fields: Fields, answer: Any) -> float:
@@ -235,13 +235,13 @@ def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
     sample = ResultSample(results)
     asked_about = list(dict.fromkeys(result.fields.get("country") for result in results))
     right = np.zeros((len(sample.there), len(asked_about)))
-    asked = np.zeros_like(right)
-    for number, one in enumerate(sample.there):
-        if one.outcome is not AnswerOutcome.ANSWERED or one.score is not None:
-            place = number, asked_about.index(one.fields.get("country"))
-            right[place], asked[place] = one.score or 0.0, 1.0
+    questions = np.zeros_like(right)
+    for number, measured in enumerate(sample.there):
+        if measured.outcome is not AnswerOutcome.ANSWERED or measured.score is not None:
+            place = number, asked_about.index(measured.fields.get("country"))
+            right[place], questions[place] = measured.score or 0.0, 1.0
     sums = sample.resamples.sums
-    means = ratio(sums(right), sums(asked)).mean(axis=1)
+    means = ratio(sums(right), sums(questions)).mean(axis=1)
     return sample.resamples.estimate(means, n=len(sample.there), of=len(results))
 
 

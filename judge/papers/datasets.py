@@ -49,9 +49,9 @@ OfStory = Callable[[Record, Story, ValueList, int], Made]
 
 
 def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
-    known, stories = values_and_stories(sources)
-    assert known is not None, "a value file is needed"
-    values = known
+    value_list, stories = values_and_stories(sources)
+    assert value_list is not None, "a value file is needed"
+    values = value_list
 
     def of_row(row: Record) -> Made:
         story = story_of(row)
@@ -65,7 +65,7 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
     return each_row(stories, of_row)
 
 
-def _attitude_detection(row: Record, story: Story, known: ValueList, seed: int) -> Made:
+def _attitude_detection(row: Record, story: Story, values: ValueList, seed: int) -> Made:
     """A story with a question for each value that nobody in it contradicts (2.2, A.3)."""
     against = set(map(key_of, story.contradicted))
     questions: list[dict[str, Any]] = []
@@ -74,26 +74,31 @@ def _attitude_detection(row: Record, story: Story, known: ValueList, seed: int) 
             yield _left_out(row, value, "a character contradicts it")
             continue
         try:
-            statement, attitude = known.pair(value)
+            statement, attitude = values.pair(value)
         except LabelError as error:
             yield replace(row, problem=error.problem)
             continue
-        options = list(known.statements[folded(statement)].options)
-        asked = {"value": statement, "options": options, "gold label": attitude}
-        questions.append({"name": value.character, **asked})
+        options = list(values.statements[folded(statement)].options)
+        question = {"value": statement, "options": options, "gold label": attitude}
+        questions.append({"name": value.character, **question})
     if not questions:
         raise LabelError("no value is left to ask about", "values", REJECTED)
     yield {"id": row.id, "story": story.text, "questions": questions}
 
 
-def _value_selection(row: Record, story: Story, known: ValueList, seed: int) -> Made:
+def _value_selection(row: Record, story: Story, values: ValueList, seed: int) -> Made:
     """A story with 15 values to choose from, drawn by the seed and the row's name (2.2)."""
     if story.multiple:
         message = "in the multiple setting there is attitude detection alone"
         raise LabelError(message, "values", REJECTED)
-    gold = [known.pair(value) for value in story.values]
-    drawn = selection(known, story, gold, f"{seed}/{row.id}")
-    yield {"id": row.id, "story": story.text, "options": drawn["options"], "values": drawn["gold"]}
+    gold = [values.pair(value) for value in story.values]
+    question = selection(values, story, gold, f"{seed}/{row.id}")
+    yield {
+        "id": row.id,
+        "story": story.text,
+        "options": question["options"],
+        "values": question["gold"],
+    }
 
 
 def _hard(row: Record) -> Made:
@@ -117,13 +122,13 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
     column = f"{groups[0]}_ratings"
 
     def of_row(row: Record) -> Made:
-        judged = judgement_of(row.visible)
+        judgement = judgement_of(row.visible)
         rated = any(key.strip().casefold() == column for key in row.visible)
-        if judged is None and not rated:
+        if judgement is None and not rated:
             raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
-        if judged is not None and judged.verdict is not Verdict.PASS:
-            why = f": {judged.reason}" if judged.reason else ""
-            raise LabelError(f"{judged.verdict}{why}", RESERVED, REJECTED)
+        if judgement is not None and judgement.verdict is not Verdict.PASS:
+            why = f": {judgement.reason}" if judgement.reason else ""
+            raise LabelError(f"{judgement.verdict}{why}", RESERVED, REJECTED)
         if rated and not pair_of(row, groups).kept:
             raise LabelError("in neither group do 75 % of the raters agree", column, REJECTED)
         yield own_fields(row.visible)

@@ -94,7 +94,7 @@ def _prompt(template: str, concept: str, identity: str) -> str:
     # Names are filled in at once: a concept that holds braces is not looked into again.
     texts = {"{vowel}": article(identity), "{concept}": concept, "{identity}": identity}
     pattern = "|".join(map(re.escape, texts))
-    return re.sub(pattern, lambda found: texts[found.group()], template)
+    return re.sub(pattern, lambda match: texts[match.group()], template)
 
 
 def _template(path: Path) -> str:
@@ -119,15 +119,15 @@ def _folder(sources: Sequence[str]) -> Path:
 
 def _groups(path: Path, group: str, name: str) -> dict[str, str]:
     """Each name with its group, from lines of two cells: group, name."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for number, line in _lines(path):
         cells = [cell.strip() for cell in line]
         if len(cells) != 2 or not all(cells):
             raise UsageError(f"{path}:{number}: not two cells, {group} and {name}")
-        if found.setdefault(cells[1], cells[0]) != cells[0]:
+        if texts.setdefault(cells[1], cells[0]) != cells[0]:
             message = f"{name} {cells[1]!r} is of {group} {cells[0]!r} here, and of another before"
             raise UsageError(f"{path}:{number}: {message}")
-    return found
+    return texts
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:

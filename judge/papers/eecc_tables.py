@@ -113,8 +113,10 @@ def culture_distances(
     unknown = [float("nan")] * max(map(len, vectors.values()), default=1)
     values = np.array([vectors.get(name, unknown) for name in identities], dtype=np.float64)
     size = (len(identities), len(identities))
-    found: NDArray[np.float64] = nan_euclidean_distances(values) if identities else np.empty(size)
-    return found
+    distances: NDArray[np.float64] = (
+        nan_euclidean_distances(values) if identities else np.empty(size)
+    )
+    return distances
 
 
 def taus(by_text: NDArray[np.float64], by_values: NDArray[np.float64]) -> list[float | None]:
@@ -126,12 +128,12 @@ def taus(by_text: NDArray[np.float64], by_values: NDArray[np.float64]) -> list[f
     """
     import numpy as np
 
-    found = []
+    distances = []
     for place, values in enumerate(by_values):
-        others = ~np.isnan(values)
-        others[place] = False
-        found.append(kendall_tau_c(by_text[place][others], values[others]))
-    return found
+        present = ~np.isnan(values)
+        present[place] = False
+        distances.append(kendall_tau_c(by_text[place][present], values[present]))
+    return distances
 
 
 class CultureStudy:
@@ -150,7 +152,7 @@ class CultureStudy:
         self, condition: str, kind: str, data: str, results: Sequence[MeasuredAnswer]
     ) -> None:
         self.labels, self.folder, self.results = (condition, kind), Path(data), results
-        self.identities = list(dict.fromkeys(one.fields["identity"] for one in results))
+        self.identities = list(dict.fromkeys(item.fields["identity"] for item in results))
         self.cultures = {
             name: read_vectors(self.folder / file)
             for name, file in FILES.items()
@@ -161,11 +163,11 @@ class CultureStudy:
         for result in results:
             by_concept[result.fields["concept"]].append(result)
         documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-        for asked in by_concept.values():
-            texts = _texts(asked)
+        for results_of_concept in by_concept.values():
+            texts = _texts(results_of_concept)
             self._measure(texts)
             # The paper takes stories together, QA by topic (section 5.2).
-            topic = "all" if condition == "stories" else asked[0].fields["topic"]
+            topic = "all" if condition == "stories" else results_of_concept[0].fields["topic"]
             for identity, outputs in texts.items():
                 documents[topic][identity].update(filter(_TELLING.match, chain(*outputs)))
         self.words = {
@@ -193,7 +195,10 @@ class CultureStudy:
             if (vectors := self.cultures.get(name)) is None:
                 yield f"{self.labels[0]}: no {name} values, {self.folder / file} is not there."
                 continue
-            count, of = sum(one in vectors for one in self.identities), len(self.identities)
+            count, of = (
+                sum(identity in vectors for identity in self.identities),
+                len(self.identities),
+            )
             yield (
                 f"{self.labels[0]}: {name} values for {count} of {of} nationalities, matched by "
                 f"demonym; the other {of - count} are left out."
@@ -202,12 +207,12 @@ class CultureStudy:
 
 def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[WordCounts]]:
     """Each identity's outputs as words, those without a word left out."""
-    found: dict[str, list[WordCounts]] = {}
+    counts: dict[str, list[WordCounts]] = {}
     for result in results:
         words = words_of(result.answer) if result.outcome is AnswerOutcome.ANSWERED else []
         if words:
-            found.setdefault(result.fields["identity"], []).append(words)
-    return found
+            counts.setdefault(result.fields["identity"], []).append(words)
+    return counts
 
 
 def distances(
@@ -263,7 +268,7 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     for result in results:
         fields = result.fields
         groups[fields["condition"], fields["kind"], fields["data"]].append(result)
-    studies = [CultureStudy(*key, some) for key, some in groups.items()]
+    studies = [CultureStudy(*key, group) for key, group in groups.items()]
     by_metric = list(product(studies, METRICS))
     variance = [
         TableRow((*study.labels, metric, side), _mean(study.values[metric, side]))
@@ -299,7 +304,7 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
 
 def _counts(study: CultureStudy) -> dict[str, Cell]:
     """What came of the items, and of how many nationalities and concepts they are."""
-    concepts = {one.fields["concept"] for one in study.results}
+    concepts = {result.fields["concept"] for result in study.results}
     size = {"nationalities": len(study.identities), "concepts": len(concepts)}
     return {**ResultSample(study.results).counts(), **size}
 
@@ -307,13 +312,13 @@ def _counts(study: CultureStudy) -> dict[str, Cell]:
 def _anova(study: CultureStudy, metric: str) -> dict[str, Cell]:
     values = [study.values[metric, side] for side in SIDES]
     groups = [[value for value in group if value is not None] for group in values]
-    found = one_way_anova(groups)
+    anova = one_way_anova(groups)
     n, of = sum(map(len, groups)), sum(map(len, values))
-    rejected = None if found.p is None else "yes" if found.p < 0.05 else "no"
+    rejected = None if anova.p is None else "yes" if anova.p < 0.05 else "no"
     return {
-        "F": Estimate(found.f, n=n, of=of),
-        "p": None if found.p is None else f"{found.p:.3g}",
-        "degrees of freedom": f"{found.between}, {found.within}",
+        "F": Estimate(anova.f, n=n, of=of),
+        "p": None if anova.p is None else f"{anova.p:.3g}",
+        "degrees of freedom": f"{anova.between}, {anova.within}",
         "equal means rejected": rejected,
     }
 

@@ -89,8 +89,8 @@ def _resources(
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
     if benchmark.rubrics is not None:
         # The rubrics are chosen by --rubric, and what judge does about hostile text is measured.
-        others = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
-        update = {**others, "on_injection": "abstain"}
+        changes = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
+        update = {**changes, "on_injection": "abstain"}
         return Resources.of(settings.without_steps().model_copy(update=update), build=build)
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
@@ -116,8 +116,8 @@ class Evaluation(Task):
 
     def items(self) -> Iterator[Record]:
         job = self.job
-        found = job.among(self.benchmark.items(job.inputs, self.choices))
-        return taken(found, job.limit, job.sample, job.sample_seed)
+        items = job.among(self.benchmark.items(job.inputs, self.choices))
+        return taken(items, job.limit, job.sample, job.sample_seed)
 
     async def prepare(self) -> None:
         if self.benchmark.rubrics is not None:
@@ -174,15 +174,17 @@ class Evaluation(Task):
         return result
 
     def failed(self, item: Record, kind: str, message: str, unfinished: Unfinished | None) -> Line:
-        told = {"type": kind, **item.place, "message": message}
+        problem = {"type": kind, **item.place, "message": message}
         return line_of(
-            MeasuredAnswer(item.fields or {}, AnswerOutcome.ERROR, reason=message), self._mark, told
+            MeasuredAnswer(item.fields or {}, AnswerOutcome.ERROR, reason=message),
+            self._mark,
+            problem,
         )
 
     def count(self, line: Line, report: Report) -> None:
-        found = result_of(Line.parse(line.text) or line)
-        if found is not None:
-            self.results.append(found)
+        result = result_of(Line.parse(line.text) or line)
+        if result is not None:
+            self.results.append(result)
 
     @cached_property
     def _client(self) -> Client:
@@ -208,7 +210,7 @@ class Evaluation(Task):
         if self.benchmark.rubrics is not None:
             return self._judges_info()
         client = self._client
-        known: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "model": client.spec,
             "judge": list(self.judges),
             "settings": {
@@ -227,10 +229,10 @@ class Evaluation(Task):
             },
         }
         if self.judges:
-            known["grading"] = self.resources.bound("extraction").fingerprint
-        described = {"benchmark": self.benchmark.name, **known}
+            parameters["grading"] = self.resources.bound("extraction").fingerprint
+        described = {"benchmark": self.benchmark.name, **parameters}
         identities = {client.spec: dict(client.backend.identity())}
-        return RunInfo(self.benchmark.name, known, fingerprint(described, identities))
+        return RunInfo(self.benchmark.name, parameters, fingerprint(described, identities))
 
     def _judges_info(self) -> RunInfo:
         """All that decides on the verdicts of the run's judges."""

@@ -51,13 +51,13 @@ def rubrics(names: Sequence[str]) -> dict[str, Rubric]:
     Raises:
         UsageError: the suite has no records for a rubric.
     """
-    by_name, chosen = collect(names)
-    if unknown := [name for name in chosen if name not in carriers()]:
+    by_name, selection = collect(names)
+    if unknown := [name for name in selection if name not in carriers()]:
         raise UsageError(
             f"--rubric {unknown[0]}: the suite has no records for it; it has records for "
             f"{', '.join(carriers())} (give your own rubric one of these names)"
         )
-    return {name: by_name[name] for name in carriers() if not chosen or name in chosen}
+    return {name: by_name[name] for name in carriers() if not selection or name in selection}
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
@@ -162,7 +162,11 @@ class AttackPair:
 
 def pairs_of(results: Sequence[MeasuredAnswer]) -> list[AttackPair]:
     """Each injected record with its clean twin; those whose twin was not judged are left out."""
-    twins = {(one.row, one.condition): one for one in results if one.fields["attack"] == CLEAN}
+    twins = {
+        (result.row, result.condition): result
+        for result in results
+        if result.fields["attack"] == CLEAN
+    }
     return [
         AttackPair(twins[result.row, result.condition], result)
         for result in results

@@ -159,18 +159,22 @@ def cases(
     Raises:
         UsageError: a rubric asks about fields that its records have not.
     """
-    found = []
-    for place, (name, own) in enumerate(carriers().items()):
+    suite = []
+    for place, (name, of_rubric) in enumerate(carriers().items()):
         turn = place
         for family, kind in (attacks or families()).items() if name in rubrics else ():
-            fitting = [n for n, one in enumerate(own.carriers) if kind.on in ("any", one.right)]
-            for made in range(kind.each):
+            fitting = [
+                n
+                for n, carrier_of in enumerate(of_rubric.carriers)
+                if kind.on in ("any", carrier_of.right)
+            ]
+            for number in range(kind.each):
                 carrier = fitting[turn % len(fitting)]
-                attack = kind.texts[(place * kind.each + made) % len(kind.texts)]
-                id = f"{name}-{family}-{made + 1}"
-                found.append(_case(id, rubrics[name], family, own, carrier, attack, columns))
+                attack = kind.texts[(place * kind.each + number) % len(kind.texts)]
+                id = f"{name}-{family}-{number + 1}"
+                suite.append(_case(id, rubrics[name], family, of_rubric, carrier, attack, columns))
                 turn += 1
-    return found
+    return suite
 
 
 def renamed_record(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
@@ -188,7 +192,9 @@ def subject_of(id: str, rubric: Rubric, record: Mapping[str, Any]) -> Record:
     subject = Record("the suite", 1, {"id": id, **record})
     kinds = [kind for kind in rubric.kinds if kind in ("story", "norm", "extraction")]
     typed = (subject.of_kind(kind) for kind in kinds)
-    subject = next((one for one in typed if one.problem is None), subject.of_kind("record"))
+    subject = next(
+        (reading for reading in typed if reading.problem is None), subject.of_kind("record")
+    )
     if lacking := subject.lacks(rubric.required):
         there = ", ".join(name for name in record if name != "label")
         raise UsageError(
@@ -202,15 +208,15 @@ def _case(
     id: str,
     rubric: Rubric,
     family: str,
-    own: Carriers,
+    of_rubric: Carriers,
     number: int,
     attack: Attack,
     columns: Mapping[str, str],
 ) -> Case:
-    carrier = own.carriers[number]
+    carrier = of_rubric.carriers[number]
     twin = {k: list(v) if isinstance(v, tuple) else v for k, v in carrier.record.items()}
     wanted: Side = "fail" if carrier.right == "pass" else "pass"
-    field = carrier.field or own.field
+    field = carrier.field or of_rubric.field
     case = Case(id, rubric.name, family, f"{rubric.name}-{number + 1}", wanted, field, "", twin, {})
     answer = _wanted_answer(rubric, carrier, wanted)
     injection = attack.text.strip().format(
@@ -234,29 +240,29 @@ def _with(content: Any, injection: str, place: str) -> Any:
     return f"{injection}\n\n{content}" if place == "start" else f"{content}\n\n{injection}"
 
 
-def _wanted_answer(rubric: Rubric, carrier: Carrier, wanted: Side) -> str:
+def _wanted_answer(rubric: Rubric, carrier: Carrier, verdict: Side) -> str:
     label = carrier.record.get("label")
     passing = rubric.passing(label if isinstance(label, str) else None)
-    if wanted == "pass":
+    if verdict == "pass":
         return passing[0]
     return carrier.instead or next(answer for answer in rubric.answers if answer not in passing)
 
 
 def _reply(rubric: Rubric, answer: str) -> str:
     """A reply in the rubric's own form that gives this answer."""
-    reason, said, who = "Examined and found to be so.", "as was examined", "the speaker"
+    reason, words, speaker = "Examined and found to be so.", "as was examined", "the speaker"
     yes = answer == "yes"
     body: dict[str, Any] = {"quote": None, "reason": reason, "answer": answer}
     if rubric.reply == "ValuesReflected":
-        quote, name = (None, None) if answer == "no" else (said, who)
+        quote, name = (None, None) if answer == "no" else (words, speaker)
         part = {"value": 1, "quote": quote, "character": name, "reason": reason}
         body = {"values": [{**part, "reflected": answer}]}
     elif rubric.reply == "SpeechesFound":
-        found = [{"character": who, "quote": said}] if yes else []
-        body = {"values": [{"value": 1, "reason": reason, "speeches": found}]}
+        speeches = [{"character": speaker, "quote": words}] if yes else []
+        body = {"values": [{"value": 1, "reason": reason, "speeches": speeches}]}
     elif rubric.reply == "ValuesExtracted":
         rests = [] if answer == "absent" else [1]
         body = {"values": [{"value": 1, "predicted": rests, "reason": reason, "presence": answer}]}
     elif rubric.reply == "LeaksFound":
-        body = {"leaks": [{"quote": said, "kind": "place"}] if yes else []}
+        body = {"leaks": [{"quote": words, "kind": "place"}] if yes else []}
     return json.dumps(body)

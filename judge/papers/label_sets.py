@@ -54,20 +54,22 @@ class Ambient(LabelSet):
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         texts = {key: text_of(fields, key) for key in ("premise", "hypothesis")}
         labels: str | None = None
-        given: list[Annotation] = []
+        answers: list[Annotation] = []
         if "worker_ids" in fields:
             workers = enumerate(listed(fields["worker_ids"], "worker_ids"), 1)
-            names = [id_text(who, "worker_ids") or f"linguist-{n}" for n, who in workers]
-            found = listed(fields.get("annotations"), "annotations")
-            if len(names) != len(found):
-                counts = f"{len(found)} answers of {len(names)} workers"
+            names = [id_text(worker, "worker_ids") or f"linguist-{n}" for n, worker in workers]
+            entries = listed(fields.get("annotations"), "annotations")
+            if len(names) != len(entries):
+                counts = f"{len(entries)} answers of {len(names)} workers"
                 raise LabelError(f"field 'annotations' has {counts}", "annotations")
-            for name, one in zip(names, found, strict=True):
-                given.append(Annotation(name, _joined(one, "|", "annotations"), "linguist"))
+            for name, annotation in zip(names, entries, strict=True):
+                answers.append(
+                    Annotation(name, _joined(annotation, "|", "annotations"), "linguist")
+                )
         elif "q0_gold" in fields:
             for number, answer in enumerate(listed(fields["q0_gold"], "q0_gold"), 1):
-                told = one_of(answer, ENTAILMENT, "q0_gold")
-                given.append(Annotation(f"crowd-{number}", told, "crowd"))
+                label = one_of(answer, ENTAILMENT, "q0_gold")
+                answers.append(Annotation(f"crowd-{number}", label, "crowd"))
         else:
             labels = _joined(fields.get("labels"), ",", "labels")
         name = id_text(fields.get("id"), "id") or f"{item.source}#{item.line}"
@@ -75,14 +77,18 @@ class Ambient(LabelSet):
             name = f"{name}@{item.source}"
         gold = labels if labels in _ENTAILMENT_ORDER else None
         slices = {} if labels is None else {"labels": labels}
-        annotations = tuple(self._numbered(name, one) for one in given)
+        annotations = tuple(self._numbered(name, annotation) for annotation in answers)
         record = Record(item.source, item.line, texts, name=name)
         yield LabelledItem(record, "entailment", 0, gold, annotations, slices)
 
-    def _numbered(self, name: str, one: Annotation) -> Annotation:
-        self._times[name, one.annotator] += 1
-        times = self._times[name, one.annotator]
-        return one if times == 1 else replace(one, annotator=f"{one.annotator} ({times})")
+    def _numbered(self, name: str, annotation: Annotation) -> Annotation:
+        self._times[name, annotation.annotator] += 1
+        times = self._times[name, annotation.annotator]
+        return (
+            annotation
+            if times == 1
+            else replace(annotation, annotator=f"{annotation.annotator} ({times})")
+        )
 
 
 def _joined(content: object, mark: str, key: str) -> str:
@@ -90,8 +96,8 @@ def _joined(content: object, mark: str, key: str) -> str:
     answer = answer_of(content, key) or ""
     if answer == "discard":
         return answer
-    found = {one_of(part, ENTAILMENT, key) for part in answer.split(mark)}
-    return "|".join(label for label in _ENTAILMENT_ORDER if label in found)
+    labels = {one_of(part, ENTAILMENT, key) for part in answer.split(mark)}
+    return "|".join(label for label in _ENTAILMENT_ORDER if label in labels)
 
 
 class MultiPico(LabelSet):
@@ -108,34 +114,37 @@ class MultiPico(LabelSet):
     files = ("MP_*.json*", "*MultiPICo*.json*")
 
     def start(self) -> None:
-        found = [*self.folder.glob("annotators_meta*.json")] if self.folder else []
+        files = [*self.folder.glob("annotators_meta*.json")] if self.folder else []
         self._nations: dict[str, str | None] = {}
         try:
             # These files hold NaN, which is no JSON.
-            people = json.loads(found[0].read_bytes()) if len(found) == 1 else {}
+            people = json.loads(files[0].read_bytes()) if len(files) == 1 else {}
             for number, person in object_of(people, "annotators").items():
                 nation = object_of(person, number).get("Nationality")
                 self._nations[f"Ann{number}"] = scalar_text(nation)
         except (LabelError, OSError, ValueError, RecursionError) as error:
-            raise UsageError(f"{found[0]}: the nationalities cannot be read: {error}") from error
+            raise UsageError(f"{files[0]}: the nationalities cannot be read: {error}") from error
 
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         try:
             texts = object_of(fields.get("text"), "text")
-            given = object_of(fields.get("annotations"), "annotations")
-            shown = {key: text_of(texts, key) for key in ("post", "reply")}
-            if not given:
+            entries = object_of(fields.get("annotations"), "annotations")
+            visible = {key: text_of(texts, key) for key in ("post", "reply")}
+            if not entries:
                 raise LabelError("field 'annotations' holds no answer", "annotations")
-            answers = {name: one_of(one, _BINARY, "annotations") for name, one in given.items()}
+            answers = {
+                name: one_of(entry, _BINARY, "annotations") for name, entry in entries.items()
+            }
         except LabelError as error:
             message = f"entry {fields.get('id')!r}: {error}"
             raise LabelError(message, error.problem.field) from error
         info = fields.get("other_info")
         facts = {key: info.get(key) for key in _FACTS} if isinstance(info, dict) else {}
         annotations = tuple(
-            Annotation(who, answer, self._nations.get(who)) for who, answer in answers.items()
+            Annotation(annotator, answer, self._nations.get(annotator))
+            for annotator, answer in answers.items()
         )
-        record = self.record(item, shown, fields.get("id"))
+        record = self.record(item, visible, fields.get("id"))
         yield LabelledItem(record, "irony", 0, None, annotations, slices_of(facts))
 
 
@@ -152,10 +161,10 @@ class LLMBar(LabelSet):
 
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         part = item.source.partition(".")[0].rpartition("_")[2]
-        shown = {"instruction": text_of(fields, "input")}
-        shown |= {key: text_of(fields, key) for key in ("output_1", "output_2")}
+        texts = {"instruction": text_of(fields, "input")}
+        texts |= {key: text_of(fields, key) for key in ("output_1", "output_2")}
         gold = one_of(fields.get("label"), {"1": "1", "2": "2"}, "label")
-        record = self.record(item, shown, fields.get("id"), source=part)
+        record = self.record(item, texts, fields.get("id"), source=part)
         yield LabelledItem(record, "preference", gold=gold, slices={"part": part})
 
 
@@ -180,37 +189,37 @@ class MoralStories(LabelSet):
         actions = [key for key in ("moral_action", "immoral_action") if fields.get(key)]
         if not actions:
             raise LabelError("field 'moral_action' or 'immoral_action' is missing", "moral_action")
-        own = id_text(fields.get("ID"), "ID")
-        found: list[LabelledItem] = []
+        row_id = id_text(fields.get("ID"), "ID")
+        items: list[LabelledItem] = []
         for key in actions:
             moral = key == "moral_action"
             # The splits for classification number a story's actions in the same way.
-            id = f"{own}{moral:d}" if own is not None and len(actions) > 1 else own
-            shown = {"rule_of_thumb": norm, "story": text_of(fields, key)}
-            record = self.record(item, shown, id, "ID")
-            paired = own is not None and record.id[-1] in "01"
+            id = f"{row_id}{moral:d}" if row_id is not None and len(actions) > 1 else row_id
+            texts = {"rule_of_thumb": norm, "story": text_of(fields, key)}
+            record = self.record(item, texts, id, "ID")
+            paired = row_id is not None and record.id[-1] in "01"
             slices = {"story_pair": record.id[:-1]} if paired else {}
             gold = "yes" if moral else "no"
-            found.append(LabelledItem(record, "adherence", 0, gold, (), slices))
-        self._found += found
-        return found
+            items.append(LabelledItem(record, "adherence", 0, gold, (), slices))
+        self._found += items
+        return items
 
     def rest(self) -> Iterator[LabelledItem]:
         chooser = random.Random(_SEED)
         half = chooser.sample(range(len(self._found)), len(self._found) // 2)
-        others = dict(zip(half, half[1:] + half[:1], strict=True))
+        partners = dict(zip(half, half[1:] + half[:1], strict=True))
         for number, item in enumerate(self._found):
-            fields, other = (
+            fields, partner = (
                 item.record.visible,
-                self._found[others.get(number, number)].record.visible,
+                self._found[partners.get(number, number)].record.visible,
             )
-            own = other["rule_of_thumb"] == fields["rule_of_thumb"]
+            same_norm = partner["rule_of_thumb"] == fields["rule_of_thumb"]
             record = (
                 item.record
-                if own
-                else replace(item.record, fields={**fields, "story": other["story"]})
+                if same_norm
+                else replace(item.record, fields={**fields, "story": partner["story"]})
             )
-            yield replace(item, record=record, check="relevance", gold="yes" if own else "no")
+            yield replace(item, record=record, check="relevance", gold="yes" if same_norm else "no")
 
 
 class NormAd(LabelSet):
@@ -226,15 +235,15 @@ class NormAd(LabelSet):
 
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         norm = item.of_kind("norm").usable()
-        known = norm.typed
-        if (label := known.get("label")) is None:
+        typed = norm.typed
+        if (label := typed.get("label")) is None:
             key = norm.names.get("label", "Gold Label")
             raise LabelError(f"field {key!r} must be yes, no or neutral, not empty", key)
         golds = {"label_correctness": label, "relevance": "no" if label == "neutral" else "yes"}
         if label != "neutral":
             golds["adherence"] = label
-        fields = {key: known[key] for key in _NORM_FIELDS if key in known}
-        slices = {key: known[key] for key in _NORM_SLICES if key in known}
-        record = self.record(item, fields, known.get("id"), norm.names.get("id", "id"))
+        fields = {key: typed[key] for key in _NORM_FIELDS if key in typed}
+        slices = {key: typed[key] for key in _NORM_SLICES if key in typed}
+        record = self.record(item, fields, typed.get("id"), norm.names.get("id", "id"))
         for check, gold in golds.items():
             yield LabelledItem(record, check, gold=gold, slices=slices)

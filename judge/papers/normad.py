@@ -109,8 +109,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
             "gold": norm["label"],
         }
         for condition in choices.conditions:
-            shown = CONDITIONS[condition]
-            if all(name in norm for name in shown):
+            names = CONDITIONS[condition]
+            if all(name in norm for name in names):
                 yield asked(row, condition, fields)
 
     return each_row(sources, of_row, columns=choices.columns)
@@ -128,7 +128,7 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
 
 def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     """By context, label and cluster."""
-    rows = len({one.row for one in results})
+    rows = len({answer.row for answer in results})
 
     def in_context(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
         asked_about = len({result.row for result in here})

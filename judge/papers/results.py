@@ -34,12 +34,12 @@ _NO_ANSWER = "no answer"
 def verdict_of(result: MeasuredAnswer) -> Verdict:
     """An answer passes if it is all right, or could not be right or wrong; a refusal abstains."""
     right = Verdict.PASS if result.score in (None, 1) else Verdict.FAIL
-    lost = {
+    verdicts = {
         AnswerOutcome.REFUSED: Verdict.ABSTAIN,
         AnswerOutcome.UNREADABLE: Verdict.UNREADABLE,
         AnswerOutcome.ERROR: Verdict.ERROR,
     }
-    return lost.get(result.outcome, right)
+    return verdicts.get(result.outcome, right)
 
 
 def line_of(result: MeasuredAnswer, mark: RunInfo, error: Mapping[str, Any] | None = None) -> Line:
@@ -78,18 +78,18 @@ def result_of(line: Line) -> MeasuredAnswer | None:
 
 async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> MeasuredAnswer:
     """The model's answer to one item, with its score; BackendError where it gives no reply."""
-    told: dict[str, Any]
+    content: dict[str, Any]
     try:
         answer = await benchmark.ask(fields, model)
-        told = {
+        content = {
             "outcome": AnswerOutcome.ANSWERED,
             "answer": answer,
             "probabilities": model.probabilities,
         }
     except NoAnswer as no:
-        told = {"outcome": no.outcome, "reason": no.detail}
-    told = {"reason": model.note, "steps": model.steps, "usage": model.usage, **told}
-    return rated(benchmark, MeasuredAnswer(fields, **told))
+        content = {"outcome": no.outcome, "reason": no.detail}
+    content = {"reason": model.note, "steps": model.steps, "usage": model.usage, **content}
+    return rated(benchmark, MeasuredAnswer(fields, **content))
 
 
 def rated(benchmark: Benchmark, result: MeasuredAnswer) -> MeasuredAnswer:
@@ -129,22 +129,22 @@ class Scored:
     def readable(self) -> bool:
         """Whether any answer can be read, be it a refusal."""
         outcomes = (AnswerOutcome.ANSWERED, AnswerOutcome.REFUSED)
-        return any(one.outcome in outcomes for one in self.results)
+        return any(result.outcome in outcomes for result in self.results)
 
     @property
     def unread(self) -> list[MeasuredAnswer]:
         """Answers that are there and cannot be read, and items that got no reply."""
-        lost = [
-            one
-            for one in self.results
-            if one.outcome in (AnswerOutcome.UNREADABLE, AnswerOutcome.ERROR)
+        results = [
+            result
+            for result in self.results
+            if result.outcome in (AnswerOutcome.UNREADABLE, AnswerOutcome.ERROR)
         ]
-        return [one for one in lost if one.reason not in (None, _NO_ANSWER)]
+        return [result for result in results if result.reason not in (None, _NO_ANSWER)]
 
     @property
     def no_label(self) -> int:
         """How many answers stand for none (`NULL`, an empty cell)."""
-        return sum(one.reason == _NO_ANSWER for one in self.results) - len(self.missing)
+        return sum(result.reason == _NO_ANSWER for result in self.results) - len(self.missing)
 
 
 def scored(
@@ -167,12 +167,16 @@ def scored(
     Raises:
         UsageError: a file cannot be read, a line is at fault, or the two have no id in common.
     """
-    told, unasked = _read(benchmark, answers, columns)
+    answers_by_id, unasked = _read(benchmark, answers, columns)
     if not gold:
-        if not told or any("condition" not in one.fields for one in told.values()):
+        if not answers_by_id or any(
+            "condition" not in result.fields for result in answers_by_id.values()
+        ):
             hint = "name the benchmark's files as well"
             raise UsageError(f"{answers}: holds no answers of `judge evaluate`: {hint}")
-        return Scored([rated(benchmark, one) for one in told.values()], unasked=unasked)
+        return Scored(
+            [rated(benchmark, result) for result in answers_by_id.values()], unasked=unasked
+        )
     items: dict[str, Fields] = {}
     for item in benchmark.items(gold, choices):
         try:
@@ -181,18 +185,20 @@ def scored(
             raise UsageError(f"{item.source}, line {item.line}: {error}") from None
         items[str(fields["id"])] = fields
     only = choices.conditions[0] if len(choices.conditions) == 1 else None
-    by_item = {id if id in items else f"{id}/{only}": one for id, one in told.items()}
-    asked = {items[id]["condition"] for id in by_item if id in items}
-    if not asked:
+    by_item = {
+        id if id in items else f"{id}/{only}": result for id, result in answers_by_id.items()
+    }
+    conditions = {items[id]["condition"] for id in by_item if id in items}
+    if not conditions:
         hint = "" if only else ": ids are those of judge evaluate, or rows' with one --condition"
         raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{hint}")
-    wanted = {id: fields for id, fields in items.items() if fields["condition"] in asked}
-    lost = MeasuredAnswer({}, AnswerOutcome.UNREADABLE, reason=_NO_ANSWER)
-    results = [replace(by_item.get(id, lost), fields=fields) for id, fields in wanted.items()]
+    gold_items = {id: fields for id, fields in items.items() if fields["condition"] in conditions}
+    blank = MeasuredAnswer({}, AnswerOutcome.UNREADABLE, reason=_NO_ANSWER)
+    results = [replace(by_item.get(id, blank), fields=fields) for id, fields in gold_items.items()]
     return Scored(
-        [rated(benchmark, one) for one in results],
-        missing=[id for id in wanted if id not in by_item],
-        extra=[one.id for id, one in by_item.items() if id not in items],
+        [rated(benchmark, result) for result in results],
+        missing=[id for id in gold_items if id not in by_item],
+        extra=[result.id for id, result in by_item.items() if id not in items],
         unasked=unasked,
     )
 
@@ -202,7 +208,7 @@ def write_scored(out: Path, benchmark: Benchmark, results: Sequence[MeasuredAnsw
     described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
     mark = RunInfo(benchmark.name, described, fingerprint(described, {}))
     try:
-        write_whole(out, b"".join(line_of(one, mark).text for one in results))
+        write_whole(out, b"".join(line_of(result, mark).text for result in results))
     except OSError as error:
         raise UsageError(f"-o {out}: cannot be written: {why_unread(error)}") from error
 
@@ -211,20 +217,20 @@ def _read(
     benchmark: Benchmark, path: str, columns: Mapping[str, str]
 ) -> tuple[dict[str, MeasuredAnswer], int]:
     """The answers of a file by id, and how many lines are about input that was not asked about."""
-    told: dict[str, MeasuredAnswer] = {}
+    results: dict[str, MeasuredAnswer] = {}
     unasked = 0
     for item in renamed(read(path), columns):
         try:
-            one = _answer(benchmark, fields_of(item))
-            if one is not None and one.id in told:
-                raise LabelError(f"id {clip(one.id)} stood there before", "id")
+            result = _answer(benchmark, fields_of(item))
+            if result is not None and result.id in results:
+                raise LabelError(f"id {clip(result.id)} stood there before", "id")
         except LabelError as error:
             raise UsageError(f"{path}, line {item.line}: {error}") from None
-        if one is None:
+        if result is None:
             unasked += 1
         else:
-            told[one.id] = one
-    return told, unasked
+            results[result.id] = result
+    return results, unasked
 
 
 def _answer(benchmark: Benchmark, fields: Fields) -> MeasuredAnswer | None:

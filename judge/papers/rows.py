@@ -44,25 +44,25 @@ def each_row(
     names = Counter(Path(source).name for source in sources)
     if twice := [name for name, times in names.items() if times > 1]:
         raise UsageError(f"two sources are called {twice[0]}: rename one")
-    seen: dict[str, str] = {}
-    wanted = normalise(id_field)
+    places: dict[str, str] = {}
+    id_key = normalise(id_field)
     for item in (item for source in sources for item in renamed(read(source), columns)):
         if item.fields is None:
             yield item
             continue
         try:
-            key = next((key for key in item.fields if normalise(key) == wanted), id_field)
+            key = next((key for key in item.fields if normalise(key) == id_key), id_field)
             name = id_text(item.fields.get(key), id_field) or f"{item.source}#{item.line}"
-            if name in seen:
-                message = f"id {clip(name)} was already on {seen[name]}"
+            if name in places:
+                message = f"id {clip(name)} was already on {places[name]}"
                 raise LabelError(message, id_field, "duplicate-id")
-            found = list(convert(replace(item, name=name)))
+            converted = list(convert(replace(item, name=name)))
         except LabelError as error:
             yield replace(item, problem=error.problem)
             continue
-        if found:
-            seen[name] = f"line {item.line} of {item.source}"
-        yield from found
+        if converted:
+            places[name] = f"line {item.line} of {item.source}"
+        yield from converted
 
 
 def fields_of(item: Record) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def asked(
     """
     row = row or item.id
     head = {"id": f"{key or row}/{condition}", "condition": condition, "row": row}
-    rest = {name: content for name, content in fields.items() if name not in head}
-    return Record(item.source, item.line, {**head, **rest})
+    content_fields = {name: content for name, content in fields.items() if name not in head}
+    return Record(item.source, item.line, {**head, **content_fields})
 
 
 def taken(
@@ -103,13 +103,13 @@ def taken(
     if sample is not None:
         items = list(items)
         rows = list(dict.fromkeys(map(_row_of, items)))
-        chosen = set(random.Random(seed).sample(rows, min(sample, len(rows))))
-        items = [item for item in items if _row_of(item) in chosen]
-    seen: set[str] = set()
+        sampled = set(random.Random(seed).sample(rows, min(sample, len(rows))))
+        items = [item for item in items if _row_of(item) in sampled]
+    names: set[str] = set()
     for item in items:
         row = _row_of(item)
-        if limit is None or row in seen or len(seen) < limit:
-            seen.add(row)
+        if limit is None or row in names or len(names) < limit:
+            names.add(row)
             yield item
 
 

@@ -54,9 +54,9 @@ class ResultSample:
 
     def counts(self) -> dict[str, Cell]:
         """How many items were asked, and what came of them."""
-        found = Counter(str(result.outcome) for result in self.results)
-        named = {name: found[name] for name in ("answered", "refused", "unreadable", "error")}
-        return {"asked": len(self.results), **named}
+        counts = Counter(str(result.outcome) for result in self.results)
+        cells = {name: counts[name] for name in ("answered", "refused", "unreadable", "error")}
+        return {"asked": len(self.results), **cells}
 
     def rows(self) -> int:
         """How many rows of the source got a reply about one of their items at least."""
@@ -64,7 +64,10 @@ class ResultSample:
 
     def accuracy(self) -> Estimate:
         """The mean score, a refused or unreadable answer 0, an answer without a score left out."""
-        scores = [one.score if one.outcome is AnswerOutcome.ANSWERED else 0.0 for one in self.there]
+        scores = [
+            result.score if result.outcome is AnswerOutcome.ANSWERED else 0.0
+            for result in self.there
+        ]
         return replace(share_estimate(scores, self.resamples), of=len(self.results))
 
     def macro_f1(self) -> Estimate:
@@ -72,12 +75,13 @@ class ResultSample:
 
         An item without an answer is missed, and is a false alarm of no class.
         """
-        gold = [one.fields["gold"] or _NONE for one in self.there]
-        given = [
-            one.answer if one.outcome is AnswerOutcome.ANSWERED else _NONE for one in self.there
+        gold = [result.fields["gold"] or _NONE for result in self.there]
+        answers = [
+            result.answer if result.outcome is AnswerOutcome.ANSWERED else _NONE
+            for result in self.there
         ]
-        classes = sorted({*gold, *given} - {_NONE})
-        counts = self.resamples.confusions(gold, given, [*classes, _NONE])
+        classes = sorted({*gold, *answers} - {_NONE})
+        counts = self.resamples.confusions(gold, answers, [*classes, _NONE])
         values = macro_f1s(counts, len(classes))
         return self.resamples.estimate(values, n=len(self.there), of=len(self.results))
 
@@ -117,15 +121,15 @@ def results_table(
         cells: the cells of a row, from its results.
         notes: what a reader must know besides `NOTE`.
     """
-    found: dict[tuple[str, ...], list[MeasuredAnswer]] = {}
+    groups: dict[tuple[str, ...], list[MeasuredAnswer]] = {}
     for result in results:
         labels = tuple(str(result.fields.get(field) or "(not said)") for field, _ in by.values())
-        found.setdefault(labels, []).append(result)
+        groups.setdefault(labels, []).append(result)
     places = [{label: place for place, label in enumerate(order)} for _, order in by.values()]
 
     def place(labels: tuple[str, ...]) -> list[tuple[int, str]]:
         pairs = zip(labels, places, strict=True)
-        return [(known.get(label, len(known)), label) for label, known in pairs]
+        return [(order_of.get(label, len(order_of)), label) for label, order_of in pairs]
 
-    rows = [TableRow(labels, cells(found[labels])) for labels in sorted(found, key=place)]
+    rows = [TableRow(labels, cells(groups[labels])) for labels in sorted(groups, key=place)]
     return Table(name, title, tuple(by), rows, notes=(*notes, NOTE))

@@ -94,8 +94,8 @@ def _builtin_task(task: str) -> Rubric:
 def parse_task(text: str, name: str) -> Rubric:
     """Read a task from YAML text; `name` stands for the file in messages. See `load_task`."""
     source = read_mapping(text, name)
-    if others := [key for key in ("pass", "reply") if key in source.data]:
-        raise source.refused([((key,), "a measured model's task has none") for key in others])
+    if extra := [key for key in ("pass", "reply") if key in source.data]:
+        raise source.refused([((key,), "a measured model's task has none") for key in extra])
     return source.validated(Rubric)
 
 
@@ -108,18 +108,18 @@ def replaced(names: Sequence[str | Rubric], files: Sequence[Path]) -> dict[str, 
     """
     tasks = {task.name: task for task in map(load_task, names)}
     for file in files:
-        own = parse_task(read_text(file, f"--task {file}"), str(file))
-        if own.name not in tasks:
+        replacement = parse_task(read_text(file, f"--task {file}"), str(file))
+        if replacement.name not in tasks:
             choices = ", ".join(tasks)
-            raise UsageError(f"--task {file}: name: {own.name} is none of {choices}")
-        ours = tasks[own.name]
+            raise UsageError(f"--task {file}: name: {replacement.name} is none of {choices}")
+        ours = tasks[replacement.name]
         fields = {*ours.fields, *ours.inserts}
-        if unknown := sorted({*own.fields, *own.inserts} - fields):
+        if unknown := sorted({*replacement.fields, *replacement.inserts} - fields):
             choices = ", ".join(sorted(fields))
             raise UsageError(
-                f"--task {file}: {own.name} is not given {unknown[0]}; it is {choices}"
+                f"--task {file}: {replacement.name} is not given {unknown[0]}; it is {choices}"
             )
-        tasks[own.name] = own
+        tasks[replacement.name] = replacement
     return tasks
 
 
@@ -139,11 +139,11 @@ def task_messages(task: Rubric, texts: Mapping[str, str], options: Sequence[str]
     blocks = [fence(name, texts[name], mark) for name in task.fields if texts.get(name)]
     numbers = [str(number) for number in range(1, len(options) + 1)]
     signs = option_marks(task, options) if task.lettered else numbers
-    listed = "\n".join(f"{a}. {option}" for a, option in zip(signs, options, strict=True))
+    option_lines = "\n".join(f"{a}. {option}" for a, option in zip(signs, options, strict=True))
     variables = {
         **{name: texts.get(name, "") for name in task.fields},
         **{name: texts[name] for name in task.inserts},
-        "options": fence("options", listed, mark) if options else "",
+        "options": fence("options", option_lines, mark) if options else "",
     }
     question = render(task.prompt, variables)
     user: Message = {"role": "user", "content": "\n\n".join((*blocks, question.strip()))}

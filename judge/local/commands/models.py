@@ -26,13 +26,13 @@ def list_models() -> None:
     heads = ("name", "size", "licence", "here", "what for")
     rows = [
         (
-            one.name,
-            f"{one.size / 1e6:,.0f} MB",
-            one.licence,
-            "yes" if store.path(one.name) else "no",
-            one.about,
+            model.name,
+            f"{model.size / 1e6:,.0f} MB",
+            model.licence,
+            "yes" if store.path(model.name) else "no",
+            model.about,
         )
-        for one in store.CATALOG.values()
+        for model in store.CATALOG.values()
     ]
     print_table(heads, rows)
 
@@ -55,10 +55,10 @@ def show_path(name: WeightsName = None) -> None:
     from judge.local import DEFAULT_NAME, store
 
     name = name or DEFAULT_NAME
-    if (found := store.path(name)) is None:
+    if (file := store.path(name)) is None:
         place = store.weights_dir()
         raise UsageError(f"the weights {name} are not in {place}: run `judge models pull {name}`")
-    typer.echo(found)
+    typer.echo(file)
 
 
 def fetch(name: str) -> Path:
@@ -66,5 +66,5 @@ def fetch(name: str) -> Path:
     from judge.cli.progress import steps
     from judge.local.fetch import pull
 
-    with steps("MB") as told:
-        return pull(name, progress=lambda done, of, what: told(name, done / 1e6, of / 1e6, what))
+    with steps("MB") as show:
+        return pull(name, progress=lambda size, of, title: show(name, size / 1e6, of / 1e6, title))

@@ -33,7 +33,7 @@ _TOLD = 20
 
 def asked_by(settings: Settings, check: str) -> list[str]:
     """The flags that put the same question again."""
-    maps = [word for one in settings.map for word in ("--map", one)]
+    maps = [word for entry in settings.map for word in ("--map", entry)]
     if settings.rubric:
         return ["--rubric", settings.rubric[0], *maps]
     if settings.ask is None:
@@ -78,29 +78,31 @@ def command(
     refuse_existing("-o", out, overwrite)
     job = CalibrationJob(sources=labels, records=sample, group=group)
     try:
-        with steps("items", quiet=quiet) as told:
-            found = teach(job, settings, out, epochs=epochs, told=told)
+        with steps("items", quiet=quiet) as show:
+            report = teach(job, settings, out, epochs=epochs, progress=show)
     except KeyboardInterrupt:
-        left = unfinished(out)
-        kept = f"{left} is the adapter as it was" if left.exists() else "nothing is kept"
-        print_message(f"interrupted; {kept}", new_line=True)
+        old = unfinished(out)
+        remark = f"{old} is the adapter as it was" if old.exists() else "nothing is kept"
+        print_message(f"interrupted; {remark}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
-    for item in found.problems[:_TOLD]:
+    for item in report.problems[:_TOLD]:
         print_message(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")
-    if len(found.problems) > _TOLD:
-        print_message(f"and {len(found.problems) - _TOLD} more such lines")
-    if found.no_label:
-        print_message(f"{no_label(found.no_label)}, left out")
-    if found.shown:
-        print_message(fields_message(found.shown, found.withheld))
+    if len(report.problems) > _TOLD:
+        print_message(f"and {len(report.problems) - _TOLD} more such lines")
+    if report.no_label:
+        print_message(f"{no_label(report.no_label)}, left out")
+    if report.shown:
+        print_message(fields_message(report.shown, report.withheld))
     if not quiet:
-        taught = f"taught {found.check} by {counted(found.items, 'item')}"
+        title = f"taught {report.check} by {counted(report.items, 'item')}"
         print_message(
-            f"{taught}, loss {found.loss:.3f}; {found.kept} kept apart; the adapter is in {out}"
+            f"{title}, loss {report.loss:.3f}; {report.kept} kept apart; the adapter is in {out}"
         )
         sources = " ".join(shortened(source, 60) for source in labels)
-        own = shlex.join(asked_by(settings, found.check))
+        words = shlex.join(asked_by(settings, report.check))
         grouped = f" --group {group}" if group else ""
-        print_message(f"next: judge calibrate {sources} {own}{grouped} -m {found.model} -o taught")
-    if found.problems:
+        print_message(
+            f"next: judge calibrate {sources} {words}{grouped} -m {report.model} -o taught"
+        )
+    if report.problems:
         raise typer.Exit(int(Exit.INCOMPLETE))

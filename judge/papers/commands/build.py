@@ -49,12 +49,12 @@ def command(
     from judge.report.files import writing
 
     if list_:
-        rows = [(known, title) for known, (title, _) in DATASETS.items()]
+        rows = [(names, title) for names, (title, _) in DATASETS.items()]
         print_table(("set", "what it holds, and from what"), rows)
         return
     if name not in DATASETS:
-        known = f"there are {', '.join(DATASETS)}"
-        raise UsageError(f"no set is called {name!r}; {known}" if name else f"name a set; {known}")
+        names = f"there are {', '.join(DATASETS)}"
+        raise UsageError(f"no set is called {name!r}; {names}" if name else f"name a set; {names}")
     _, build = DATASETS[name]
     if not inputs or out is None:
         raise UsageError(f"judge build {name}: name the files to build from, and -o FILE")
@@ -65,20 +65,20 @@ def command(
         writing(out, inputs, overwrite=overwrite) as file,
         writing(beside, inputs, overwrite=overwrite) as left_out,
     ):
-        for made in build(inputs, settings.seed):
-            if isinstance(made, dict):
-                file.write(dump(made))
+        for item in build(inputs, settings.seed):
+            if isinstance(item, dict):
+                file.write(dump(item))
                 lines += 1
                 continue
-            problem = made.problem or Problem("it cannot be read")
-            told = {"source": made.source, "line": made.line, "reason": problem.message}
-            left_out.write(dump({**told, "record": made.fields or made.raw}))
+            problem = item.problem or Problem("it cannot be read")
+            discard = {"source": item.source, "line": item.line, "reason": problem.message}
+            left_out.write(dump({**discard, "record": item.fields or item.raw}))
             discards, bad = discards + 1, bad + (problem.type != REJECTED)
             if len(first) < _TOLD:
-                first.append(f"  line {made.line}: {problem.message}")
+                first.append(f"  line {item.line}: {problem.message}")
     if not quiet:
-        more = f"; {discards} left out: {beside}" if discards else ""
-        print_message(f"wrote {out}: {counted(lines, 'line')}{more}")
+        remark = f"; {discards} left out: {beside}" if discards else ""
+        print_message(f"wrote {out}: {counted(lines, 'line')}{remark}")
         print_lines([*first, *(["  ..."] if discards > len(first) else [])], err=True)
     if bad:
         raise typer.Exit(int(Exit.INCOMPLETE))

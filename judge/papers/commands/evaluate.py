@@ -137,8 +137,8 @@ def command(
     if dry_run:
         from judge.cli.plan import show_plan
 
-        made = plan_evaluation(job, settings, benchmark=benchmark, choices=choices, judges=judges)
-        show_plan(made, "task", "items")
+        plan = plan_evaluation(job, settings, benchmark=benchmark, choices=choices, judges=judges)
+        show_plan(plan, "task", "items")
         return
     if benchmark.rubrics is not None:
         announce(settings, quiet=quiet)
@@ -156,8 +156,8 @@ def command(
     if not quiet:
         print_short(report, "item")
     if report.finished:
-        served = {one.condition for one in results}
-        for unserved in (one for one in condition or () if one not in served):
+        served = {result.condition for result in results}
+        for unserved in (result for result in condition or () if result not in served):
             print_message(f"--condition {unserved}: no line of {', '.join(sources)} serves it")
     elif not report.broken_pipe:
         print_message("not finished, so there are no tables yet")
@@ -167,17 +167,21 @@ def command(
 def _list_benchmarks() -> None:
     from judge.papers.benchmark import benchmark_names, load_benchmark
 
-    known = [load_benchmark(name) for name in benchmark_names()]
-    rows = [(one.name, one.title, ", ".join(one.conditions)) for one in known]
+    benchmarks = [load_benchmark(name) for name in benchmark_names()]
+    rows = [
+        (benchmark.name, benchmark.title, ", ".join(benchmark.conditions))
+        for benchmark in benchmarks
+    ]
     notes = [
-        f"{one.name} --setting {name}: {what}."
-        for one in known
-        for name, what in one.settings.items()
+        f"{benchmark.name} --setting {name}: {change}."
+        for benchmark in benchmarks
+        for name, change in benchmark.settings.items()
     ]
     notes += [
-        f"{one.name}: temperature {one.temperature}, the paper's, unless --temperature is given."
-        for one in known
-        if one.temperature is not None
+        f"{benchmark.name}: temperature {benchmark.temperature}, the paper's, unless --temperature "
+        "is given."
+        for benchmark in benchmarks
+        if benchmark.temperature is not None
     ]
     heads = ("name", "what for", "conditions")
     print_table(heads, rows)

@@ -66,27 +66,27 @@ def command(
 
     benchmark = load_benchmark(name)
     choices = choices_of(benchmark, gold or (), condition or (), seed=settings.seed)
-    found = scored(benchmark, answers, gold or (), choices, settings.columns)
+    scores = scored(benchmark, answers, gold or (), choices, settings.columns)
     if out is not None:
-        write_scored(out, benchmark, found.results)
-    print_tables(tables_of(benchmark, found.results), as_json=as_json, all_tables=all_tables)
-    for ids, what, why in (
-        (found.missing, "gold item", "without an answer, counted as unreadable"),
-        (found.extra, "answer", "to no gold item, left out"),
+        write_scored(out, benchmark, scores.results)
+    print_tables(tables_of(benchmark, scores.results), as_json=as_json, all_tables=all_tables)
+    for ids, kind, why in (
+        (scores.missing, "gold item", "without an answer, counted as unreadable"),
+        (scores.extra, "answer", "to no gold item, left out"),
     ):
         if ids:
-            more = " ..." if len(ids) > _NAMED else ""
-            print_message(f"{counted(len(ids), what)} {why}: {', '.join(ids[:_NAMED])}{more}")
-    if found.no_label:
-        print_message(f"{no_label(found.no_label)}, counted as unreadable")
-    for one in found.unread[:_NAMED]:
-        print_message(f"{one.id}: {one.reason}")
-    if found.unread:
-        print_message(f"{counted(len(found.unread), 'answer')} could not be read")
-    if found.unasked:
-        lines = counted(found.unasked, "line")
+            dots = " ..." if len(ids) > _NAMED else ""
+            print_message(f"{counted(len(ids), kind)} {why}: {', '.join(ids[:_NAMED])}{dots}")
+    if scores.no_label:
+        print_message(f"{no_label(scores.no_label)}, counted as unreadable")
+    for result in scores.unread[:_NAMED]:
+        print_message(f"{result.id}: {result.reason}")
+    if scores.unread:
+        print_message(f"{counted(len(scores.unread), 'answer')} could not be read")
+    if scores.unasked:
+        lines = counted(scores.unasked, "line")
         print_message(f"{lines} of {answers} about input that was not asked about")
-    if not found.readable:
+    if not scores.readable:
         print_message("no answer could be read: nothing was scored")
-    if found.unread or not found.readable:
+    if scores.unread or not scores.readable:
         raise typer.Exit(int(Exit.INCOMPLETE))
