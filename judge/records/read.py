@@ -6,7 +6,7 @@ import io
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -14,28 +14,17 @@ from typing import IO, Any, BinaryIO, cast
 
 from judge.errors import UsageError, why_unread
 from judge.records.base import RESERVED, LabelError, Problem, at, clip, is_verdict, judgement_in
-from judge.records.columnar import read_arrow, read_parquet, saved_files
 from judge.records.jsonfiles import read_jsonl
 from judge.records.record import Record
 from judge.records.streams import CHUNK, STREAM_ERRORS, Input, as_utf8, unpacked
 from judge.records.tables import read_csv, read_tsv, read_xlsx
-from judge.records.wrapped import read_one_or_more
 
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
 
-_TEXTS: dict[str, Callable[[Input], Iterator[Record]]] = {
-    "jsonl": read_jsonl,
-    "json": read_one_or_more,
-    "csv": read_csv,
-    "tsv": read_tsv,
-}
-_BINARIES: dict[str, Callable[[str, str, IO[bytes], int], Iterator[Record]]] = {
-    "parquet": read_parquet,
-    "arrow": read_arrow,
-    "xlsx": read_xlsx,
-}
-FORMATS = (*_TEXTS, *_BINARIES)
+_TEXTS = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}
+_BINARIES = ("parquet", "arrow", "xlsx")
+FORMATS = ("jsonl", "json", "csv", "tsv", *_BINARIES)
 """The formats that can be asked for."""
 
 _SUFFIXES = {f".{name}": name for name in FORMATS}
@@ -83,6 +72,8 @@ def _items(
         yield from _records(Input("<stdin>", file, max_line), "standard input", [], format)
         return
     if path.is_dir():
+        from judge.records.columnar import read_arrow, saved_files
+
         count = 0
         for part in saved_files(path):
             with _opened(part) as file:
@@ -115,18 +106,35 @@ def _records(
         by_name = _SUFFIXES.get(suffixes[-1]) if suffixes else None
         form = format or by_name or _begins(stream.peek(CHUNK))
         if form in _BINARIES and stream is plain and plain.seekable():
-            yield from _BINARIES[form](source.name, display, plain, source.max_line)
+            yield from _rows(form, source, display, plain)
         elif form in _BINARIES:
             # These are read from their end.
             with tempfile.TemporaryFile() as copy:
                 shutil.copyfileobj(stream, copy)
                 copy.seek(0)
-                yield from _BINARIES[form](source.name, display, copy, source.max_line)
+                yield from _rows(form, source, display, copy)
         else:
             source.stream = as_utf8(stream)
-            yield from _TEXTS[form or _looks(source.stream.peek(CHUNK), display)](source)
+            form = form or _looks(source.stream.peek(CHUNK), display)
+            yield from _objects(source) if form == "json" else _TEXTS[form](source)
     except STREAM_ERRORS as error:
         yield source.cut_off(error)
+
+
+def _objects(source: Input) -> Iterator[Record]:
+    from judge.records.wrapped import read_one_or_more
+
+    return read_one_or_more(source)
+
+
+def _rows(form: str, source: Input, display: str, file: IO[bytes]) -> Iterator[Record]:
+    """The rows of a file in one of the binary formats."""
+    if form == "xlsx":
+        return read_xlsx(source.name, display, file, source.max_line)
+    from judge.records.columnar import read_arrow, read_parquet
+
+    reader = read_parquet if form == "parquet" else read_arrow
+    return reader(source.name, display, file, source.max_line)
 
 
 def _begins(head: bytes) -> str | None:
