@@ -27,7 +27,7 @@ def _character_problem(name: str, context: ReplyContext) -> str | None:
         return f"no character is called {plain_name(name)}; the characters are {names}"
     if character and _stands(character, context.texts.get("story", "")):
         return None
-    return f"the name {plain_name(name)} does not stand in the story"
+    return f"the name {plain_name(name)} is not in the story"
 
 
 @lru_cache(maxsize=256)  # Every part of every reply about a story names its speaker.

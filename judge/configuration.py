@@ -95,15 +95,12 @@ def refuse_stray(settings: Settings, command: str = "validate") -> None:
     """Raises UsageError for a setting of Ray's with another engine or command."""
     if settings.engine == "ray" and command != "validate":
         raise UsageError(
-            f"engine = ray is for judge validate, and {command} would not heed it: take "
+            f"only judge validate runs with engine = ray, and {command} does not: take "
             "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
         )
     for name, value in (("--address", settings.address), ("--workers", settings.workers)):
         if value is not None and settings.engine != "ray":
-            raise UsageError(
-                f"{name} {value} speaks of Ray workers, and the engine is {settings.engine}; "
-                "add --engine ray"
-            )
+            raise UsageError(f"{name} {value} needs --engine ray; the engine is {settings.engine}")
 
 
 def strays() -> list[str]:

@@ -357,7 +357,7 @@ def quote_problem(
     """
     text, place = texts.get(where, ""), where.replace("_", " ")
     if (span := locate(quote, text)) is None:
-        return f"the quote {quote[:120]!r} does not stand in the {place}; copy the words exactly"
+        return f"the quote {quote[:120]!r} is not in the {place}; copy the words exactly"
     words = re.finditer(r"\w+" if quote.isascii() else _COUNTED, quote)
     if sum(1 for _ in islice(words, least)) == least:
         return None

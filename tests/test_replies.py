@@ -76,7 +76,7 @@ def test_a_reflected_value_must_be_quoted_from_the_story() -> None:
     assert not complaint(ValuesReflected, reply(value(1, "I would rather paint boats")))
     assert "no passage is quoted" in complaint(ValuesReflected, reply(value(1, reflected="yes")))
     invented = complaint(ValuesReflected, reply(value(1, "She hates boats")))
-    assert "value 1" in invented and "does not stand in the story" in invented
+    assert "value 1" in invented and "is not in the story" in invented
     # A quote that comes with a "no" is not evidence of anything.
     assert not complaint(ValuesReflected, reply(value(1, "She hates boats", reflected="no")))
 
@@ -86,12 +86,12 @@ def test_evidence_comes_only_from_the_field_that_must_be_quoted() -> None:
     record = ReplyContext(texts=texts, evidence=("story", frozenset({"yes"})))
     quoted = {"reason": "", "answer": "yes"}
     assert not complaint(YesNo, {**quoted, "quote": "she said. Odd nodded."}, record)
-    assert "does not stand in the story" in complaint(
+    assert "is not in the story" in complaint(
         YesNo, {**quoted, "quote": "Paint your own boat."}, record
     )
     assert "needs a quote" in complaint(YesNo, {**quoted, "quote": None}, record)
     assert not complaint(YesNo, {**quoted, "quote": None, "answer": "no"}, record)
-    assert "does not stand in the rule of thumb" in complaint(
+    assert "is not in the rule of thumb" in complaint(
         one_answer(("yes", "no", "neutral")),
         {**quoted, "quote": "she said. Odd nodded."},
         ReplyContext(texts=texts, evidence=("rule_of_thumb", frozenset({"yes"}))),

@@ -26,7 +26,7 @@ from judge.replies import YES_NO, JudgingReply, Reply
 from judge.rubric import Rubric
 from judge.verdict import Answer, Usage, Verdict, Vote, worst
 
-QUOTE_NOT_FOUND = "the judge's quote does not stand in the text, and is left out"
+QUOTE_NOT_FOUND = "the judge's quote is not in the text, and is left out"
 NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
 
 

@@ -252,7 +252,7 @@ class Profiles:
         say nothing of its check.
 
         Raises:
-            UsageError: the user's profile speaks of the check, but of another judge.
+            UsageError: the user's profile has the check, but for another judge.
         """
         check = bindings[0].check
         profiles = self.judges.get(check, ())

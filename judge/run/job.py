@@ -119,7 +119,7 @@ class Job:
         if self.resume and self.out is None:
             raise UsageError("--resume needs the file to go on with: name it with -o")
         if self.rejudge and not self.resume:
-            raise UsageError("--rejudge goes with --resume: it names what is judged again in OUT")
+            raise UsageError("--rejudge needs --resume: it judges records of OUT again")
         if strange := [verdict for verdict in self.rejudge if verdict not in FINISHED | REDONE]:
             verdicts = ", ".join(sorted(FINISHED | REDONE))
             raise UsageError(f"--rejudge {strange[0]}: no such verdict; there are {verdicts}")

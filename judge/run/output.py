@@ -337,8 +337,8 @@ def refuse_nameless(flag: str, path: Path, content: str = "") -> None:
     if path.is_dir():
         raise UsageError(f"{flag} {path}: is a folder: name a file")
     if str(path) == "-":
-        instead = f"; without {flag}, {content} go to standard output" if content else ""
-        raise UsageError(f"{flag} -: is no name for a file{instead}")
+        instead = f", or leave {flag} out to write {content} to standard output" if content else ""
+        raise UsageError(f"{flag} -: give a file name{instead}")
     if real(path).is_symlink():
         raise UsageError(f"{flag} {path}: the links lead in a circle; name a file")
 

@@ -120,8 +120,8 @@ class Resources:
         checks = self.profiles.judges.keys()
         workflows = [w for w in self.rubrics.workflows() if self.rubrics.wanted(w) & checks]
         if not workflows:
-            message = f"{self.profiles.told} speaks of {', '.join(sorted(checks))}"
-            raise UsageError(f"{message}; nothing of that is asked here")
+            message = f"{self.profiles.told} is for {', '.join(sorted(checks))}"
+            raise UsageError(f"{message}; this run asks none of them")
         for workflow in workflows:
             self.bound(workflow.name)
 

@@ -52,7 +52,7 @@ def test_a_vote_says_where_its_quote_is_not_in_the_text(
     check, _ = judged([{"reply": reply}], "--ask", "Is it polite?", "--on", "text")
     (vote,) = check["votes"]
     assert check["verdict"] == "pass"
-    told = None if stands else "the judge's quote does not stand in the text, and is left out"
+    told = None if stands else "the judge's quote is not in the text, and is left out"
     assert vote.get("reason") == told
     assert vote["evidence"][0].get("quote") == ("Send it" if quote and stands else None)
 

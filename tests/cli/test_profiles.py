@@ -76,7 +76,7 @@ def test_another_judge_is_refused_before_anything_is_judged(typed: Typed) -> Non
     for change, flags, message in [
         ({"rubric": "ffff"}, (), told + "rubric ffff in the profile, "),
         ({}, ("--method", "structured"), told + "method logprobs in the profile, structured"),
-        ({"check": "leakage"}, (), "--profile p.json speaks of leakage; nothing of that is asked"),
+        ({"check": "leakage"}, (), "--profile p.json is for leakage; this run asks none of them"),
     ]:
         changed = {**good, "judges": [{**good["judges"][0], "binding": {**bound, **change}}]}
         typed.write("p.json", [], json.dumps(changed))

@@ -116,7 +116,7 @@ async def test_a_valid_reply_is_asked_once() -> None:
 @pytest.mark.parametrize(
     ("bad", "told"),
     [
-        (INVENTED, "does not stand in the story"),
+        (INVENTED, "is not in the story"),
         ('{"quote": null, "reason": "", "answer": "yes"}', "needs a quote"),
         ('{"quote": null, "reason": "", "answer": "maybe"}', "'yes' or 'no'"),
         ('{"answer": "no"}', "Field required"),
@@ -150,7 +150,7 @@ async def test_re_asking_is_bounded(reasks: int) -> None:
     asked = await ask(asker)
     assert len(backend.calls) == reasks + 1
     assert (asked.reply, asked.trouble) == (None, "invalid")
-    assert asked.detail is not None and "does not stand in the story" in asked.detail
+    assert asked.detail is not None and "is not in the story" in asked.detail
     assert asked.usage.replies == reasks + 1
     assert asked.usage.output_tokens == 3 * (reasks + 1)
     assert asker.counters.reasks == reasks

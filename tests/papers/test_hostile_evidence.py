@@ -111,7 +111,7 @@ def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(judge: Typed) 
             (None, "unreadable") if caught else (case.wanted, "answered")
         ), case.id
         if caught:
-            assert "does not stand in the" in told["reason"] or "predicted" in told["reason"]
+            assert "is not in the" in told["reason"] or "predicted" in told["reason"]
     # What is caught by construction, and what is not (docs/hostile-text.md says so too).
     assert seen[True] == {
         *("adherence", "consistency", "derivation", "implicitness", "incorporation", "irony"),
