@@ -11,7 +11,7 @@ from pydantic import Field
 
 from judge.evidence import EVIDENCE_WORDS, ReplyContext, quote_problem
 from judge.names import apart, plain_name
-from judge.replies import YES_NO, JudgingReply, Part, Reply, answers_of
+from judge.replies import YES_NO, JudgingReply, Reply, ReplyPart, answers_of
 from judge.verdict import Answer
 
 MOST_NAMED = 30
@@ -59,7 +59,7 @@ def new_text_problems(text: str, what: str, context: ReplyContext) -> Iterator[s
 # ------------------------------------------------------------ judges
 
 
-class ValuePart(Part):
+class ValuePart(ReplyPart):
     """The answer about one value."""
 
     value: int
@@ -106,7 +106,7 @@ class ValuesReflected(_PerValue):
     values: list[ValueAnswer]
 
 
-class Speech(Part):
+class Speech(ReplyPart):
     """A speech or action of one character, in the story's own words."""
 
     character: str
@@ -167,7 +167,7 @@ class ValuesExtracted(_PerValue):
     values: list[ExtractedValue]
 
 
-class Leak(Part):
+class Leak(ReplyPart):
     """Words that give a place, nationality or culture away, or explain the norm."""
 
     quote: str
@@ -194,7 +194,7 @@ class LeaksFound(JudgingReply):
 # ------------------------------------------------------------ rewriters
 
 
-class Insertion(Part):
+class Insertion(ReplyPart):
     """Dialogue to add for one value, right after a passage of the story."""
 
     value: int
@@ -214,7 +214,7 @@ class Insertions(Reply):
     insertions: list[Insertion]
 
 
-class Rewrite(Part):
+class Rewrite(ReplyPart):
     """New words for one numbered passage."""
 
     passage: int

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-LONGEST_NAME = 60
+MAX_NAME = 60
 """Characters of a name that are shown."""
 
 _SIGNS = frozenset(" ._-")
@@ -18,17 +18,17 @@ _KINDS = frozenset("LMN")
 @lru_cache(maxsize=1024)
 def plain_name(name: str) -> str:
     """`name` on one line, of letters and digits of any script, blanks and `._-`, cut at
-    `LONGEST_NAME` characters; `unnamed` where nothing is left.
+    `MAX_NAME` characters; `unnamed` where nothing is left.
 
     Signs that chat templates and fences are made of become blanks.
     """
-    if name.isascii() and name.isidentifier() and len(name) <= LONGEST_NAME:
+    if name.isascii() and name.isidentifier() and len(name) <= MAX_NAME:
         return name
     signs = (
         char if char in _SIGNS or unicodedata.category(char)[0] in _KINDS else " "
-        for char in name[: 10 * LONGEST_NAME]
+        for char in name[: 10 * MAX_NAME]
     )
-    return " ".join("".join(signs).split())[:LONGEST_NAME].rstrip() or "unnamed"
+    return " ".join("".join(signs).split())[:MAX_NAME].rstrip() or "unnamed"
 
 
 def apart(names: Iterable[str]) -> Iterator[str]:

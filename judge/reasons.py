@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from judge.verdict import Check, Verdict, worst
 
-LONGEST = 300
+MAX_LENGTH = 300
 """Characters of a reason at most."""
 
 _VALUE, _QUOTE, _WHY = 70, 90, 110
@@ -17,7 +17,7 @@ def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None
     """Why a record does not pass, the deciding check first; None where it does.
 
     That check comes with the value, the quote and the judge's reason, the others in short; at most
-    `LONGEST` characters in all.
+    `MAX_LENGTH` characters in all.
     """
     against = [c for c in decided if c.verdict not in (Verdict.PASS, Verdict.SKIPPED)]
     parts: list[str] = []
@@ -28,7 +28,7 @@ def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None
         parts += [f"{check.name}: {_short(check)}" for check in against if check is not first]
     elif decided and all(check.verdict is Verdict.SKIPPED for check in decided):
         parts = ["no check could be made"]
-    return _clip("; ".join([*parts, *notes]), LONGEST) or None
+    return _clip("; ".join([*parts, *notes]), MAX_LENGTH) or None
 
 
 def _short(check: Check) -> str:

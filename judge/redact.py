@@ -22,8 +22,8 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 MASK = "[secret]"
 """What stands where a secret stood."""
 
-_LEAST_SECRET = 8
-_LEAST_IN_REPLIES = 16
+_MIN_SECRET = 8
+_MIN_REPLY_SECRET = 16
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS)$")
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
 # A password may hold what has no place in an address, such as a slash; it is a secret all the same.
@@ -53,7 +53,7 @@ def redacted(text: str) -> str:
     for an address or for JSON, and logins in base64. User names and passwords in addresses are
     taken out of the text in any case.
     """
-    return _USERINFO.sub("", _redactor(_environment(), _LEAST_SECRET)(text))
+    return _USERINFO.sub("", _redactor(_environment(), _MIN_SECRET)(text))
 
 
 class Redactor:
@@ -104,7 +104,7 @@ def reply_redactor(keys: Iterable[str] = ()) -> Redactor:
     A shorter one may be a word that a reply holds for reasons of its own: local servers take
     "not-needed" for a key.
     """
-    return _redactor(_environment() | frozenset(keys), _LEAST_IN_REPLIES)
+    return _redactor(_environment() | frozenset(keys), _MIN_REPLY_SECRET)
 
 
 _redactor = lru_cache(maxsize=16)(Redactor)

@@ -91,7 +91,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> None:
             )
 
 
-class Part(BaseModel):
+class ReplyPart(BaseModel):
     """A part of a reply."""
 
     model_config = ConfigDict(extra="forbid")

@@ -33,7 +33,7 @@ from judge.questions import (
 )
 from judge.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
 from judge.rubric_keys import NAME, RubricKeys
-from judge.yamlfile import Place, Problem, Problems, no_such_key, problems_of, read_mapping
+from judge.yamlfile import KeyPath, KeyProblem, Problems, no_such_key, problems_of, read_mapping
 
 TEXT_FIELDS = (
     *("country", "background", "value", "rule_of_thumb", "story", "explanation", "subcategory"),
@@ -290,7 +290,7 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
     """The rubrics of a file's data; raises Problems with every mistake, by the keys of the file."""
     if "questions" in data:
         return _several(data)
-    problems: list[Problem] = []
+    problems: list[KeyProblem] = []
     if "together" in data:
         problems.append((("together",), no_such_key("together", _KEYS)))
     keys = {key: content for key, content in data.items() if key != "together"}
@@ -310,7 +310,7 @@ def _with_pass(keys: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**keys, "pass": keys.get("compare") or usual}
 
 
-def _validated(keys: Mapping[str, Any]) -> tuple[Rubric | None, list[Problem]]:
+def _validated(keys: Mapping[str, Any]) -> tuple[Rubric | None, list[KeyProblem]]:
     try:
         return Rubric.model_validate(keys), []
     except ValidationError as error:
@@ -320,7 +320,7 @@ def _validated(keys: Mapping[str, Any]) -> tuple[Rubric | None, list[Problem]]:
 def _several(data: Mapping[str, Any]) -> list[Rubric]:
     """A rubric for each of several questions, which one reply answers."""
     file_keys = (*_FILE_KEYS, "questions")
-    problems: list[Problem] = [
+    problems: list[KeyProblem] = [
         ((key,), no_such_key(key, file_keys)) for key in data if key not in file_keys
     ]
     questions = data["questions"]
@@ -329,7 +329,7 @@ def _several(data: Mapping[str, Any]) -> list[Rubric]:
         raise Problems([*problems, (("questions",), message)])
     parts: dict[str, Mapping[str, Any]] = {}
     for name, part in questions.items():
-        place: Place = ("questions", name)
+        place: KeyPath = ("questions", name)
         keys = {"question": part} if isinstance(part, str) else part
         if not re.fullmatch(NAME, name):
             problems.append((place, "a name has small letters, digits and _, as in clear_words"))

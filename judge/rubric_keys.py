@@ -28,7 +28,7 @@ from judge.questions import (
 from judge.records.kinds import Kind
 from judge.replies import YES_NO, form_names, form_of
 from judge.templates import fault
-from judge.yamlfile import Problem, Problems
+from judge.yamlfile import KeyProblem, Problems
 
 NAME = r"[a-z][a-z0-9_]*"
 _LABELS = tuple({"label": label} for label in get_args(Label))
@@ -213,7 +213,7 @@ class RubricKeys(Section):
         names = {"label", *keys.get("needs", ())} - {"values"}
         names |= {entry_name(keys["each"])} if keys.get("each") else set()
         faults = (fault(question.question, names, _LABELS) for question in questions)
-        problems: list[Problem] = [
+        problems: list[KeyProblem] = [
             ((str(place), "question"), problem) for place, problem in enumerate(faults) if problem
         ]
         if problems:

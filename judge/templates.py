@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from jinja2 import Template, nodes
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-LONGEST = 50_000
+MAX_LENGTH = 50_000
 """Characters that a question's template may have."""
 
 FILTERS = frozenset({"capitalize", "lower", "title", "trim", "upper"})
 """Jinja's filters that a question may use."""
 
-DEEPEST = 50
+MAX_DEPTH = 50
 """How deep conditions may be nested in one another."""
 
 
@@ -78,8 +78,8 @@ def fault(
     """
     if not source.strip():
         return "there is no question"
-    if len(source) > LONGEST:
-        return f"template: it has {len(source)} characters, more than {LONGEST}"
+    if len(source) > MAX_LENGTH:
+        return f"template: it has {len(source)} characters, more than {MAX_LENGTH}"
     return None if _is_plain(source) else _syntax_fault(source, names, trials)
 
 
@@ -116,7 +116,7 @@ def _forbidden(node: nodes.Node, depth: int = 0) -> str | None:
     """What the node holds that a question may not, or None."""
     from jinja2 import nodes
 
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         return "nested too deep"
     if not isinstance(node, _allowed()):
         problem = f"line {node.lineno} of it holds what a question may not ({type(node).__name__})"

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer, computed_field
 
-Text = InstanceOf[str]
+RecordText = InstanceOf[str]
 """Text of a record: any string, because a record may hold unpaired surrogates."""
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -74,13 +74,13 @@ class Usage:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
 
-    def __add__(self, other: Usage) -> Usage:
-        priced = self.cost_usd is not None and other.cost_usd is not None
+    def __add__(self, usage: Usage) -> Usage:
+        priced = self.cost_usd is not None and usage.cost_usd is not None
         return Usage(
-            self.replies + other.replies,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if priced else None,
+            self.replies + usage.replies,
+            self.input_tokens + usage.input_tokens,
+            self.output_tokens + usage.output_tokens,
+            (self.cost_usd or 0.0) + (usage.cost_usd or 0.0) if priced else None,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -103,13 +103,13 @@ class Answer(_Part):
     of it is listed there is none, and `probability_range` has its bounds.
     """
 
-    value: Text | None = None
+    value: RecordText | None = None
     verdict: Verdict
     answer: str | None = None
-    character: Text | None = None
-    quote: Text | None = None
+    character: RecordText | None = None
+    quote: RecordText | None = None
     predicted: tuple[int, ...] = Field(default=(), exclude_if=operator.not_)
-    reason: Text | None = None
+    reason: RecordText | None = None
     probability: Probability | None = None
     probability_range: tuple[Probability, Probability] | None = None
 
@@ -137,7 +137,7 @@ class Vote(_Part):
     )
     verdict: Verdict
     evidence: tuple[Answer, ...] = ()
-    reason: Text | None = None
+    reason: RecordText | None = None
     score: float | None = None
     usage: Usage = Field(default=Usage(), exclude=True)
 
@@ -175,7 +175,7 @@ class Check(_Part):
     counted: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
     votes: tuple[Vote, ...] = ()
     evidence: tuple[Answer, ...] = Field(default=(), exclude_if=operator.not_)
-    reason: Text | None = None
+    reason: RecordText | None = None
     answer: str | None = None
     score: float | None = None
     rubric: str | None = None
@@ -267,10 +267,10 @@ class Edit(_Part):
 
     round: int
     check: str
-    character: Text | None = None
-    values: tuple[Text, ...] = ()
-    before: Text
-    after: Text
+    character: RecordText | None = None
+    values: tuple[RecordText, ...] = ()
+    before: RecordText
+    after: RecordText
     model: str
 
 
@@ -302,10 +302,10 @@ class Failure(_Part):
     """Why a record has no verdict: the error's type and message, and where the record came from."""
 
     type: str
-    message: Text
+    message: RecordText
     line: int | None = None
-    file: Text | None = None
-    field: Text | None = None
+    file: RecordText | None = None
+    field: RecordText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,11 +329,11 @@ class Judgement(_Part):
     verdict: Verdict
     original_verdict: Verdict | None = None
     workflow: str | None = None
-    reason: Text | None = None
+    reason: RecordText | None = None
     checks: tuple[Check, ...] = ()
     edits: tuple[Edit, ...] = ()
-    original: Mapping[Text, Any] = Field(default_factory=dict, exclude_if=operator.not_)
-    dropped: tuple[Text, ...] = Field(default=(), exclude_if=operator.not_)
+    original: Mapping[RecordText, Any] = Field(default_factory=dict, exclude_if=operator.not_)
+    dropped: tuple[RecordText, ...] = Field(default=(), exclude_if=operator.not_)
     contradictions: tuple[Answer, ...] = Field(default=(), exclude_if=operator.not_)
     extraction: Extraction | None = None
     usage: Annotated[Usage, PlainSerializer(Usage.as_json)] = Usage()

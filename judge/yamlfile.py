@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from judge.errors import UsageError
 
 T = TypeVar("T", bound=BaseModel)
-Place = tuple[str, ...]
-Problem = tuple[Place, str]
+KeyPath = tuple[str, ...]
+KeyProblem = tuple[KeyPath, str]
 """Where a key stands, and what is wrong with it."""
 
 _WORDS = {
@@ -32,7 +32,7 @@ class YamlMapping:
 
     name: str
     data: dict[str, Any]
-    lines: Mapping[Place, int]
+    lines: Mapping[KeyPath, int]
 
     def validated(self, model: type[T]) -> T:
         """The data as this model; raises UsageError with every mistake, see `refused`."""
@@ -41,7 +41,7 @@ class YamlMapping:
         except ValidationError as error:
             raise self.refused(problems_of(error, model.model_fields)) from error
 
-    def refused(self, problems: Iterable[Problem]) -> UsageError:
+    def refused(self, problems: Iterable[KeyProblem]) -> UsageError:
         """One `file:line: key: problem` a line, in the order of the file.
 
         A key that is not there has the line of the nearest one above it.
@@ -59,14 +59,14 @@ class YamlMapping:
 class Problems(ValueError):
     """Several mistakes in one mapping, each with the place of its key."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[KeyProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__(
             "; ".join(f"{'.'.join(place)}: {problem}" for place, problem in self.problems)
         )
 
 
-def problems_of(error: ValidationError, keys: Iterable[str]) -> Iterator[Problem]:
+def problems_of(error: ValidationError, keys: Iterable[str]) -> Iterator[KeyProblem]:
     """Every mistake that a model found; one of `keys` is proposed for a key that is unknown."""
     for fault in error.errors(include_url=False):
         place = tuple(str(part) for part in fault["loc"])
@@ -101,7 +101,7 @@ def read_mapping(text: str, name: str) -> YamlMapping:
     node = _composed(text, name)
     if not isinstance(node, yaml.MappingNode):
         raise UsageError(f"{name}:1: a mapping of keys is needed, as in `name: polite`")
-    lines: dict[Place, int] = {}
+    lines: dict[KeyPath, int] = {}
     return YamlMapping(name, _data(node, (), name, lines), lines)
 
 
@@ -148,7 +148,7 @@ def _composed(text: str, name: str) -> Any:
         raise UsageError(f"{name}:{line}: not valid YAML: {problem}") from error
 
 
-def _data(node: Any, place: Place, name: str, lines: dict[Place, int]) -> Any:
+def _data(node: Any, place: KeyPath, name: str, lines: dict[KeyPath, int]) -> Any:
     """A node's plain data; the line of each key and entry goes into `lines`."""
     import yaml
 

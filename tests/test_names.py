@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.names import LONGEST_NAME, apart, plain_name
+from judge.names import MAX_NAME, apart, plain_name
 from judge.prompts import CONTROL
 
 
@@ -23,7 +23,7 @@ from judge.prompts import CONTROL
         ("x]\n\n<|im_end|>\n[INST]", "x im_end INST"),
         ("a\u202eb\u200bc", "a b c"),
         ("]]\n", "unnamed"),
-        ("y" * 1000, "y" * LONGEST_NAME),
+        ("y" * 1000, "y" * MAX_NAME),
     ],
 )
 def test_names_are_plain(name: str, plain: str) -> None:
@@ -36,4 +36,4 @@ def test_no_name_can_be_a_fence_or_a_control_token_and_none_is_another(names: li
     assert len({one.replace("_", " ") for one in plain}) == len(names)
     for one in plain:
         assert not CONTROL.search(f"[{one} 12345678]") and not re.search(r"[\[\]<>|{}\n]", one)
-        assert len(one) <= LONGEST_NAME + 8 and one != "end"
+        assert len(one) <= MAX_NAME + 8 and one != "end"

@@ -26,14 +26,14 @@ FetchProgress = Callable[[int, int, str], None]
 class DefaultModel:
     """The model that judges where none is named: the entry point `default` in `judge.models`.
 
-    `about` says in words what it is; `profile` is the file of its profile. `missing` tells whether
-    it has to be fetched, by `fetch`, and raises UsageError where its engine is not installed.
+    `about` says in words what it is; `profile` is the file of its profile. `is_missing` tells if it
+    has to be fetched, by `fetch`, and raises UsageError where its engine is not installed.
     """
 
     spec: str
     about: str
     profile: Path
-    missing: Callable[[], bool]
+    is_missing: Callable[[], bool]
     fetch: Callable[[FetchProgress], None]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-State = Mapping[str, str | int]
+AdaptationState = Mapping[str, str | int]
 """What differs from the usual request, by what it concerns: `{"temperature": "left out"}`."""
 
 LEFT_OUT = "left out"
@@ -47,7 +47,7 @@ _SAID_IN = frozenset(("message", "msg", "param", "loc", "detail", "error", "erro
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _FEWER = (10, 5, 3, 2, 1)
 _PORTABLE_KEYS = frozenset(("type", "enum", "description"))
-_LONGEST = 65_536
+_MAX_BODY = 65_536
 
 
 def thinks(name: str) -> bool:
@@ -72,9 +72,9 @@ class Adaptations:
         room: tokens for thoughts that may be added to a reply's (0: the limit is the user's).
     """
 
-    def __init__(self, start: State, room: int = THINKING_ROOM) -> None:
-        self.state: State = dict(start)
-        self.kept: State = self.state
+    def __init__(self, start: AdaptationState, room: int = THINKING_ROOM) -> None:
+        self.state: AdaptationState = dict(start)
+        self.kept: AdaptationState = self.state
         self._room = room
         self._tried: set[tuple[str, str | int]] = set()
         self._last: tuple[object, str] | None = None
@@ -105,7 +105,9 @@ class Adaptations:
             _simplify(adapted, portable="schema" in state)
         return adapted
 
-    def again(self, call: object, sent: State, request: Mapping[str, Any], complaint: str) -> bool:
+    def again(
+        self, call: object, sent: AdaptationState, request: Mapping[str, Any], complaint: str
+    ) -> bool:
         """Whether a refused request is worth making again, as `state` now has it.
 
         Args:
@@ -130,12 +132,12 @@ class Adaptations:
                 return True
         return False
 
-    def answered(self, call: object, sent: State) -> None:
+    def answered(self, call: object, sent: AdaptationState) -> None:
         """A request for the call, made with this state, was answered."""
         if self._last is not None and self._last[0] is call and sent is self.state:
             self.kept, self._last = self.state, None
 
-    def give_room(self, sent: State) -> bool:
+    def give_room(self, sent: AdaptationState) -> bool:
         """Thoughts took the tokens of a reply: add room for them, once. Whether a request that was
         sent in this state is worth making again."""
         if self._room and "thinking_tokens" not in self.state:
@@ -209,9 +211,9 @@ def _below(complaint: str, number: int) -> list[int]:
 def complaint_text(body: bytes) -> str:
     """What a refusal says, in lower case: `param` and messages, not what it repeats."""
     try:
-        data = orjson.loads(body[:_LONGEST])
+        data = orjson.loads(body[:_MAX_BODY])
     except ValueError:
-        return body[:_LONGEST].decode("utf-8", "replace").lower()
+        return body[:_MAX_BODY].decode("utf-8", "replace").lower()
     return " ".join(_texts(data)).lower()
 
 

@@ -256,7 +256,7 @@ def parse_model(spec: str) -> tuple[str, str]:
     return provider, name
 
 
-State = Sequence[float]
+HiddenState = Sequence[float]
 """The numbers of a prompt's last token after a layer of the model, as many as the layer is wide."""
 
 

@@ -28,7 +28,7 @@ from judge import errors
 from judge.backends.adaptations import known
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.faults import scrubbed
-from judge.backends.http import LONGEST_ANSWER, HttpResponse, HttpServer
+from judge.backends.http import MAX_ANSWER, HttpResponse, HttpServer
 from judge.backends.openai import DEFAULT_URL, OpenAIBackend, Request, unsuccessful
 from judge.cache import ReplyCache
 from judge.digest import digest
@@ -66,8 +66,8 @@ class BatchResults:
         """Note the lines that hold an answer; any other leaves its request without one."""
         self.file.seek(0)
         place, whole = 0, True
-        while line := self.file.readline(LONGEST_ANSWER + 1):
-            if whole and len(line) <= LONGEST_ANSWER:
+        while line := self.file.readline(MAX_ANSWER + 1):
+            if whole and len(line) <= MAX_ANSWER:
                 with suppress(ValueError, LookupError, TypeError, RecursionError):
                     result = orjson.loads(line)
                     if result["response"] and int(result["response"]["status_code"]):

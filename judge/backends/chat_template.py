@@ -10,7 +10,7 @@ from typing import Any
 
 from judge.errors import Denied
 
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 """Lines of a template's code that one prompt may take; the usual ones take some hundred."""
 
 _FILE = "<template>"
@@ -22,7 +22,7 @@ def bounded(model: str) -> Iterator[None]:
     """End a template that goes on for too long; nothing else could, since it runs on a thread.
 
     Raises:
-        Denied: it took more than `MOST_STEPS`; names the `model`.
+        Denied: it took more than `MAX_STEPS`; names the `model`.
     """
     steps = 0
 
@@ -31,8 +31,8 @@ def bounded(model: str) -> Iterator[None]:
         if frame.f_code.co_filename != _FILE:
             return None
         steps += 1
-        if steps > MOST_STEPS:
-            raise Denied(f"{model}: the chat template takes more than {MOST_STEPS:,} steps")
+        if steps > MAX_STEPS:
+            raise Denied(f"{model}: the chat template takes more than {MAX_STEPS:,} steps")
         return trace
 
     before = sys.gettrace()

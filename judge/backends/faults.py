@@ -14,10 +14,10 @@ import orjson
 from judge import errors
 from judge.redact import redacted
 
-_LONGEST_TOLD = 300
-_LONGEST_PAUSE = 7 * 86_400.0
+_MAX_MESSAGE = 300
+_MAX_PAUSE = 7 * 86_400.0
 
-_MOST_SAID = 65_536
+_MAX_BODY = 65_536
 """Bytes of an error message that are read: far more than are shown, because secrets are redacted
 before it is cut, and half of one would not be recognised."""
 
@@ -70,12 +70,12 @@ _RESETS = ("", "-requests", "-tokens")
 
 def scrubbed(text: object) -> str:
     """One line of at most 300 characters, without secrets (`judge.redact.redacted`)."""
-    return redacted(" ".join(str(text).split()))[:_LONGEST_TOLD]
+    return redacted(" ".join(str(text).split()))[:_MAX_MESSAGE]
 
 
 def complaint(body: bytes) -> tuple[str, str | None]:
     """(message, error code) of an answer without success, in OpenAI's form or any other."""
-    body = body[:_MOST_SAID]
+    body = body[:_MAX_BODY]
     try:
         data = orjson.loads(body)
     except (ValueError, RecursionError):
@@ -197,7 +197,7 @@ def retry_after(headers: Mapping[str, str], message: str = "") -> float | None:
         _reset(headers),
     )
     seconds = next((wait for wait in waits if wait is not None), None)
-    return None if seconds is None or seconds > _LONGEST_PAUSE else max(0.0, seconds)
+    return None if seconds is None or seconds > _MAX_PAUSE else max(0.0, seconds)
 
 
 def _scaled(number: str | None, unit: float) -> float | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
 
-LONGEST_ANSWER = 2 * 1024 * 1024
+MAX_ANSWER = 2 * 1024 * 1024
 """Bytes in memory, unpacked. The parsed JSON may take sixty times as much memory."""
 
 CHAT = "/chat/completions"
@@ -98,7 +98,7 @@ class HttpServer:
         query: Mapping[str, str] | None = None,
         silence: float | None = None,
         into: BinaryIO | None = None,
-        longest: int = LONGEST_ANSWER,
+        longest: int = MAX_ANSWER,
         **content: Any,
     ) -> HttpResponse:
         """One request to a `path` of the server, such as /batches, and its answer of any status.

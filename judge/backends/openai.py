@@ -20,7 +20,7 @@ from judge.backends.adaptations import (
     LEFT_OUT,
     THINKING_ROOM,
     Adaptations,
-    State,
+    AdaptationState,
     complaint_text,
     thinks,
 )
@@ -101,7 +101,7 @@ class _Sent:
 
     call: Call
     mode: Mode
-    state: State
+    state: AdaptationState
     arguments: Mapping[str, Any]
     body: bytes
 
@@ -147,12 +147,12 @@ class OpenAIBackend:
         return identity | self._request.as_identity()
 
     @property
-    def adaptations(self) -> State:
+    def adaptations(self) -> AdaptationState:
         """What the server does not take as it is usually sent, and what is sent instead."""
         return self._adaptations.kept
 
     @adaptations.setter
-    def adaptations(self, state: State) -> None:
+    def adaptations(self, state: AdaptationState) -> None:
         self._adaptations.state = self._adaptations.kept = dict(state)
 
     def limit(self, call: Call) -> int:

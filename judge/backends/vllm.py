@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 KEY_VARIABLE = "VLLM_API_KEY"
 """Holds the key that a server asks for. Never on a command line, which every user can read."""
 
-MOST_LOGPROBS = 20
+MAX_LOGPROBS = 20
 """Alternatives of the first token that are asked for, and so must be allowed."""
 
 READY_SECONDS = 1800.0
@@ -237,7 +237,7 @@ class ModelServer(HttpServer):
         port = self.address.rpartition(":")[2]
         words = [_vllm() or "vllm", "serve", self.model, "--host", "127.0.0.1", "--port", port]
         words += ["--served-model-name", self.model]
-        words += ["--enable-prefix-caching", "--max-logprobs", str(MOST_LOGPROBS)]
+        words += ["--enable-prefix-caching", "--max-logprobs", str(MAX_LOGPROBS)]
         # A line for each of millions of calls would fill the disk.
         return [*words, "--disable-uvicorn-access-log", *self.options]
 

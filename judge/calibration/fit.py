@@ -20,7 +20,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from judge.calibration import probe
 from judge.calibration.probe import Fold, ProbeWay, Training, TrainingItem, regression
 from judge.judging.answer_reader import AnswerReader
-from judge.judging.classifiers import LEAST_CHANCE, Classifier, Logistic
+from judge.judging.classifiers import MIN_CHANCE, Classifier, Logistic
 from judge.rubric import Rubric
 
 MIN_ITEMS = 30
@@ -139,7 +139,7 @@ ScoredAnswer = tuple[Mapping[str, float], str]
 
 def _score(name: str, questions: tuple[int, ...], pairs: Sequence[ScoredAnswer]) -> Candidate:
     losses = [
-        -math.log(max(probabilities.get(true, 0.0), LEAST_CHANCE)) for probabilities, true in pairs
+        -math.log(max(probabilities.get(true, 0.0), MIN_CHANCE)) for probabilities, true in pairs
     ]
     right = [
         max(probabilities, key=lambda a: probabilities[a]) == true for probabilities, true in pairs

@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from judge.judging.classifiers import LEAST_CHANCE, Observation, Probe, features
+from judge.judging.classifiers import MIN_CHANCE, Observation, Probe, features
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def _sharpness(
     def loss(x: NDArray[Any]) -> float:
         temperature, shift = read(x)
         shares = softmax(scores / temperature + shift, axis=1)[np.arange(len(truth)), truth]
-        return float(-np.log(np.maximum(shares, LEAST_CHANCE)).mean())
+        return float(-np.log(np.maximum(shares, MIN_CHANCE)).mean())
 
     bounds = [(-math.log(50), math.log(50)), *[(-20.0, 20.0)] * (answers - 1 if shifted else 0)]
     temperature, shift = read(minimize(loss, np.zeros(len(bounds)), bounds=bounds).x)

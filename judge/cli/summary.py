@@ -12,7 +12,7 @@ import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_message, print_table, shortened
 from judge.errors import Exit
-from judge.reasons import LONGEST
+from judge.reasons import MAX_LENGTH
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
     if profiled:
         settings, lines = api.with_profile(settings)
         for line in () if quiet else lines:
-            print_message(shortened(line, LONGEST))
+            print_message(shortened(line, MAX_LENGTH))
     if settings.model:
         return
     model = api.default_model()
-    if model.missing():
+    if model.is_missing():
         from judge.cli.progress import steps
 
         name = model.spec.partition(":")[2]
@@ -189,7 +189,7 @@ def _failures(summary: Summary) -> Iterator[str]:
         count, examples = summary.verdicts[Verdict.FAIL], len(summary.failures)
         yield f"failed: {count}" + (f", the first {examples}:" if count > examples else "")
     for name, reason in summary.failures:
-        yield f"  {shortened(name, 40)}  {shortened(reason, LONGEST)}"
+        yield f"  {shortened(name, 40)}  {shortened(reason, MAX_LENGTH)}"
 
 
 def troubles(summary: Summary) -> list[str]:

@@ -22,11 +22,11 @@ from pydantic import (
     model_validator,
 )
 
-from judge.backends.base import State, packed, unpacked
+from judge.backends.base import HiddenState, packed, unpacked
 from judge.errors import UsageError
 from judge.verdict import Usage
 
-LEAST_CHANCE = 1e-6
+MIN_CHANCE = 1e-6
 """Probabilities are held off 0 and 1 by this much before their logarithm is taken."""
 
 Chances = Sequence[float]
@@ -43,7 +43,7 @@ class Observation:
     """
 
     chances: Mapping[int, Chances] = field(default_factory=dict)
-    state: State | None = None
+    state: HiddenState | None = None
     open: Mapping[int, float] = field(default_factory=dict)
     quotes: Mapping[int, str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -56,13 +56,13 @@ class Observation:
         shares = {place: open} if open else {}
         return cls({place: chances}, None, shares, {place: quote} if quote else {}, usage)
 
-    def __or__(self, other: Observation) -> Observation:
+    def __or__(self, right: Observation) -> Observation:
         return Observation(
-            {**self.chances, **other.chances},
-            self.state if other.state is None else other.state,
-            {**self.open, **other.open},
-            {**self.quotes, **other.quotes},
-            self.usage + other.usage,
+            {**self.chances, **right.chances},
+            self.state if right.state is None else right.state,
+            {**self.open, **right.open},
+            {**self.quotes, **right.quotes},
+            self.usage + right.usage,
         )
 
     @property
@@ -84,7 +84,7 @@ Floats = Annotated[
 def features(chances: Chances) -> list[float]:
     """The numbers that are weighed: the log-odds of the first of two words; of more words each
     one's logarithm less the mean of all (the centred log-ratio)."""
-    logs = [math.log(min(max(chance, LEAST_CHANCE), 1 - LEAST_CHANCE)) for chance in chances]
+    logs = [math.log(min(max(chance, MIN_CHANCE), 1 - MIN_CHANCE)) for chance in chances]
     if len(logs) == 2:
         return [logs[0] - logs[1]]
     mean = sum(logs) / len(logs)

@@ -22,11 +22,11 @@ from judge.backends.base import (
     Backend,
     Call,
     Completion,
+    HiddenState,
     HiddenStates,
     Message,
     Mode,
     Prompt,
-    State,
     unpacked,
 )
 from judge.backends.reading import cut
@@ -243,7 +243,7 @@ class Client:
             )
         return tokens, self._usage(completion)
 
-    async def state(self, call: Call, width: int | None = None) -> tuple[State, Usage]:
+    async def state(self, call: Call, width: int | None = None) -> tuple[HiddenState, Usage]:
         """The hidden state of the call's prompt, after the call's layer.
 
         Args:

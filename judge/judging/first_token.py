@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TOP_TOKENS = 20
 """Alternatives asked for the first token; OpenAI's protocol allows at most 20."""
 
-LEAST_MASS = 0.05
+MIN_MASS = 0.05
 """Least probability that a question's words must have together; below it nothing was read."""
 
 SPELLINGS = 6
@@ -36,7 +36,7 @@ blank before it."""
 NEGLIGIBLE = 0.02
 """A share of probability up to which it does not matter that no token is listed for it."""
 
-MOST_MASS = 1.02
+MAX_MASS = 1.02
 """What the listed tokens have together at most: all there is, and what rounding adds."""
 
 _ABOVE_ZERO = 1e-3
@@ -57,7 +57,7 @@ def added_up(logprobs: Iterable[tuple[str, float]]) -> dict[str, float]:
             raise ValueError(f"a log-probability is {logprob:g}")
         masses.setdefault(token, []).append(logprob)
     sums = {token: _log_of_sum(logprobs) for token, logprobs in masses.items()}
-    if (total := sum(map(math.exp, sums.values()))) > MOST_MASS:
+    if (total := sum(map(math.exp, sums.values()))) > MAX_MASS:
         raise ValueError(f"the listed tokens' probabilities add up to {total:.2f}")
     return sums
 
@@ -75,14 +75,14 @@ def word_chances(
     """The share of each word, from the first token's natural log-probabilities; they add up to 1.
 
     " Yes" and "YES" count as yes; a word without a token has none of it. None where the words have
-    less than `LEAST_MASS` together.
+    less than `MIN_MASS` together.
     """
     mass = dict.fromkeys(words, 0.0)
     for token, logprob in tokens.items():
         if (word := word_of(token)) in mass:
             mass[word] += math.exp(logprob)
     total = sum(mass.values())
-    if total < LEAST_MASS:
+    if total < MIN_MASS:
         return None
     return tuple(share / total for share in mass.values())
 

@@ -197,11 +197,11 @@ class Judge:
         reason: str | None = None,
         score: float | None = None,
     ) -> Vote:
-        sent = self.client.sent(call)
+        call_sent = self.client.sent(call)
         return Vote(
             model=self.client.spec,
-            seed=sent.seed,
-            temperature=sent.temperature,
+            seed=call_sent.seed,
+            temperature=call_sent.temperature,
             method=self.method if self.probabilistic else "structured",
             verdict=worst(answer.verdict for answer in evidence),
             evidence=tuple(evidence),
@@ -320,5 +320,5 @@ def _located(answers: list[Answer], texts: Collection[str]) -> list[Answer]:
     return located or [answers[0].model_copy(update={"quote": None, "character": None})]
 
 
-def _fewer_quotes(answers: Sequence[Answer], others: Sequence[Answer]) -> bool:
-    return len([a for a in answers if a.quote]) < len([a for a in others if a.quote])
+def _fewer_quotes(answers: Sequence[Answer], replied: Sequence[Answer]) -> bool:
+    return len([a for a in answers if a.quote]) < len([a for a in replied if a.quote])

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from judge.evidence import SENTENCE_END, UNSPACED
 
-LEAST_WORDS = 25
+MIN_WORDS = 25
 """A paragraph of fewer words goes with the one before it, the first with the one after it."""
 
-MOST_WORDS = 90
+MAX_WORDS = 90
 """A paragraph of more words is cut at the ends of its sentences."""
 
 _LINE = re.compile(r"[^\n]+")
@@ -25,8 +25,8 @@ def passages(text: str) -> tuple[str, ...]:
     blank."""
     pieces: list[tuple[int, int, int]] = []
     for start, end, words in _pieces(text):
-        begun, _, before = pieces[-1] if pieces else (start, 0, MOST_WORDS)
-        if min(before, words) < LEAST_WORDS and before + words <= MOST_WORDS:
+        begun, _, before = pieces[-1] if pieces else (start, 0, MAX_WORDS)
+        if min(before, words) < MIN_WORDS and before + words <= MAX_WORDS:
             pieces[-1] = (begun, end, before + words)
         else:
             pieces.append((start, end, words))
@@ -37,12 +37,12 @@ def _pieces(text: str) -> Iterator[tuple[int, int, int]]:
     """Where each line begins and ends, a long one in parts of whole sentences, and its words."""
     for line in _LINE.finditer(text):
         begun, words, remaining = line.start(), 0, word_count(text, *line.span())
-        if remaining > MOST_WORDS:
+        if remaining > MAX_WORDS:
             position = begun
             for sentence in SENTENCE_END.finditer(text, *line.span()):
                 words += word_count(text, position, sentence.end())
                 position = sentence.end()
-                if words > MOST_WORDS // 2:
+                if words > MAX_WORDS // 2:
                     yield begun, position, words
                     begun, remaining, words = position, remaining - words, 0
         if text[begun : line.end()].strip():

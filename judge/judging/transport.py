@@ -74,9 +74,9 @@ class Counters:
     models: tuple[str, ...] = ()
     system_fingerprints: tuple[str, ...] = ()
 
-    def add(self, other: Counters) -> None:
+    def add(self, counters: Counters) -> None:
         """Count what another process did, too."""
-        for name, count in asdict(other).items():
+        for name, count in asdict(counters).items():
             total = getattr(self, name) + count
             names = isinstance(count, tuple)
             setattr(self, name, tuple(dict.fromkeys(total)) if names else total)

@@ -16,7 +16,7 @@ from judge import errors
 from judge.backends import batch
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.batch import BatchAPI, BatchBackend
-from judge.backends.http import LONGEST_ANSWER
+from judge.backends.http import MAX_ANSWER
 from judge.cache import CacheError, ReplyCache
 
 Make = Callable[..., Any]
@@ -249,7 +249,7 @@ async def test_a_line_of_results_that_is_none_costs_its_own_request_alone(
             b'{"custom_id":"k%d","response":{"status_code":200,"body":{"n":%d}}}' % (n, n)
             for n in range(3)
         ]
-        too_long = good[0][:-1] + b" " * LONGEST_ANSWER + b"}"
+        too_long = good[0][:-1] + b" " * MAX_ANSWER + b"}"
         results = await api.results([server._file(b"\n".join((*bad, too_long, *good[1:])))])
         answers = [results.get(key) for key in ("k0", "k1", "k2", "1")]
         results.close()

@@ -22,7 +22,7 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.judging.overlap import overlap
-from judge.judging.passages import MOST_WORDS, passages, word_count
+from judge.judging.passages import MAX_WORDS, passages, word_count
 from judge.prompts import messages
 from judge.records import Record
 from judge.rubric import Rubric, builtin
@@ -67,7 +67,7 @@ def test_nothing_of_a_text_is_lost_or_changed(parts: list[str]) -> None:
     for one in found:
         at = text.index(one, at) + len(one)
     sentences = [one for one in found if "word" not in one]
-    assert all(len(one.split()) <= MOST_WORDS for one in sentences)
+    assert all(len(one.split()) <= MAX_WORDS for one in sentences)
 
 
 # ---------------------------------------------------------------- judging by them
