@@ -117,13 +117,15 @@ def at(fields: Any, path: str) -> Any:
     if key not in fields:
         raise KeyError(path)
     if (twin := next((k for k in fields if k != key and _alike(k, key)), None)) is not None:
-        raise LabelError(f"fields {key!r} and {twin!r} have one name: rename one", path)
+        raise LabelError(f"fields {key!r} and {twin!r} have the same name: rename one", path)
     if key != path:
         return at(fields[head], tail)
     if nested:
         with suppress(KeyError):
             at(fields[head], tail)
-            message = f"field {path!r}, and field {tail!r} of {head!r}, have one path: rename one"
+            message = (
+                f"field {path!r}, and field {tail!r} of {head!r}, have the same path: rename one"
+            )
             raise LabelError(message, path)
     return fields[path]
 

@@ -141,7 +141,7 @@ def _row(name: str, number: int, batch: Any, place: int) -> Record:
             fields[column] = as_json(cells[place].as_py())
         # Text that is no UTF-8, and dates beyond Python's.
         except (ValueError, OverflowError) as error:
-            message = f"column {column!r} holds what cannot be read: {error}"
+            message = f"column {column!r} cannot be read: {error}"
             return Record(name, number, None, None, Problem(message, column))
     return Record(name, number, fields)
 

@@ -56,7 +56,7 @@ def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], st
     except RecursionError:
         raise LabelError(f"nested more than {MAX_DEPTH} deep") from None
     if not isinstance(content, dict):
-        raise LabelError(f"a record must be an object, this is {kind_of(content)}")
+        raise LabelError(f"a record must be an object, not {kind_of(content)}")
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(content):
         raise LabelError(f"nested more than {MAX_DEPTH} deep")
     return content, text
@@ -79,7 +79,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> NoReturn:
-    raise LabelError(f"{name} is no JSON number")
+    raise LabelError(f"{name} is not a JSON number")
 
 
 def _float(text: str) -> float:

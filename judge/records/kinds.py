@@ -226,9 +226,11 @@ def the_kind_of(fields: Mapping[str, Any]) -> Kind:
         return candidates[0]
     if candidates:
         kinds = ", ".join(candidates)
-        raise LabelError(f"may be of kind {kinds}: say which it is, or leave one's fields out")
+        raise LabelError(
+            f"may be of kind {kinds}: choose a workflow, or remove the fields of the other"
+        )
     raise LabelError(
         "neither a story record (story, values) nor a norm record (story, rule of thumb) nor an "
         f"extraction record (values, predicted): its fields are {clip([*fields], 300)}; --ask and "
-        "--rubric put questions of your own to any record"
+        "--rubric ask your own question about any record"
     )

@@ -238,7 +238,7 @@ class Lines:
         if self.foreign and not self.judged:
             raise UsageError(
                 f"{', '.join(self.names)}: none of the {self.foreign} lines was written by judge "
-                f"validate ({self.first_foreign}): name what it wrote"
+                f"validate ({self.first_foreign}): name its output file"
             )
 
 
@@ -250,7 +250,7 @@ def _validated(item: Record) -> tuple[Line, Judgement]:
     if line is None:
         raise ValueError("has no verdict under 'judge'")
     if line.benchmark is not None:
-        raise ValueError("is of judge evaluate, which judge score makes tables of")
+        raise ValueError("was written by judge evaluate: judge score reads it")
     try:
         judgement = line.judgement()
     except ValidationError as error:
@@ -258,7 +258,7 @@ def _validated(item: Record) -> tuple[Line, Judgement]:
         place = ".".join(map(str, ("judge", *first["loc"])))
         raise ValueError(f"{place}: {first['msg']}") from None
     if judgement.verdict is Verdict.SKIPPED:
-        raise ValueError(f"judge.verdict: no record is {judgement.verdict}")
+        raise ValueError(f"judge.verdict: a record cannot be {judgement.verdict}")
     return line, judgement
 
 

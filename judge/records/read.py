@@ -56,7 +56,7 @@ def read(
     not what its name promises.
     """
     if format is not None and format not in FORMATS:
-        raise UsageError(f"format {format!r} is not known; there are {', '.join(FORMATS)}")
+        raise UsageError(f"format {format!r} is unknown; there are {', '.join(FORMATS)}")
     items = _items(source, stdin, format, max_line)
     # The first item is read at the call, and with it all that is refused.
     return chain(list(islice(items, 1)), items)
@@ -150,7 +150,7 @@ def _looks(head: bytes, display: str) -> str:
     if not text:
         return "jsonl"
     raise UsageError(
-        f"cannot tell the format of {display}: put it in a file whose name ends in "
+        f"cannot tell the format of {display}: give it a file name that ends in "
         f"{', '.join(f'.{name}' for name in FORMATS)} (judge validate: --format)"
     )
 

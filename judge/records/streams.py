@@ -88,7 +88,7 @@ class Input:
 
     def cut_off(self, error: Exception) -> Record:
         """The item that says why the input broke off."""
-        problem = Problem(f"{_why_broken(error)}: what follows here is lost")
+        problem = Problem(f"{_why_broken(error)}: the rest of the input is lost")
         return Record(self.name, self.line + 1, None, None, problem)
 
 
@@ -116,7 +116,7 @@ def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:
     if head == b"\x28\xb5\x2f\xfd" or (head[1:] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
         return ZstdFile(stream)
     if suffix:
-        raise UsageError(f"{name} ends in {suffix} but is not compressed so")
+        raise UsageError(f"{name} ends in {suffix} but is not in that format")
     return stream
 
 
@@ -155,4 +155,4 @@ class _Recoded(io.RawIOBase):
         try:
             return self._decoder.decode(data, final).encode()
         except UnicodeError:
-            raise BrokenStreamError(f"it is not {self._encoding.upper()} throughout") from None
+            raise BrokenStreamError(f"not valid {self._encoding.upper()}") from None

@@ -61,7 +61,9 @@ def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
         if not "".join(cells).strip() and (len(cells) < 2 or not header) and problem is None:
             continue
         if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
-            problem = "a stray quote joins this row to the next: quote the cell, or leave it out"
+            problem = (
+                "a stray quote joins this row to the next: quote the cell, or remove the quote"
+            )
         if not header:
             refuse_header(source.name, cells, problem)
             header = cells
@@ -147,7 +149,7 @@ class _Lines(Iterator[str]):
 def _explained(error: csv.Error) -> str:
     message = str(error).partition(" - ")[0]
     if message == "unexpected end of data":
-        return "a quote that opens in this row is never closed: it takes in the rest"
+        return "a quote opened in this row is never closed, so the rest of the file is one cell"
     return f"the row is not CSV: {message}"
 
 
@@ -156,7 +158,7 @@ def refuse_header(name: str, columns: Sequence[str], problem: str | None = None)
     if any(_UNREADABLE.search(column) for column in columns):
         problem = f"a cell {_NOT_UTF8}"
     elif len(columns) > 2 and sum(map(bool, columns)) == 1:
-        problem = "it names one column of several: delete what stands above the header"
+        problem = "it names one column of several: delete the lines above the header"
     if problem:
         raise UsageError(f"{name}: the header row cannot be read: {problem}")
     repeated = sorted(column for column, count in Counter(columns).items() if count > 1)
@@ -194,7 +196,7 @@ def read_xlsx(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[
         size = sum(len(cell) for cell in cells if isinstance(cell, str))
         if len(header) == 1 < len(cells) and line <= _SAMPLE_ROWS:
             raise UsageError(
-                f"{display}: the first row has one cell: delete what stands above the header"
+                f"{display}: the first row has one cell: delete the lines above the header"
             )
         if len(cells) > len(header):
             message = f"the row has {len(cells)} cells, the header {len(header)}"

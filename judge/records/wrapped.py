@@ -113,7 +113,7 @@ def _unsure(name: str, candidates: tuple[str, ...]) -> str:
         return f"{name} is one object that may hold columns: {how}"
     rows = " or ".join(f"jq -c '.[{json.dumps(key)}][]' {name}" for key in candidates[:3])
     return (
-        f"{name} is one object, a record or what wraps rows: name the rows, {rows} > rows.jsonl, "
+        f"{name} is one object, a record or a wrapper of rows: take the rows, {rows} > rows.jsonl, "
         f"or make it one record, jq -c . {name} > record.jsonl"
     )
 

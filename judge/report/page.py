@@ -108,7 +108,7 @@ def render(
         if len(groups[judgement.verdict]) < limit:
             groups[judgement.verdict].append((line, judgement))
     if overview.summary.slices.keys() == {NONE}:
-        raise UsageError(f"--by {by}: no record has such a field")
+        raise UsageError(f"--by {by}: no record has this field")
     entries = [Entry(*pair, number) for number, pair in enumerate(chain(*groups.values()), 1)]
     counts = {v: (len(records), overview.summary.verdicts[v]) for v, records in groups.items()}
     counts = {verdict: (records, of) for verdict, (records, of) in counts.items() if of}

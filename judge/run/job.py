@@ -117,7 +117,7 @@ class Job:
         if self.resume and self.overwrite:
             raise UsageError("--resume and --overwrite exclude each other")
         if self.resume and self.out is None:
-            raise UsageError("--resume needs the file to go on with: name it with -o")
+            raise UsageError("--resume needs -o: the file to continue")
         if self.rejudge and not self.resume:
             raise UsageError("--rejudge needs --resume: it judges records of OUT again")
         if strange := [verdict for verdict in self.rejudge if verdict not in FINISHED | REDONE]:
@@ -139,7 +139,7 @@ class Job:
                 continue
             if path.suffix.lower() in _OTHER_FORMS:
                 raise UsageError(
-                    f"{flag} {path}: plain JSON lines are written, not {path.suffix}: name a "
+                    f"{flag} {path}: judge writes plain JSON lines, not {path.suffix}: name a "
                     ".jsonl file, or pipe standard output into what writes the other form"
                 )
             if not (self.resume or self.overwrite):
@@ -194,7 +194,7 @@ def _sampled(items: Iterator[Record], count: int, seed: int, by: str | None) -> 
             if not groups[largest]:
                 del groups[largest], lots[largest]
     if by is not None and groups.keys() == {""}:
-        raise UsageError(f"--by {by}: no record that was drawn has such a field")
+        raise UsageError(f"--by {by}: no sampled record has this field")
     yield from (item for *_, item in sorted(chain(*groups.values()), key=itemgetter(1)))
 
 
@@ -216,5 +216,5 @@ def _refuse_foreign_summary(path: Path) -> None:
         ours = False
     if not ours:
         raise UsageError(
-            f"--summary {path} exists and is no summary: name another file, or add --overwrite"
+            f"--summary {path} exists and is not a summary: name another file, or add --overwrite"
         )

@@ -192,10 +192,10 @@ def backend_of(spec: str, settings: Settings) -> Backend:
 
     table, variable = f"[servers.{provider}]", server.key_env or "no variable"
     if provider in providers():
-        raise UsageError(f"{table}: {provider}: is one of judge's own providers; rename the server")
+        raise UsageError(f"{table}: {provider} is a built-in provider; rename the server")
     key = os.environ.get(variable, "").strip()
     if server.key_env and not key:
-        raise UsageError(f"{spec}: {variable} is not set, which {table} takes the key from")
+        raise UsageError(f"{spec}: {variable} is not set; {table} takes the key from it")
     address = named_server(
         f"{server.url}{'&' if '?' in server.url else '?'}{urlencode(server.query)}".rstrip("?&"),
         key,
@@ -293,14 +293,16 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
             return settings
         if len(profiles.models) > 1:
             names = ", ".join(profiles.models)
-            raise UsageError(f"{profiles.told} knows {names}: name one with --model")
+            raise UsageError(
+                f"{profiles.told} has several judges ({names}): choose one with --model"
+            )
         _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
         return settings.model_copy(update={"model": profiles.models})
     cheap, strong = profiles.models
     if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
         raise UsageError(
-            f"{profiles.told} is for {cheap} before {strong}; leave out --model and "
-            "--cheap-model, or calibrate the judges that you want"
+            f"{profiles.told} is for {cheap} before {strong}: leave out --model and "
+            "--cheap-model, or calibrate your judges"
         )
     pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
     _refuse_unnamed(profiles, [(flag, model) for flag, model, explicit in pairs if not explicit])
@@ -336,8 +338,8 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
         _speaks_openai(type(client.backend)) for client in clients
     ):
         raise UsageError(
-            "--reasoning-effort is for models behind OpenAI's protocol (openai:..., or a server "
-            "of judge.toml), and none is named"
+            "--reasoning-effort needs a model behind OpenAI's protocol (openai:..., or a server of "
+            "judge.toml)"
         )
     distant = [c for c in clients if c.remote and not batched(c.spec, settings)]
     if distant and resource is not None:

@@ -340,7 +340,7 @@ def refuse_nameless(flag: str, path: Path, content: str = "") -> None:
         instead = f", or leave {flag} out to write {content} to standard output" if content else ""
         raise UsageError(f"{flag} -: give a file name{instead}")
     if real(path).is_symlink():
-        raise UsageError(f"{flag} {path}: the links lead in a circle; name a file")
+        raise UsageError(f"{flag} {path}: the symbolic links form a loop; name a file")
 
 
 def refuse_same(flag: str, path: Path, file: Path, role: str) -> None:
@@ -360,7 +360,7 @@ def refuse_existing(path: Path, flag: str = "-o") -> None:
     """Raises UsageError if `path`, which `flag` names, holds something already."""
     if path.exists() and path.stat().st_size:
         raise UsageError(
-            f"{path} exists. Go on with it (--resume), replace it (--overwrite), "
+            f"{path} exists. Continue it (--resume), replace it (--overwrite), "
             f"or name another file with {flag}"
         )
 
@@ -370,7 +370,7 @@ def refuse_foreign_description(out: Path) -> None:
     path = description_file(out)
     if path.is_dir() or (path.is_file() and path.stat().st_size and not described(out)):
         raise UsageError(
-            f"{path} was not written by judge, which describes the lines of {out} in a file of "
+            f"{path} was not written by judge, and judge describes {out} in a file of "
             "that name: rename it, or name another file with -o"
         )
 

@@ -55,7 +55,7 @@ class Resumption:
         self.unmatched = unmatched_file(self.out)
         self.end = self._count = 0
         if self.out.exists() and not self.out.is_file():
-            raise UsageError(f"{self.out} is no file, so --resume cannot continue it")
+            raise UsageError(f"{self.out} is not a regular file; --resume cannot continue it")
         self._file: IO[bytes] = self.out.open("rb")
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         with self._usable():
@@ -85,7 +85,7 @@ class Resumption:
             if (line := Line.parse(text)) is None:
                 raise UsageError(
                     f"{self.out}: line {self._count} was not written by judge, so --resume "
-                    "cannot go on: take it out, or name another file with -o"
+                    "cannot continue: remove it, or name another file with -o"
                 )
             stands = line.verdict not in again if line.finished else line.fingerprint is None
             if stands and line.finished and not rejudge:
@@ -195,8 +195,8 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
         )
     raise UsageError(
         f"{out} was made under another fingerprint ({line.fingerprint}, now {now.fingerprint}). "
-        f"What differs: {difference}. Use the same settings, name with --rejudge the verdicts that "
-        "these settings are to judge again, or start anew with --overwrite"
+        f"What differs: {difference}. Use the same settings, choose with --rejudge the verdicts to "
+        "judge again, or start over with --overwrite"
     )
 
 
@@ -225,8 +225,8 @@ def refuse_edited_review(review: Path, out: Path) -> None:
                 numbers.pop(_digest(line), None)
     if numbers:
         raise UsageError(
-            f"--review {review}: line {min(numbers.values())} is not in {out}: somebody may have "
-            "written labels into it. Name another file with --review"
+            f"--review {review}: line {min(numbers.values())} is not in {out} and may hold labels "
+            "of people: name another file with --review"
         )
 
 

@@ -54,9 +54,9 @@ class RubricSet:
             by_name, additional = {**by_name, question.name: question}, (*additional, question.name)
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         elif settings.on:
-            raise UsageError("--on names the fields that --ask shows; there is no --ask")
+            raise UsageError("--on needs --ask: it names the fields shown")
         elif settings.answers or settings.pass_:
-            raise UsageError("--answers and --pass are about --ask; there is no --ask")
+            raise UsageError("--answers and --pass need --ask")
         rubrics_of_run = cls(settings, by_name, additional)
         rubrics_of_run._refuse_unknown()
         rubrics_of_run._refuse_idle_repair()
@@ -135,9 +135,7 @@ class RubricSet:
             from_file = any(name in names for names in settings.from_files.values())
             typed = name in settings.model_fields_set and not from_file
             if typed and getattr(settings, name) and not settings.repair:
-                raise UsageError(
-                    f"{flag(name)} is about rewriting, and nothing is rewritten: add --repair"
-                )
+                raise UsageError(f"{flag(name)} needs --repair")
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
 
@@ -185,7 +183,7 @@ def collect(
     for source in sources:
         for place, rubric in [("Python", source)] if isinstance(source, Rubric) else _read(source):
             if rubric.role == "task":
-                raise UsageError(f"{place}: {rubric.name}: without pass it is no judge's rubric")
+                raise UsageError(f"{place}: {rubric.name}: a judge's rubric needs `pass`")
             if problem := _misfit(rubric, builtin().get(rubric.name)):
                 raise UsageError(f"{place}: {rubric.name}: {problem}")
             if rubric.name in places:
@@ -234,7 +232,7 @@ def _read(source: str) -> list[tuple[str, Rubric]]:
         if source in builtin():
             return [(source, builtin()[source])]
         if path.exists():
-            raise UsageError(f"{source}: no built-in rubric; a file is named by a path: ./{source}")
+            raise UsageError(f"{source}: not a built-in rubric; a file needs a path: ./{source}")
         names = ", ".join(builtin())
         raise UsageError(f"{source}: neither a path nor a built-in rubric ({names})")
     files = [path]
@@ -294,8 +292,8 @@ def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
 
     builder = graph.builder if isinstance(graph, CompiledStateGraph) else graph
     if not isinstance(builder, StateGraph):
-        message = "neither a judge.workflow.Workflow nor a LangGraph StateGraph"
-        raise UsageError(f"--workflow {path}: {message} is called {variable!r}")
+        message = "is neither a judge.workflow.Workflow nor a LangGraph StateGraph"
+        raise UsageError(f"--workflow {path}: {variable!r} {message}")
     if "work" not in builder.channels:
         raise UsageError(f"--workflow {path}:{variable}: build the graph over judge.workflow.State")
     try:

@@ -195,7 +195,7 @@ class _Run:
             self.watcher.say("stopping now")
             self.stop.now()
         else:
-            self.watcher.say("finishing what is under way; Ctrl-C again stops at once")
+            self.watcher.say("finishing the records under way; Ctrl-C again stops at once")
             self.stop.gently()
 
     def _stop_for(self, error: JudgeError) -> None:
@@ -336,10 +336,10 @@ class _Run:
         except JudgeError as error:
             report.fatal = report.fatal or error
         if resumption is not None and (count := report.unmatched):
-            lines = f"{count} finished line{'s' if count > 1 else ''} of {self.job.out}"
-            self.watcher.say(
-                f"{lines} for which this input has no record: put into {resumption.unmatched}"
-            )
+            where, lines = resumption.unmatched, "lines" if count > 1 else "line"
+            match = "match" if count > 1 else "matches"
+            message = f"{count} {lines} in {self.job.out} {match} no input record; moved to {where}"
+            self.watcher.say(message)
 
 
 def _fatal(error: JudgeError) -> JudgeError:

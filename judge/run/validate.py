@@ -77,7 +77,7 @@ def no_such_field(origin: str, name: str, first: Record) -> str:
     hint = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
     if "," in name and {part.strip() for part in name.split(",")} <= {*there}:
         hint = "give --on once for each field"
-    return f"{origin}: no record has such a field; {hint}"
+    return f"{origin}: no record has this field; {hint}"
 
 
 def _has(record: Record, name: str) -> bool:
@@ -177,7 +177,7 @@ class Validation(Task):
         what is shown of the first record where a rubric names no field.
 
         Raises:
-            UsageError: no record has such a field, or nothing is asked of any (of the first
+            UsageError: no record has this field, or nothing is asked of any (of the first
                 `MAX_LOOK_AHEAD` records at most).
         """
         on, by = {*self.resources.settings.on}, self._by

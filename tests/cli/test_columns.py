@@ -175,10 +175,10 @@ def test_a_field_that_spreads_nothing_is_refused(typed: Typed) -> None:
     typed.write("a.jsonl", [ROW, ROW])
     done = typed("validate", "a.jsonl", *NORM, *MAP, "--sample", "1", "--by", "land")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"--by land: no record that was drawn has such a field" in done.stderr
+    assert b"--by land: no sampled record has this field" in done.stderr
     done = typed("validate", "a.jsonl", *NORM, *MAP, "--by", "land")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"--by land: no record has such a field" in done.stderr
+    assert b"--by land: no record has this field" in done.stderr
 
 
 def test_verdicts_are_counted_by_the_values_of_a_field(typed: Typed) -> None:

@@ -52,7 +52,7 @@ def test_twice_stops_at_once(judge: Shell) -> None:
     wait_for_lines(judge, "o", 1)
     process.send_signal(signal.SIGINT)
     # Two signals before the first is heard are one.
-    told = wait_until_told(process, b"finishing what is under way")
+    told = wait_until_told(process, b"finishing the records under way")
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(1)
     process.send_signal(signal.SIGINT)

@@ -47,12 +47,12 @@ def test_a_question_about_a_field_needs_no_file(typed: Typed, mails: str) -> Non
 def test_a_field_that_no_record_has_is_told_once(typed: Typed, mails: str) -> None:
     ask = ("--ask", "Polite?", "-m", "scripted:judge.yaml", "--quiet")
     (typed.folder / "file.yaml").write_text("name: short\nquestion: Short?\nfields: [emial]\n")
-    misspelt = "judge: rubric short: emial: no record has such a field; did you mean email?\n"
+    misspelt = "judge: rubric short: emial: no record has this field; did you mean email?\n"
     assert typed.text("validate", mails, "--rubric", "file.yaml", *ask[2:])[2] == misspelt
     for command in ("validate", "plan"):
         for on, told in (
-            (["emial"], "judge: --on emial: no record has such a field; did you mean email?\n"),
-            (["subject", "zz"], "judge: --on zz: no record has such a field; the first has ["),
+            (["emial"], "judge: --on emial: no record has this field; did you mean email?\n"),
+            (["subject", "zz"], "judge: --on zz: no record has this field; the first has ["),
         ):
             flags = ask if command == "validate" else ask[:-1]
             code, out, said = typed.text(command, mails, *(f"--on={one}" for one in on), *flags)
@@ -126,7 +126,7 @@ def test_what_is_printed_of_a_quote_is_the_texts_own_words(typed: Typed) -> None
     [
         (("--ask", " "), "--ask: there is no question"),
         (("--ask", "Is {{ it }} so?"), "--ask: unknown variable 'it'"),
-        (("--on", "email"), "--on names the fields that --ask shows"),
+        (("--on", "email"), "--on needs --ask"),
         (("--workflow", "record"), "add --ask or --rubric"),
     ],
 )

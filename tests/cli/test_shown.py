@@ -225,7 +225,7 @@ def test_a_test_of_an_empty_text_is_undecided(server: Loopback, tmp_path: Path) 
     for record in ("", {"email": ""}, {"messages": [PHOTO]}):
         with pytest.raises(Undecided, match="the record has no text"):
             assert_judged(record, "Is it polite?", **settings)
-    with pytest.raises(UsageError, match="--on emial: no record has such a field; did you mean"):
+    with pytest.raises(UsageError, match="--on emial: no record has this field; did you mean"):
         assert_judged({"email": "Hi."}, "Is it polite?", on=["emial"], **settings)
     assert server.asked == []
 
@@ -335,8 +335,8 @@ def test_records_that_no_workflow_knows_need_a_question(typed: Typed, server: Lo
     assert (code, out, (typed.folder / "o.jsonl").exists()) == (2, "", False)
     assert message.startswith("judge: line 1 of in.jsonl: neither a story record")
     assert message.endswith(
-        "its fields are ['mail', 'sender']; --ask and --rubric put questions of "
-        'your own to any record: add --ask "QUESTION" or --rubric FILE\n'
+        "its fields are ['mail', 'sender']; --ask and --rubric ask your own "
+        'question about any record: add --ask "QUESTION" or --rubric FILE\n'
     )
     # One that a workflow knows is judged, and the others have error lines.
     norm = {"rule_of_thumb": "Greet.", "story": "Ann greets."}

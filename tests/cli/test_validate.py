@@ -88,8 +88,8 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--rounds", "2"), "--rounds is about rewriting, and nothing is rewritten: add --repair"),
-        (("--keep-dropped",), "--keep-dropped is about rewriting, and nothing is rewritten"),
+        (("--rounds", "2"), "--rounds needs --repair"),
+        (("--keep-dropped",), "--keep-dropped needs --repair"),
         (("--fail-under-repaired", "1"), "gates repaired records: add --repair"),
         (("--repair", "--rounds", "0"), "--rounds: "),
         (("--repair", "--ask", "Polite?"), "--repair: the record workflow rewrites nothing"),
@@ -111,7 +111,7 @@ def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-o", "out.jsonl"), "out.jsonl exists. Go on with it (--resume)"),
+        (("-o", "out.jsonl"), "out.jsonl exists. Continue it (--resume)"),
         (("-o", "out.jsonl", "--resume"), "out.jsonl: line 1 was not written by judge,"),
         (("-o", "out.jsonl", "--resume", "--overwrite"), "exclude each other"),
         (("-o", "n.jsonl", "--overwrite"), "n.jsonl is the input"),
@@ -119,13 +119,13 @@ def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
         (("-o", ".", "--overwrite"), "-o .: is a folder: name a file"),
         (("-o", "-"), "-o -: give a file name, or leave -o out to write lines to standard output"),
         (("-o", "x", "--review", "-"), "--review -: give a file name"),
-        (("-o", "x", "--summary", "out.jsonl"), "--summary out.jsonl exists and is no summary"),
+        (("-o", "x", "--summary", "out.jsonl"), "--summary out.jsonl exists and is not a summary"),
         (("-o", "x", "--seed", "1", "--seed", "2"), "--seed is given twice, and takes one value."),
-        (("-o", "circle"), "-o circle: the links lead in a circle"),
-        (("-o", "x", "--summary", "circle"), "--summary circle: the links lead in a circle"),
-        (("-o", "x", "--review", "out.jsonl"), "out.jsonl exists. Go on with it (--resume)"),
+        (("-o", "circle"), "-o circle: the symbolic links form a loop"),
+        (("-o", "x", "--summary", "circle"), "--summary circle: the symbolic links form a loop"),
+        (("-o", "x", "--review", "out.jsonl"), "out.jsonl exists. Continue it (--resume)"),
         (("-o", "x", "--review", "n.jsonl", "--overwrite"), "--review n.jsonl is the input"),
-        (("-o", "x.gz"), "-o x.gz: plain JSON lines are written, not .gz"),
+        (("-o", "x.gz"), "-o x.gz: judge writes plain JSON lines, not .gz"),
         (("-o", "x", "--summary", "no/such.json"), "--summary no/such.json: cannot be written"),
         (("-o", "x", "--summary", "n.jsonl"), "--summary n.jsonl is the input"),
         (("-o", "x", "--summary", "x"), "--summary x is OUT"),
@@ -134,7 +134,7 @@ def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
         (("-o", "cache/cache.db", "--overwrite"), "cache.db is in the cache folder in use"),
         (("-o", "x", "--review", "cache/r"), "--review cache/r is in the cache folder in use"),
         (("-o", "x", "--summary", "cache/s"), "--summary cache/s is in the cache folder in use"),
-        (("--resume",), "name it with -o"),
+        (("--resume",), "--resume needs -o"),
     ],
 )
 def test_no_file_is_lost_by_mistake(typed: Typed, words: tuple[str, ...], message: str) -> None:
@@ -334,7 +334,7 @@ def test_the_first_fault_of_a_kind_is_told_with_its_line(typed: Typed) -> None:
     typed.write("bad.jsonl", [], '{"id": NaN}\n[1]\n')
     code, _, told = typed.text("validate", "bad.jsonl", *ONE[:-1])
     assert code == 3
-    assert "2 x bad-input: first, line 1: NaN is no JSON number" in told
+    assert "2 x bad-input: first, line 1: NaN is not a JSON number" in told
 
 
 def test_the_summary_ends_with_what_a_person_does_next(typed: Typed) -> None:

@@ -201,7 +201,7 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     assert len(ours) > 3, "raylet, store and workers"
     process.send_signal(signal.SIGINT)
     # Two signals before the first is heard are one.
-    told = wait_until_told(process, b"finishing what is under way")
+    told = wait_until_told(process, b"finishing the records under way")
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.5)
     process.send_signal(signal.SIGINT)

@@ -126,7 +126,7 @@ def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(judge: Typed
         (("--task", "mine.yaml"), b"measures judges: --rubric FILE"),
         (("--judge-model", "scripted:judge.yaml"), b"scored by rules alone"),
         (("--rubric", "insertion"), b"no records for it"),
-        (("--resume",), b"name it with -o"),
+        (("--resume",), b"--resume needs -o"),
         (("--resume", "--overwrite", "-o", "x.jsonl"), b"exclude each other"),
     ],
 )

@@ -141,9 +141,13 @@ def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
 @pytest.mark.parametrize(
     ("fields", "path", "says"),
     [
-        ({"a.b": "1", "a": {"b": "2"}}, "a.b", "field 'a.b', and field 'b' of 'a', have one path"),
-        ({"a": {"Body": "1", "body": ""}}, "a.body", "fields 'body' and 'Body' have one name"),
-        ({"To": {"x": 1}, "to": {"x": 2}}, "to.x", "fields 'to' and 'To' have one name"),
+        (
+            {"a.b": "1", "a": {"b": "2"}},
+            "a.b",
+            "field 'a.b', and field 'b' of 'a', have the same path",
+        ),
+        ({"a": {"Body": "1", "body": ""}}, "a.body", "fields 'body' and 'Body' have the same name"),
+        ({"To": {"x": 1}, "to": {"x": 2}}, "to.x", "fields 'to' and 'To' have the same name"),
     ],
 )
 def test_two_fields_of_one_path_are_told_and_none_is_chosen(
@@ -156,7 +160,7 @@ def test_two_fields_of_one_path_are_told_and_none_is_chosen(
 
 
 def test_a_record_of_no_kind_is_told_its_fields() -> None:
-    assert "may be of kind story, norm: say which it is" in problem({**STORY, **NORM}).message
+    assert "may be of kind story, norm: choose a workflow" in problem({**STORY, **NORM}).message
     assert "its fields are ['premise', 'hypo']" in problem({"premise": "x", "hypo": "y"}).message
 
 

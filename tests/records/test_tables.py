@@ -102,7 +102,7 @@ def test_a_line_before_the_header_names_the_separator(items: ReadBack, mark: str
     [
         ("Export of May\nid,mail\n1,x\n", "first line has one cell, the lines below have 2"),
         ("mail\nDear Ann, hi\nDear Bo, hi\n", "or quote cells that hold ','"),
-        ("Export of May,,\nid,mail,n\n1,x,2\n", "delete what stands above the header"),
+        ("Export of May,,\nid,mail,n\n1,x,2\n", "delete the lines above the header"),
         ("a;b,c;d\n1;2,3;4\n", "write sep=; or sep=, on a line above"),
     ],
 )
@@ -158,7 +158,7 @@ def test_an_excel_workbook(items: ReadBack) -> None:
         ({"a": [["id"], [1]], "b": [["id"], [2]]}, "rows on the sheets a, b: save one"),
         (
             {"a": [["Mails of May"], ["id", "mail"], [1, "x"]]},
-            "delete what stands above the header",
+            "delete the lines above the header",
         ),
         ({"a": [["id", "id"], [1, 2]]}, "names a column twice"),
     ],

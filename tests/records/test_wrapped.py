@@ -43,7 +43,7 @@ def test_rows_are_read(items: ReadBack, form: str, indent: int | None) -> None:
 def test_rows_keep_their_text_and_their_line(items: ReadBack) -> None:
     found = items("a.json", '{"version": 1,\n"rows": [\n{"n": 1.50},\n{"n": -0},\n17]}\n')
     assert [(item.line, item.raw) for item in found[:2]] == [(3, '{"n": 1.50}'), (4, '{"n": -0}')]
-    assert found[2].problem and "this is a number" in found[2].problem.message
+    assert found[2].problem and "not a number" in found[2].problem.message
     found = items("b.json", '{"a b": {"n": 1.50},\n"c": {},\n"d": {"ID": 7}}\n')
     assert [(item.line, item.fields) for item in found] == [
         (1, {"id": "a b", "n": 1.5}),
@@ -83,13 +83,13 @@ def test_one_record_stays_one(items: ReadBack, record: dict[str, Any], indent: i
         ({"train": ROWS, "test": ROWS}, """jq -c '.["train"][]' a.json or jq -c '.["test"][]'"""),
         (
             {"mail": "Hi", "claims": [{"text": "x"}]},
-            """name the rows, jq -c '.["claims"][]' a.json""",
+            """take the rows, jq -c '.["claims"][]' a.json""",
         ),
         ({"id": "x", "data": ROWS}, "make it one record, jq -c . a.json"),
-        ({"may": {"a": {"mail": "Hi"}, "b": {"mail": "Ho"}}}, "name the rows"),
+        ({"may": {"a": {"mail": "Hi"}, "b": {"mail": "Ho"}}}, "take the rows"),
         ({"id": ["a", "b"], "mail": ["Hi", "Ho"]}, "may hold columns: write one object a row"),
         ({"m": {"x": "1", "y": "2", "z": "3"}, "n": {"x": "1", "y": "2", "z": "3"}}, "columns"),
-        ({"columns": ["id"], "data": [["a"], ["b", "c"]]}, "name the rows"),
+        ({"columns": ["id"], "data": [["a"], ["b", "c"]]}, "take the rows"),
         ([["a", "Hi"], ["b", "Ho"]], "rows are lists without names"),
     ],
 )
