@@ -1,4 +1,4 @@
-"""Does a judge look? What agreement is left without the field that decides, and with another's.
+"""Controls: whether a judge reads the deciding field, and whether another field tells the label.
 
 Three controls, after "blind" baselines of reading comprehension (Kaushik and Lipton 2018) and
 contrast sets (Gardner et al. 2020): *blind*, the same questions with the deciding field left out;
@@ -33,7 +33,7 @@ _MIN_ITEMS = 20
 
 
 _NO_AGREEMENT = 0.05
-"""Kappa below which there is no agreement of which a share could be told."""
+"""Kappa below which there is no agreement that could fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +64,24 @@ class Controls:
         turned = self.contrast is None or _least(self.contrast) > 0
         return turned and _least(self.above) > 0
 
-    def told(self) -> str:
-        """What follows, in one sentence."""
+    def finding(self) -> str:
+        """Whether the judge reads the field, in one sentence."""
         with_it, without = self.kappa.value, self.blind.value
         if self.contrast is not None and _most(self.contrast) <= 0 < (with_it or 0):
             return (
-                f"with {self.field} turned round the agreement is no better than chance: the judge "
-                "does not go by it"
+                f"with {self.field} turned round agreement is no better than chance: the judge "
+                f"does not read {self.field}"
             )
         if with_it is None or without is None:
-            return f"how much rests on {self.field} cannot be told: kappa is undefined"
+            return f"kappa is undefined, so whether the judge reads {self.field} is unknown"
         if with_it < _NO_AGREEMENT:
-            return f"there is no agreement, with {self.field} or without it"
-        share = max(0.0, min(1.0, without / with_it))
-        points = f"{round(10 * share)} of 10 points of this agreement are had without {self.field}"
+            return f"no agreement, with {self.field} or without it"
+        change = f"kappa falls from {with_it:.2f} to {without:.2f} without {self.field}"
+        if without >= with_it:
+            change = f"agreement does not fall without {self.field}"
         if self.looks:
-            return f"{points}; with it the judge is clearly better"
-        return f"{points}; that it looks at {self.field} is not shown"
+            return f"{change}: the judge reads it"
+        return f"{change}: it is not shown that the judge reads it"
 
     def as_noted(self) -> dict[str, object]:
         """What a profile keeps of it."""
@@ -92,7 +93,6 @@ class Controls:
             "stays": self.stays.value,
             "as_swapped": self.as_swapped.value if self.as_swapped else None,
             "contrast": self.contrast.value if self.contrast else None,
-            "told": self.told(),
         }
 
 
@@ -240,9 +240,9 @@ class LabelLeak:
 
     def __str__(self) -> str:
         return (
-            f"field '{self.field}' alone tells {self.right} of {self.items} labels, the most "
-            f"frequent label {self.most}: this is no agreement. Name the fields to show without it "
-            "(--on)"
+            f"field '{self.field}' alone predicts {self.right} of {self.items} labels, the most "
+            f"frequent label {self.most}: the judge may only copy it. Name the fields to show, "
+            "without it (--on)"
         )
 
 

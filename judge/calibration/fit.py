@@ -87,7 +87,7 @@ def fit(
     counts = Counter(item.answer for item in train if item.natural)
     items, answers = counts.total(), tuple(a for a in rubric.answers if counts[a])
     if items < MIN_ITEMS:
-        return Fit(items=items, reason=f"{items} items to fit to; {MIN_ITEMS} wanted")
+        return Fit(items=items, reason=f"{items} items to fit to, fewer than {MIN_ITEMS}")
     if len(answers) < 2 or min(counts[a] for a in answers) < MIN_OF_AN_ANSWER:
         numbers = ", ".join(f"{counts[a]} {a}" for a in rubric.answers)
         reason = f"each answer needs {MIN_OF_AN_ANSWER} items to fit to; there are {numbers}"
@@ -96,7 +96,7 @@ def fit(
     training = Training([item for item in train if item.answer in answers], answers)
     folds = _folds(training, seed)
     if not folds:
-        reason = "the answers are not spread over enough records to fit to some and try on others"
+        reason = "too few records have each answer for cross-validation"
         return Fit(items=items, reason=reason)
     candidates: list[tuple[TokenWay | ProbeWay | None, Candidate]] = []
     if all(item.observation.chances for item in training.reads):
@@ -111,7 +111,7 @@ def fit(
         for questions in dict.fromkeys(((), best.questions if best else ())):
             candidates += _of_states(training, folds, questions)
     if not candidates:
-        return Fit(items=items, reason="nothing was read that differs between items")
+        return Fit(items=items, reason="the model answers every item alike")
     way, best_candidate = min(candidates, key=lambda pair: pair[1].log_loss)
     classifier = None if way is None else way.fitted(training)
     return Fit(
@@ -254,13 +254,13 @@ class LearningCurve:
     points: tuple[CurvePoint, ...]
     next: CurvePoint | None = None
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The curve in one line."""
         kappas = ", ".join(f"{point.kappa:.2f} with {point.labels}" for point in self.points)
         if self.next is None:
             return f"kappa by labels fitted to: {kappas}"
         labels = self.next.labels - self.points[-1].labels
-        guess = f"about {labels} more would bring {self.next.kappa:.2f}"
+        guess = f"with {labels} more labels to fit to about {self.next.kappa:.2f}"
         return f"kappa by labels fitted to: {kappas}; {guess}"
 
 

@@ -96,20 +96,20 @@ def policy_of(
 def refusal(policy: CascadePolicy, clusters: int) -> str | None:
     """Why there is no guarantee, for the first judge without one; None if all have one.
 
-    Of the labelled `clusters` only a part goes into each test; what is missing is told of all.
+    Only a part of the labelled `clusters` goes into each test; the records to label are for all.
     """
     number = next((n for n, test in enumerate(policy.stages) if test.threshold is None), None)
     if number is None:
         return None
     stage = policy.stages[number]
     if number and not stage.coverage.of:
-        return "the first judge alone can be guaranteed on all: leave out the one behind it"
+        return "the first judge decides every item: leave out the second"
     if stage.missing is None or not stage.coverage.of:
         return stage.reason
     labels = ceil(stage.missing * clusters / stage.coverage.of)
     return (
-        f"{stage.reason}. Of {clusters} independent labelled records {stage.coverage.of} went into "
-        f"this test, so about {labels} more records are to be labelled"
+        f"{stage.reason}. Label about {labels} more records: {stage.coverage.of} of {clusters} "
+        "independent ones went into this test"
     )
 
 

@@ -128,7 +128,7 @@ class JudgeReport:
         report = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
         del report["profile"], report["fit"]["classifier"], report["fit"]["way"]
         if self.controls is not None:
-            report["controls"] |= {"looks": self.controls.looks, "told": self.controls.told()}
+            report["controls"] |= {"looks": self.controls.looks, "finding": self.controls.finding()}
         return report | {"fingerprint": self.profile.fingerprint}
 
 

@@ -173,10 +173,20 @@ def command(
         print_calibration(report, all_tables=all_tables)
     for line in _troubles(report):
         print_message(line)
-    if out is not None and not report.refused:
-        print_message(f"report, plots and profile are in {out}")
+    if out is not None:
+        print_message(f"wrote {_files(report)} to {out}")
     if report.failed:
         raise typer.Exit(int(Exit.INCOMPLETE))
+
+
+def _files(report: Calibration) -> str:
+    """The files of -o, by name; the plots by their number."""
+    judges = [judge for check in report.checks for judge in check.judges]
+    plots = sum(bool(judge.final.bins) for judge in judges)
+    names = ["report.json", "disagreements.jsonl"]
+    names += ["profile.json"] if report.profile is not None else []
+    names += [counted(plots, "plot")] if plots else []
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def fields_message(fields: Sequence[str], withheld: Sequence[str]) -> str:

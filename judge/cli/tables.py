@@ -191,13 +191,13 @@ def _controls(check: CheckReport) -> Iterator[str]:
             if controls.contrast is not None and controls.together is not None:
                 text = f"  with {field} turned round: kappa {controls.contrast}"
                 yield f"{text}; both sets together {controls.together}"
-            yield f"  {controls.told()}"
+            yield f"  {controls.finding()}"
         for source, measures in judge.test_sets.items():
             kappa = measures.kappa
             text = f"kappa {kappa}, {kappa.n} of {measures.items} answered"
             yield f"{_final(judge)}: {source}: {text}"
         if judge.curve is not None:
-            yield f"{_final(judge)}: {judge.curve.told()}"
+            yield f"{_final(judge)}: {judge.curve.summary()}"
 
 
 def _people(check: CheckReport) -> Iterator[str]:

@@ -118,7 +118,7 @@ def least_items(*, agreement: float = 0.9, level: float = 0.95) -> int:
 def _refused(
     threshold: float, agreed: int, count: int, n: int, agreement: float, level: float
 ) -> ThresholdTest:
-    """How many labels are still to be given, and the words that say so."""
+    """No threshold, with the number of labels that are missing, and the reason."""
     goal = f"agreement of {agreement:.0%} with {level:.0%} confidence"
     labels = None
     if not n:
@@ -131,10 +131,7 @@ def _refused(
         reason = f"{goal} cannot be shown by more labels: {why}"
     else:
         labels = ceil(items * n / count) - n
-        reason = (
-            f"{goal} cannot be shown with {n} labels: it takes about {labels} more, if the "
-            "judge goes on agreeing as it did"
-        )
+        reason = f"{goal} cannot be shown with {n} labels"
     return ThresholdTest(None, Estimate(None, of=n), Estimate(None), labels, reason)
 
 

@@ -337,9 +337,8 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     found = run(CalibrationJob([labels(rows)], agreement=0.9, draws=10), right)
     assert found.profile is None
     assert found.refused == (
-        "plain: agreement of 90% with 95% confidence cannot be shown with 28 labels: it takes "
-        "about 1 more, if the judge goes on agreeing as it did. Of 42 independent labelled "
-        "records 28 went into this test, so about 2 more records are to be labelled"
+        "plain: agreement of 90% with 95% confidence cannot be shown with 28 labels. Label "
+        "about 2 more records: 28 of 42 independent ones went into this test"
     )
     assert found.as_json()["refused"] == found.refused
     rows = [norm(f"r{n}", "yes") for n in range(60 + 56)]

@@ -72,38 +72,36 @@ def kappa(value: float | None, low: float | None, high: float | None, n: int = 5
 
 
 CLEARLY, NOT = kappa(0.3, 0.1, 0.5), kappa(0.1, -0.1, 0.3)
-BETTER, UNSHOWN = "with it the judge is clearly better", "that it looks at rule is not shown"
-TURNED = (
-    "with rule turned round the agreement is no better than chance: the judge does not go by it"
-)
+READS, UNSHOWN = "the judge reads it", "it is not shown that the judge reads it"
+TURNED = "with rule turned round agreement is no better than chance: the judge does not read rule"
 
 
-def points(share: int, rest: str) -> str:
-    return f"{share} of 10 points of this agreement are had without rule; {rest}"
+def falls(to: str, rest: str) -> str:
+    return f"kappa falls from {to} without rule: {rest}"
 
 
 @pytest.mark.parametrize(
-    ("with_it", "without", "above", "contrast", "told"),
+    ("with_it", "without", "above", "contrast", "finding"),
     [
-        (0.8, 0.4, CLEARLY, None, points(5, BETTER)),
-        (0.8, 0.56, NOT, None, points(7, UNSHOWN)),
+        (0.8, 0.4, CLEARLY, None, falls("0.80 to 0.40", READS)),
+        (0.8, 0.56, NOT, None, falls("0.80 to 0.56", UNSHOWN)),
         # The blind judge agrees worse than by chance, or better than the one that sees the field.
-        (0.5, -0.2, CLEARLY, None, points(0, BETTER)),
-        (0.4, 0.6, NOT, None, points(10, UNSHOWN)),
+        (0.5, -0.2, CLEARLY, None, falls("0.50 to -0.20", READS)),
+        (0.4, 0.6, NOT, None, f"agreement does not fall without rule: {UNSHOWN}"),
         # At the limit itself there is an agreement.
-        (0.05, 0.02, NOT, None, points(4, UNSHOWN)),
-        (0.04, 0.02, NOT, None, "there is no agreement, with rule or without it"),
-        (None, 0.2, NOT, None, "how much rests on rule cannot be told: kappa is undefined"),
-        (0.8, None, NOT, None, "how much rests on rule cannot be told: kappa is undefined"),
+        (0.05, 0.02, NOT, None, falls("0.05 to 0.02", UNSHOWN)),
+        (0.04, 0.02, NOT, None, "no agreement, with rule or without it"),
+        (None, 0.2, NOT, None, "kappa is undefined, so whether the judge reads rule is unknown"),
+        (0.8, None, NOT, None, "kappa is undefined, so whether the judge reads rule is unknown"),
         # Turned round, its interval ends at 0, or it has none and the value is no higher.
         (0.8, 0.4, CLEARLY, kappa(-0.3, -0.6, 0.0), TURNED),
         (0.8, 0.4, CLEARLY, kappa(-1.0, None, None), TURNED),
         (0.8, 0.4, CLEARLY, kappa(None, None, None), TURNED),
         # An interval that reaches above 0 shows nothing.
-        (0.8, 0.4, CLEARLY, kappa(-0.1, -0.4, 0.2), points(5, UNSHOWN)),
+        (0.8, 0.4, CLEARLY, kappa(-0.1, -0.4, 0.2), falls("0.80 to 0.40", UNSHOWN)),
         # All of enough items answered rightly: no resample differs, and the value stands for it.
-        (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=20), points(5, BETTER)),
-        (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=19), points(5, UNSHOWN)),
+        (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=20), falls("0.80 to 0.40", READS)),
+        (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=19), falls("0.80 to 0.40", UNSHOWN)),
     ],
 )
 def test_what_the_report_says_of_the_field(
@@ -111,10 +109,10 @@ def test_what_the_report_says_of_the_field(
     without: float | None,
     above: Estimate,
     contrast: Estimate | None,
-    told: str,
+    finding: str,
 ) -> None:
     found = controls.Controls(
         "rule", kappa(with_it, 0.1, 0.9), kappa(without, 0.0, 0.5), above, NOT, contrast=contrast
     )
-    assert found.told() == told
-    assert found.looks is told.endswith(BETTER)
+    assert found.finding() == finding
+    assert found.looks is finding.endswith(f": {READS}")

@@ -127,8 +127,8 @@ def test_folds_keep_the_items_of_a_record_together() -> None:
 def test_too_few_items() -> None:
     found = fitted(BOTH[: MIN_ITEMS - 1])
     assert (found.classifier, found.tried) == (None, ())
-    assert found.reason == f"{MIN_ITEMS - 1} items to fit to; {MIN_ITEMS} wanted"
-    assert fitted([]).reason == f"0 items to fit to; {MIN_ITEMS} wanted"
+    assert found.reason == f"{MIN_ITEMS - 1} items to fit to, fewer than {MIN_ITEMS}"
+    assert fitted([]).reason == f"0 items to fit to, fewer than {MIN_ITEMS}"
 
 
 @pytest.mark.parametrize("records", [1, 2, 4])

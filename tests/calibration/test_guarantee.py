@@ -112,7 +112,7 @@ def test_a_second_judge_that_nothing_reaches_is_one_too_many() -> None:
     fitted, own = part("f", (0.9, 50, 50)), part("c", (0.9, 80, 80))
     found = policy_of([fitted, fitted], [[own], [own, own]], 0.9)
     assert [stage.threshold for stage in found.stages] == [0.9, None]
-    told = "the first judge alone can be guaranteed on all: leave out the one behind it"
+    told = "the first judge decides every item: leave out the second"
     assert refusal(found, 400) == told
 
 

@@ -165,7 +165,8 @@ def test_calibrate_shows_no_label_and_calls_a_copy_no_agreement(
         refused = asyncio.run(
             acalibrate(CalibrationJob([str(labels)], ["polite"], agreement=0.6), resources)
         )
-        assert refused.profile is None and "'second' alone tells 38 of 40" in str(refused.refused)
+        assert refused.profile is None
+        assert "'second' alone predicts 38 of 40" in str(refused.refused)
     else:
         assert (check.shown, check.withheld, check.leak) == (("mail",), ("second",), None)
         assert not found.failed and "leak" not in found.profile.model_dump_json()

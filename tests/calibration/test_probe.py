@@ -152,7 +152,7 @@ def test_swapped_records_are_no_labels() -> None:
     )
     few = reads(20)
     more = [replace(one, answer="no", natural=False) for one in few]
-    assert fit(PLAIN, AnswerReader(), [*few, *more]).reason == "20 items to fit to; 30 wanted"
+    assert fit(PLAIN, AnswerReader(), [*few, *more]).reason == "20 items to fit to, fewer than 30"
 
 
 def test_more_labels_are_worth_more() -> None:

@@ -80,7 +80,8 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     words = ("--check", "relevance", "-m", judge, "-o", "done")
     code, out, told = typed.text("calibrate", labelled, *words)
     assert code == 0, told
-    assert told.rstrip().endswith("judge: report, plots and profile are in done")
+    files = "report.json, disagreements.jsonl, profile.json and 1 plot"
+    assert told.rstrip().endswith(f"judge: wrote {files} to done")
     (check,) = json.loads(typed.read("done/report.json"))["checks"]
     assert (check["check"], check["items"], check["with_reference"]) == ("relevance", 101, 101)
     wrong = check["judges"][0]["disagreements"]
@@ -235,11 +236,12 @@ def test_items_without_a_reply_are_counted_with_the_first_reason(typed: Typed) -
     first, second = told.splitlines()
     lost = f"judge: plain, {judge[1]}: 2 of 4 items got no reply, the first: bad-request: "
     assert code == 3 and first.startswith(lost)
-    assert second == "judge: report, plots and profile are in done"
+    files = "report.json, disagreements.jsonl, profile.json and 1 plot"
+    assert second == f"judge: wrote {files} to done"
     code, out, told = typed.text(*RUN, *script(typed, "none.yaml", {"grey": 0.5}), "-o", "none")
     assert code == 3 and "0 of 4" in out
     assert "answered none of 4 items: bad-request: " in told
-    assert told.endswith("judge: no profile: no item got an answer\n")
+    assert "judge: no profile: no item got an answer\n" in told
     assert not Path("none/profile.json").exists()
 
 

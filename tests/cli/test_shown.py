@@ -213,7 +213,7 @@ def test_calibrate_shows_no_label_and_says_so_once(typed: Typed, server: Loopbac
     on = ("--on", "email", "--on", "second_rater")
     code, out, err = typed.text("calibrate", "labels.csv", *ASK, *on, "-o", "done")
     assert code == 3 and "[second rater " in server.asked[-1].prompt, server.asked[-1].prompt
-    assert "field 'second_rater' alone tells 38 of 40 labels" in " ".join(err.split())
+    assert "field 'second_rater' alone predicts 38 of 40 labels" in " ".join(err.split())
     assert "fields shown" not in err and not cells(out, "openai:m"), out
     profile = ("--profile", "done/profile.json", "-o", "o")
     code, _, err = typed.text("validate", "labels.csv", *ASK, *on, *profile)

@@ -78,7 +78,7 @@ def test_labels_make_a_profile_and_the_profile_alone_judges(bag: Loopback, typed
     typed.write("labels.jsonl", mails())
     code, out, err = typed.text("calibrate", "labels.jsonl", *ASK, *PROBE, "-o", "out")
     assert code == 0, err
-    assert "0 of 10 points of this agreement are had without mail" in " ".join(out.split())
+    assert "without mail: the judge reads it" in " ".join(out.split())
     new = [{"id": row["id"], "mail": row["mail"]} for row in mails(40, seed=7)]
     new.append({"id": "odd", "mail": " ".join(["zymurgy", "quark", "ostrich"] * 90)})
     typed.write("new.jsonl", new)
