@@ -80,7 +80,7 @@ def _rubric(source: Any) -> Rubric | str:
         return Rubric.from_text(source)
     if _is_path(source):
         return source_of(source)
-    raise UsageError(f"rubric: {type(source).__name__} is no Rubric, text, dict or path")
+    raise UsageError(f"rubric: give a Rubric, text, dict or path, not {type(source).__name__}")
 
 
 def source_of(path: Pathlike) -> str:
@@ -96,7 +96,7 @@ def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
         if name not in Settings.model_fields:
             near = get_close_matches(name, Settings.model_fields, 1)
             hint = f"did you mean {near[0]}?" if near else "docs/reference.md lists them"
-            raise UsageError(f"{name}: there is no such setting; {hint}")
+            raise UsageError(f"{name}: unknown setting; {hint}")
     plain = {name: str(v) if isinstance(v, PathLike) else v for name, v in options.items()}
     return resolve(plain, flag_name=str)
 

@@ -141,6 +141,4 @@ def _why(error: Any) -> str:
             "VLLM_API_KEY, ...), never from a file: take it out, and if others may have seen "
             "the file, replace it"
         )
-    return (
-        f"there is no such setting; there are {', '.join(sorted(map(key, Settings.model_fields)))}"
-    )
+    return f"unknown setting; known are {', '.join(sorted(map(key, Settings.model_fields)))}"

@@ -363,4 +363,4 @@ def quote_problem(
         return None
     if _split(text[span.start : span.end]).words == _split_once(text).words:
         return None
-    return f"the quote {quote!r} is too short; quote at least {least} words of the {place}"
+    return f"quote {quote!r} is too short; quote at least {least} words of the {place}"

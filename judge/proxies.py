@@ -63,8 +63,8 @@ def proxy_for(scheme: str, host: str) -> Proxy | None:
     proxy = Proxy(url if "://" in url else f"http://{url}", next(names, "the system's settings"))
     if (kind := urlsplit(proxy.url).scheme.lower()) not in ("http", "https"):
         raise UsageError(
-            f"{proxy} speaks {kind}, and judge goes through http:// and https:// proxies only: set "
-            f"one of those in {proxy.source}, or unset it, or put {host} into NO_PROXY"
+            f"{proxy} speaks {kind}; judge supports http:// and https:// proxies only: set one in "
+            f"{proxy.source}, unset it, or put {host} into NO_PROXY"
         )
     return proxy
 

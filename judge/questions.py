@@ -144,13 +144,13 @@ class FirstToken(Section):
     @model_validator(mode="after")
     def _words_fit(self) -> FirstToken:
         if self.overlap and (self.words != YES_NO or self.passages):
-            raise ValueError("overlap is a share: its words are yes and no")
+            raise ValueError("overlap has the words yes and no, and no passages")
         for name, words, all_words in (
             ("passages", {*self.passages}, self.words),
             ("means", {*self.means}, self.outcomes),
         ):
             if unknown := sorted(words - {*all_words}):
-                raise ValueError(f"{name}: {unknown[0]!r} is none of the words")
+                raise ValueError(f"{name}: {unknown[0]!r} is not one of the words")
         return self
 
     @property
@@ -282,10 +282,10 @@ def decision_fault(
     """Why these questions give none of the rubric's answers, or not all that they should."""
     outcomes = {answer for question in questions for answer in question.means.values()}
     if unknown := sorted(outcomes - {*answers}):
-        return f"{unknown[0]!r} is none of the answers {', '.join(answers)}"
+        return f"{unknown[0]!r} is not one of the answers {', '.join(answers)}"
     deciding = [question for question in questions if question.means]
     if list(questions[: len(deciding)]) != deciding:
-        return "the questions with means decide, and stand before the others"
+        return "put the questions with means, which decide, before the others"
     if compare:
         pair = len(deciding) == 2 and all(question.settles for question in deciding)
         if not pair or (deciding[0].swap, deciding[1].swap) != (None, compare):
@@ -294,7 +294,7 @@ def decision_fault(
     for number, question in enumerate(deciding, 1):
         last = number == len(deciding)
         if question.settles and not last:
-            return f"question {number} settles every answer, and another one would decide after it"
+            return f"question {number} settles every answer: no question can decide after it"
         if last and not question.settles:
-            return f"question {number} is the last that decides: all its words must mean an answer"
+            return f"question {number} decides last: each of its words must mean an answer"
     return None

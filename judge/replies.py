@@ -85,7 +85,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> None:
     """Refuse a JSON object with two values for one key."""
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
-            twice = PydanticCustomError("doubled_key", "the key stands twice; give it one value")
+            twice = PydanticCustomError("doubled_key", "duplicate key; give it one value")
             raise ValidationError.from_exception_data(
                 "reply", [InitErrorDetails(type=twice, loc=(key,), input=key)]
             )

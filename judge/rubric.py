@@ -54,7 +54,7 @@ class Rubric(RubricKeys):
         """The rubric of a YAML text, which messages call `name`; raises UsageError as `load`."""
         rubrics = parse(text, name)
         if len(rubrics) > 1:
-            raise UsageError(f"{name}: it has several questions; one is wanted here")
+            raise UsageError(f"{name}: the file has several questions; give a rubric with one")
         return rubrics[0]
 
     @classmethod

@@ -92,7 +92,7 @@ class RubricKeys(Section):
     @classmethod
     def _two_fields(cls, compare: tuple[str, str] | None) -> tuple[str, str] | None:
         if compare and compare[0] == compare[1]:
-            raise ValueError("two different fields are needed")
+            raise ValueError("name two different fields")
         return compare
 
     @field_validator("fields")
@@ -110,7 +110,7 @@ class RubricKeys(Section):
         if form.choices and bool(form.per_value) and info.data.get("each", "") is None:
             raise ValueError(f"{reply} has a part for each entry: name the list field in each")
         if form.shown and form.shown not in info.data.get("fields", (form.shown,)):
-            raise ValueError(f"{reply} is held against {form.shown}, which is not among the fields")
+            raise ValueError(f"{reply} is checked against {form.shown}: add it to fields")
         return reply
 
     @field_validator("answers")
@@ -127,7 +127,7 @@ class RubricKeys(Section):
         if not answers or compare:
             return usual
         if len({*answers}) < max(2, len(answers)):
-            raise ValueError("two different ones at least are needed, each once")
+            raise ValueError("give at least two different answers, each once")
         by_spelling: dict[str, str] = {}
         for answer in answers:
             if (twin := by_spelling.setdefault(spelling(answer), answer)) != answer:
@@ -135,7 +135,7 @@ class RubricKeys(Section):
         if problem := fault(" ".join(answers), ()):
             raise ValueError(problem)
         if scale_of(answers) is None and all(scale_of((answer, "1e300")) for answer in answers):
-            raise ValueError("scores stand in rising order")
+            raise ValueError("list the scores in rising order")
         return answers
 
     @field_validator("passes")
@@ -151,7 +151,7 @@ class RubricKeys(Section):
             raise ValueError(problem)
         # A verdict that no answer can bring would fail every record without a word.
         for unknown in sorted(_passing_ever(rule, info.data) - {*answers}):
-            raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers)}")
+            raise ValueError(f"{unknown!r} is not one of the answers {', '.join(answers)}")
         return passes
 
     @field_validator("quote", "control")
@@ -163,7 +163,7 @@ class RubricKeys(Section):
         if part and fields and part.field not in fields:
             raise ValueError(f"{part.field!r} is not among the fields")
         for unknown in sorted(part.answers - {*answers}) if part and answers else ():
-            raise ValueError(f"{unknown!r} is none of the answers {', '.join(answers or ())}")
+            raise ValueError(f"{unknown!r} is not one of the answers {', '.join(answers or ())}")
         return part
 
     @field_validator("inserts", "lettered", "bare")
@@ -219,9 +219,9 @@ class RubricKeys(Section):
         if problems:
             raise Problems(problems)
         if not keys.get("each") and any(question.overlap for question in questions):
-            raise ValueError("overlap counts the words of an entry, and there is no each")
+            raise ValueError("overlap counts the words of an entry: name the list field in each")
         if len(keys["fields"]) != 1 and any(question.passages for question in questions):
-            raise ValueError("passages are cut out of one text: name one field in fields")
+            raise ValueError("passages come from one text: name one field in fields")
         swap_fields = {name for question in questions for name in question.swap or ()}
         for unknown in sorted(swap_fields - {*keys["fields"]}):
             raise ValueError(f"swap: {unknown!r} is not among the fields")

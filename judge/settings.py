@@ -383,7 +383,7 @@ class Settings(BaseModel):
     @classmethod
     def _installed(cls, name: str) -> str:
         if name not in (engines := (*IN_PROCESS, *plugins.names("judge.engines"))):
-            raise ValueError(f"{name!r} is none of {', '.join(engines)}")
+            raise ValueError(f"{name!r} is not one of {', '.join(engines)}")
         return name
 
 

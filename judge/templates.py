@@ -77,7 +77,7 @@ def fault(
         trials: some of their values; it must render with each, all others being `x`.
     """
     if not source.strip():
-        return "there is no question"
+        return "the question is empty"
     if len(source) > MAX_LENGTH:
         return f"template: it has {len(source)} characters, more than {MAX_LENGTH}"
     return None if _is_plain(source) else _syntax_fault(source, names, trials)
@@ -119,9 +119,9 @@ def _forbidden(node: nodes.Node, depth: int = 0) -> str | None:
     if depth > MAX_DEPTH:
         return "nested too deep"
     if not isinstance(node, _allowed()):
-        problem = f"line {node.lineno} of it holds what a question may not ({type(node).__name__})"
-        return f"{problem}: it may hold variables and conditions"
+        problem = f"line {node.lineno}: {type(node).__name__} is not allowed in a question"
+        return f"{problem}; use variables and conditions"
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
-        return f"there is no filter {node.name!r}; there are {', '.join(sorted(FILTERS))}"
+        return f"unknown filter {node.name!r}; known are {', '.join(sorted(FILTERS))}"
     problems = (_forbidden(child, depth + 1) for child in node.iter_child_nodes())
     return next((problem for problem in problems if problem), None)

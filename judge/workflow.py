@@ -319,9 +319,9 @@ def _skip_reason(name: str, record: Record, context: Context) -> str | None:
     """Why this check cannot be made on this record; None if it can."""
     rubric = context.loop_panels[name].rubric
     if record.kind not in (*rubric.kinds, "record"):
-        return f"the rubric is for {', '.join(rubric.kinds)} records"
+        return f"the rubric applies to {', '.join(rubric.kinds)} records only"
     if record.label in rubric.not_for_labels:
         return f"not asked about {record.label} records"
     if rubric.rule.equals_label and record.label not in rubric.answers:
-        return f"the record's label is none of {', '.join(rubric.answers)}"
+        return f"the record's label is not one of {', '.join(rubric.answers)}"
     return None

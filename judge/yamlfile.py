@@ -14,12 +14,12 @@ from judge.errors import UsageError
 T = TypeVar("T", bound=BaseModel)
 KeyPath = tuple[str, ...]
 KeyProblem = tuple[KeyPath, str]
-"""Where a key stands, and what is wrong with it."""
+"""A key's path, and what is wrong with it."""
 
 _WORDS = {
     "tuple_type": "write a list, as in [a, b]",
-    "int_parsing": "a whole number is needed",
-    "float_parsing": "a number is needed",
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
 }
 
 MAX_DEPTH = 100
@@ -87,20 +87,20 @@ def worded(error: Any) -> str:
 def no_such_key(key: str, keys: Iterable[str]) -> str:
     """The message for an unknown key, with the nearest of `keys`."""
     near = get_close_matches(key, {*keys} - {key}, 1)
-    return "there is no such key" + (f"; did you mean {near[0]!r}?" if near else "")
+    return "unknown key" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def read_mapping(text: str, name: str) -> YamlMapping:
     """A YAML mapping with every scalar as text, so that `yes` and `no` stay words.
 
-    Raises UsageError for bad YAML, no mapping, an alias, or a key that stands twice; `name` stands
-    for the file.
+    Raises UsageError for bad YAML, no mapping, an alias, or a duplicate key; `name` is the
+    file's.
     """
     import yaml
 
     node = _composed(text, name)
     if not isinstance(node, yaml.MappingNode):
-        raise UsageError(f"{name}:1: a mapping of keys is needed, as in `name: polite`")
+        raise UsageError(f"{name}:1: must be a mapping of keys, as in `name: polite`")
     lines: dict[KeyPath, int] = {}
     return YamlMapping(name, _data(node, (), name, lines), lines)
 
@@ -137,7 +137,7 @@ def _composed(text: str, name: str) -> Any:
             elif isinstance(event, yaml.AliasEvent):
                 problem = f"the alias *{event.anchor} is not read: write it out"
             elif tag := getattr(event, "tag", None):
-                problem = f"YAML tags are not read; take {tag} out"
+                problem = f"YAML tags are not supported; remove {tag}"
             if problem:
                 raise UsageError(f"{name}:{line}: {problem}")
         return yaml.compose(text, Loader=loader)
@@ -163,7 +163,7 @@ def _data(node: Any, place: KeyPath, name: str, lines: dict[KeyPath, int]) -> An
         text, line = str(key.value), key.start_mark.line + 1
         if text in data:
             path = ".".join((*place, text))
-            raise UsageError(f"{name}:{line}: {path}: this key stands here twice")
+            raise UsageError(f"{name}:{line}: {path}: duplicate key")
         lines[*place, text] = line
         data[text] = _data(content, (*place, text), name, lines)
     return data

@@ -214,15 +214,15 @@ class Adapting(Protocol):
 def refuse_inner_layer(layer: int) -> None:
     """Raise BadRequest for another layer than the last."""
     if layer != LAST_LAYER:
-        raise BadRequest(f"only the last layer's state is given here, not that of layer {layer}")
+        raise BadRequest(f"the server gives the state of the last layer only, not of layer {layer}")
 
 
 def refuse_half_pairs(call: Call) -> None:
-    """Raise BadRequest for a prompt with half of a surrogate pair, which a JSON file may hold."""
+    """Raise BadRequest for a prompt with a lone surrogate, which a JSON file may hold."""
     try:
         "".join(message["content"] for message in call.messages).encode()
     except UnicodeEncodeError as error:
-        message = "the prompt holds half of a surrogate pair, which cannot be sent"
+        message = "the prompt has a lone surrogate, which cannot be sent"
         raise BadRequest(message) from error
 
 

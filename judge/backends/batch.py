@@ -293,7 +293,7 @@ class BatchBackend(OpenAIBackend):
             )
             if any(error.get("code") == "token_limit_exceeded" for error in problems):
                 text += "; wait until other batches have ended, or lower JUDGE_BATCH_REQUESTS"
-            raise errors.Denied(f"the provider refuses batch {name}: {text or 'it says no more'}")
+            raise errors.Denied(f"the provider refuses batch {name}: {text or 'no details'}")
         files = [batch.state.get("output_file_id"), batch.state.get("error_file_id")]
         return await self._patiently(lambda: self._api.results(filter(None, files)))
 

@@ -67,7 +67,7 @@ class HttpServer:
         except ValueError:
             # The library's message holds the part that it stumbled over, which may be a password.
             raise UsageError(
-                "the address cannot be used: host or port is none. In a user name or password, "
+                "the address has no valid host or port. In a user name or password, "
                 "characters such as / @ : ? # are written as %2F %40 %3A %3F %23"
             ) from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -147,7 +147,7 @@ class HttpServer:
             text = f"{self._proxy}, on the way to {self.server}, answers HTTP {status}"
             if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
                 raise Denied(
-                    f"{text}: it wants a user name and password (http://USER:PASSWORD@...)"
+                    f"{text}: it needs a user name and password (http://USER:PASSWORD@...)"
                 )
             raise ServerFault(text, retry_after=retry_after(response.headers))
         location = response.headers.get("Location")
@@ -156,7 +156,7 @@ class HttpServer:
             with suppress(ValueError):
                 elsewhere = without_secrets(urljoin(url, location)).removesuffix(CHAT)
             raise Denied(
-                f"{self.server} sends its callers on to {elsewhere} (HTTP {status}). "
+                f"{self.server} redirects to {elsewhere} (HTTP {status}). "
                 "Neither records nor key are sent there; if that is the right address, name it "
                 "instead"
             )

@@ -132,7 +132,7 @@ def _chat_model(dotted: str) -> type[BaseChatModel]:
     module, _, symbol = dotted.rpartition(".")
     factory = getattr(import_module(module), symbol)
     if not (isinstance(factory, type) and issubclass(factory, BaseChatModel)):
-        raise TypeError(f"{dotted} is no chat model of LangChain's")
+        raise TypeError(f"{dotted} is not a LangChain chat model")
     return factory
 
 

@@ -196,11 +196,11 @@ class OpenAIBackend:
             reply = completion(answer, self._redact, tool)
         except (LookupError, TypeError, AttributeError):
             text = scrubbed(complaint(response.body)[0])[:_MAX_SHOWN]
-            text = f"it lacks what the protocol asks for; it says: {text}"
-            raise errors.ServerFault(f"{source} is no chat completion: {text}") from None
+            text = f"required fields are missing; it says: {text}"
+            raise errors.ServerFault(f"{source} is not a chat completion: {text}") from None
         except (ValueError, RecursionError) as problem:
             text = scrubbed(problem)
-            raise errors.ServerFault(f"{source} is no chat completion: {text}") from None
+            raise errors.ServerFault(f"{source} is not a chat completion: {text}") from None
         thinking = reply.finish_reason == "length" and call.logprobs is None and thought(answer)
         if thinking and self._adaptations.give_room(request.state):
             tokens = reply.input_tokens, reply.output_tokens
@@ -247,7 +247,7 @@ class OpenAIBackend:
             state = [float(number) for number in answer["data"][0]["embedding"]]
         except (LookupError, TypeError, ValueError) as error:
             source = f"the answer of {self._http.server}"
-            raise errors.ServerFault(f"{source} is no embedding: {scrubbed(error)}") from error
+            raise errors.ServerFault(f"{source} is not an embedding: {scrubbed(error)}") from error
         return state, count_of(mapping_of(answer.get("usage")).get("prompt_tokens")) or 0
 
     async def listed(self) -> str | None:
@@ -299,7 +299,7 @@ def named_server(
         UsageError: the address or the key cannot be used.
     """
     if not (key.isascii() and key.isprintable()):
-        raise errors.UsageError(f"{key_from} holds characters that no key can hold")
+        raise errors.UsageError(f"{key_from} has characters that a key cannot have")
     name = key_header or ("api-key" if _AZURE.search(url) else "Authorization")
     secret = f"Bearer {key or 'none'}" if name.lower() == "authorization" else key or "none"
     try:
@@ -314,8 +314,8 @@ def named_server(
 @cache
 def _warn_of_plain_http(url_from: str, server: str) -> None:
     _log.warning(
-        "judge: %s: key and records go to %s over http://, where everybody on the way can "
-        "read them; use https:// unless the network is your own",
+        "judge: %s: key and records go to %s over http://, where anyone on the way can read "
+        "them; use https:// unless the network is your own",
         url_from,
         server,
     )

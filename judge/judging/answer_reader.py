@@ -10,7 +10,7 @@ from judge.judging.classifiers import Chances, Classifier, Observation, Probe
 from judge.rubric import Rubric
 from judge.verdict import Answer, Verdict
 
-ORDERS_DISAGREE = "the two orders do not agree"
+ORDERS_DISAGREE = "the two orders disagree"
 FAR = "far from the labelled records that the probe was fitted to"
 NOT_LISTED = "the model lists too little of the first token's probability"
 

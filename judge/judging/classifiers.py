@@ -114,9 +114,9 @@ class Logistic(_OfQuestions):
     def _fits(self) -> Logistic:
         wide = {len(row) for row in self.weights}
         if len(self.weights) != len(self.answers) or len(wide) != 1:
-            raise ValueError("weights: one row of equal length for each answer is wanted")
+            raise ValueError("weights: give one row for each answer, all of one length")
         if len(self.intercepts) != len(self.answers):
-            raise ValueError("intercepts: one for each answer is wanted")
+            raise ValueError("intercepts: give one for each answer")
         return self
 
     def probabilities(self, observation: Observation) -> dict[str, float]:
@@ -160,9 +160,11 @@ class Probe(_OfQuestions):
         rows = len(self.answers) - 1
         wide = {len(row) for row in (self.center, *self.weights, *self.axes)}
         if len(self.weights) != rows or wide != {len(self.spread)} or not all(self.spread):
-            raise ValueError("weights: a row for each answer but the first, as wide as the state")
+            raise ValueError(
+                "weights: give a row for each answer but the first, as wide as the state"
+            )
         if len(self.intercepts) != rows or len(self.beside) not in (0, rows):
-            raise ValueError("intercepts, beside: one for each answer but the first is wanted")
+            raise ValueError("intercepts, beside: give one for each answer but the first")
         return self
 
     def probabilities(self, observation: Observation) -> dict[str, float]:

@@ -160,7 +160,7 @@ class Client:
     def _withheld(self, call: Call, completion: Completion) -> tuple[Trouble, str] | None:
         """Why a completion is not to be asked for again; None where it may be valid."""
         if completion.finish_reason == "refusal":
-            return "refused", completion.text[:200] or "no words were given"
+            return "refused", completion.text[:200] or "no explanation"
         if completion.finish_reason == "length":
             limit = self._negotiation.limit(call)
             detail = f"the reply was cut off at {limit} tokens"
@@ -238,8 +238,8 @@ class Client:
                 await self._drop(attempts)
         if completion.first_token is None:
             raise UsageError(
-                f"{self.spec} gives no log-probabilities, so the `logprobs` method cannot be "
-                "taken; use --method structured"
+                f"{self.spec} gives no log-probabilities, which the `logprobs` method needs; "
+                "use --method structured"
             )
         return tokens, self._usage(completion)
 
@@ -256,7 +256,7 @@ class Client:
         """
         if not isinstance(self.backend, HiddenStates):
             raise UsageError(
-                f"{self.spec} gives no hidden states, so the `probe` method cannot be taken; use "
+                f"{self.spec} gives no hidden states, which the `probe` method needs; use "
                 "--method structured or logprobs"
             )
         with _Attempts() as attempts:

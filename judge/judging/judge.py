@@ -27,7 +27,7 @@ from judge.rubric import Rubric
 from judge.verdict import Answer, Usage, Verdict, Vote, worst
 
 QUOTE_NOT_FOUND = "the judge's quote is not in the text, and is left out"
-NOTHING_READ = "no word that answers the question is among the likeliest first tokens"
+NOTHING_READ = "none of the likeliest first tokens answers the question"
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,9 +222,9 @@ class Negotiation:
     def _refuse_silent(self) -> None:
         if self._empty >= _MAX_EMPTY:
             raise Denied(
-                f"{self._spec}: the replies to the first {self._empty} questions hold no text; see "
-                "whether the server has this model with its chat template, and let replies be "
-                "longer with --max-tokens if it thinks first"
+                f"{self._spec}: the replies to the first {self._empty} questions hold no text; "
+                "check that the server has this model with its chat template, and raise "
+                "--max-tokens if the model thinks first"
             )
 
     # ------------------------------------------------------------ adaptations

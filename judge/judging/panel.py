@@ -176,8 +176,7 @@ class Panel:
             for passage in passages
         )
         reason = (
-            f"not asked: {first.field} holds what has the form of a message to the judge "
-            f"({first.form})"
+            f"not asked: text in {first.field} looks like a message to the judge ({first.form})"
         )
         return {"reason": reason, "evidence": tuple(evidence)}
 

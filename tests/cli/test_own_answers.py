@@ -153,7 +153,7 @@ def test_a_comparison_stands_where_both_orders_agree(
     check, _ = judged(entries, "--rubric", "better.yaml", "--method", method)
     assert (check.get("answer"), check["verdict"]) == found
     if found[0] is None:
-        assert check["reason"] == "the two orders do not agree"
+        assert check["reason"] == "the two orders disagree"
 
 
 def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
@@ -168,8 +168,8 @@ def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
     assert code == 2
     assert told.removeprefix("judge: ").splitlines() == [
         "bad.yaml:1: name: String should match pattern '^[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)?$'",
-        "bad.yaml:3: answer: there is no such key; did you mean 'answers'?",
-        "bad.yaml:4: answers: scores stand in rising order",
+        "bad.yaml:3: answer: unknown key; did you mean 'answers'?",
+        "bad.yaml:4: answers: list the scores in rising order",
         "bad.yaml:5: quote: 'text' is not among the fields",
         "bad.yaml:7: max_tokens: Input should be greater than or equal to 16",
     ]
@@ -185,8 +185,8 @@ def test_mistakes_of_several_questions_are_told_at_once_with_their_lines(typed: 
     assert code == 2
     assert told.removeprefix("judge: ").splitlines() == [
         "bad.yaml:3: questions.polite.question: unknown variable 'it'; known are label",
-        "bad.yaml:7: questions.tone.pass: 'c' is none of the answers a, b",
-        "bad.yaml:8: questions.tone.feilds: there is no such key",
+        "bad.yaml:7: questions.tone.pass: 'c' is not one of the answers a, b",
+        "bad.yaml:8: questions.tone.feilds: unknown key",
         "bad.yaml:10: questions.list: write the question's text, or a mapping of its keys",
     ]
 
@@ -207,8 +207,11 @@ def test_a_plan_of_several_questions_counts_one_call(typed: Typed) -> None:
         (("--answers", "a,b", "--ask", "?"), "--pass: say what passes, such as a"),
         (("--answers", "1,2", "--pass", "2", "--ask", "?"), "--pass: scores pass by a bound"),
         (("--answers", "1,2", "--pass", ">= 3", "--ask", "?"), "--pass: no score passes '>= 3'"),
-        (("--answers", "a,b", "--pass", "c", "--ask", "?"), "'c' is none of the answers a, b"),
-        (("--answers", "a,a", "--pass", "a", "--ask", "?"), "--answers: two different ones"),
+        (("--answers", "a,b", "--pass", "c", "--ask", "?"), "'c' is not one of the answers a, b"),
+        (
+            ("--answers", "a,a", "--pass", "a", "--ask", "?"),
+            "--answers: give at least two",
+        ),
         (("--answers", "a,A", "--pass", "a", "--ask", "?"), "'a' and 'A' are one answer"),
         (("--answers", "yes,Yes.", "--pass", "yes", "--ask", "?"), "'yes' and 'Yes.' are one"),
         (("--answers", "no,b,false", "--pass", "b", "--ask", "?"), "'no' and 'false' are one"),

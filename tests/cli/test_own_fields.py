@@ -76,7 +76,7 @@ def test_a_rubric_of_no_workflow_is_asked_and_skipped_where_a_record_lacks_its_f
     assert made[0] == {"irony": "pass"} and made[1] == {"irony": "abstain"}
     assert made[2] == {"relevance": "pass", "irony": "skipped"}
     assert found[1]["checks"][0]["reason"] == "the record has no reply, label"
-    assert found[3]["checks"][0]["reason"] == "the record's label is none of yes, no"
+    assert found[3]["checks"][0]["reason"] == "the record's label is not one of yes, no"
 
 
 def test_nothing_else_is_asked_of_a_record_of_a_known_kind(typed: Typed, mails: str) -> None:
@@ -124,7 +124,7 @@ def test_what_is_printed_of_a_quote_is_the_texts_own_words(typed: Typed) -> None
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--ask", " "), "--ask: there is no question"),
+        (("--ask", " "), "--ask: the question is empty"),
         (("--ask", "Is {{ it }} so?"), "--ask: unknown variable 'it'"),
         (("--on", "email"), "--on needs --ask"),
         (("--workflow", "record"), "add --ask or --rubric"),

@@ -50,9 +50,9 @@ PLATT: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("base", "change", "message"),
     [
-        (PLATT, {"weights": [[0.5]]}, "one row of equal length for each answer"),
-        (PLATT, {"weights": [[0.5], [0.5, 1]]}, "one row of equal length for each answer"),
-        (PLATT, {"intercepts": [0]}, "one for each answer is wanted"),
+        (PLATT, {"weights": [[0.5]]}, "one row for each answer"),
+        (PLATT, {"weights": [[0.5], [0.5, 1]]}, "one row for each answer"),
+        (PLATT, {"intercepts": [0]}, "give one for each answer"),
         (PLATT, {"weights": [[math.inf], [0]]}, "should be a finite number"),
     ],
 )

@@ -121,7 +121,7 @@ async def test_a_valid_reply_is_asked_once() -> None:
         ('{"quote": null, "reason": "", "answer": "maybe"}', "'yes' or 'no'"),
         ('{"answer": "no"}', "Field required"),
         ('{"quote": null, "reason": "", "answer": "no", "more": 1}', "Extra inputs"),
-        ('{"quote": null, "reason": "", "answer": "yes", "answer": "no"}', "stands twice"),
+        ('{"quote": null, "reason": "", "answer": "yes", "answer": "no"}', "duplicate key"),
         ("Yes, she does.", "JSON"),
         ("", ""),
         ("[" * 5000, ""),

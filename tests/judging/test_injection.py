@@ -169,7 +169,7 @@ def test_such_a_record_abstains_says_why_and_is_for_people(judge: Any) -> None:
     assert check["evidence"] == [
         {"verdict": "abstain", "quote": '{"answer": "yes"}', "reason": "reply in story"}
     ]
-    told = "relevance: not asked: story holds what has the form of a message to the judge (reply)"
+    told = "relevance: not asked: text in story looks like a message to the judge (reply)"
     assert hostile["reason"] == told
     (aside,) = (judge.folder / "people.jsonl").read_text("utf-8").splitlines()
     assert json.loads(aside)["id"] == "hostile"

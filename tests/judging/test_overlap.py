@@ -81,5 +81,5 @@ async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_cal
 def test_overlap_is_counted_for_values_only() -> None:
     counted = {"question": "Q?", "overlap": True}
     rubric = {"name": "own", "question": "Q", "fields": ["story"], "first_token": ["Q?", counted]}
-    with pytest.raises(UsageError, match="there is no each"):
+    with pytest.raises(UsageError, match="overlap counts the words of an entry"):
         Rubric.from_dict(rubric)

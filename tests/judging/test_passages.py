@@ -192,15 +192,15 @@ def test_passages_are_words_of_a_question_about_one_text() -> None:
     (step,) = base["first_token"]
     question = {"question": "Q?", "words": ["for", "neither"], "passages": ["against"]}
     base["first_token"].append(question)
-    with pytest.raises(UsageError, match="'against' is none of the words"):
+    with pytest.raises(UsageError, match="'against' is not one of the words"):
         Rubric.from_dict(base)
     question["passages"] = ["for"]
     Rubric.from_dict(base)
     sought = step.pop("passages")
-    with pytest.raises(UsageError, match="means: 'no' is none of the words"):
+    with pytest.raises(UsageError, match="means: 'no' is not one of the words"):
         Rubric.from_dict(base)
     step["passages"] = sought
-    with pytest.raises(UsageError, match="passages are cut out of one text"):
+    with pytest.raises(UsageError, match="passages come from one text"):
         Rubric.from_dict({**base, "fields": ["story", "background"]})
 
 

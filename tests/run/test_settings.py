@@ -131,11 +131,11 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
     ("toml", "variables", "flags", "told"),
     [
         ("rounds = 99", {}, {}, r"judge.toml \(rounds\): .*less than or equal to 20"),
-        ("rounds = 1", {"JUDGE_ROUNDS": "many"}, {}, "JUDGE_ROUNDS: a whole number is needed"),
+        ("rounds = 1", {"JUDGE_ROUNDS": "many"}, {}, "JUDGE_ROUNDS: must be a whole number"),
         ("", {"JUDGE_ROUNDS": "1"}, {"rounds": 21}, "--rounds: "),
         ("", {}, {"method": "aloud"}, "--method: .*'structured', 'logprobs' or 'probe'"),
         ("", {}, {"min_words": -1}, "--min-words: "),
-        ("round = 1", {}, {}, r"judge.toml \(round\): there is no such setting; .*rounds"),
+        ("round = 1", {}, {}, r"judge.toml \(round\): unknown setting; .*rounds"),
         ("rounds = ", {}, {}, "judge.toml: Invalid value"),
         ('[prices."a:1"]\ninput = -1\noutput = 1', {}, {}, r"judge.toml \(prices.a:1.input\): "),
         ('[prices."a:1"]\ninput = 1', {"OUTPUT": "7"}, {}, r"\(prices.a:1.output\): Field req"),
@@ -170,7 +170,7 @@ def test_pass_is_called_pass_wherever_python_allows_it(
         resolve({})
     mine.write_text('pass_ = ">= 4"\n')
     (folder / "judge.toml").unlink()
-    with pytest.raises(UsageError, match=r"\(pass_\): there is no such setting; .*, pass, "):
+    with pytest.raises(UsageError, match=r"\(pass_\): unknown setting; .*, pass, "):
         resolve({})
 
 

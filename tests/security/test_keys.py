@@ -165,7 +165,7 @@ def test_neither_key_nor_records_follow_a_redirection_to_another_server(
             done = typed(*JUDGE, "--no-cache")
             assert server.count == 1
         assert done.returncode == 4
-        assert f"sends its callers on to {echo.url} (HTTP {status})".encode() in done.stderr
+        assert f"redirects to {echo.url} (HTTP {status})".encode() in done.stderr
         assert_clean(done.stdout + done.stderr)
     assert echo.count == 0
 
