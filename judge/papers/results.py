@@ -20,7 +20,7 @@ from judge.records.base import clip
 from judge.records.fields import LabelError, id_text
 from judge.records.lines import Line, written
 from judge.run.output import write_whole
-from judge.run.runinfo import RunInfo, fingerprint
+from judge.run.task import RunInfo, fingerprint
 from judge.verdict import AnswerOutcome, Verdict
 from judge.version import __version__
 

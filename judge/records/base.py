@@ -197,3 +197,13 @@ class SeenIds:
             message = f"the ids of the records cannot be remembered in {tempfile.gettempdir()}"
             raise unwritable(message, error) from error
         return bytes(first[0]).decode("utf-8", "surrogatepass")
+
+
+def flat(tree: Any, path: str = "") -> dict[str, Any]:
+    """The leaves of nested objects by their path: `settings.votes`."""
+    if not isinstance(tree, Mapping):
+        return {path: tree}
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        leaves |= flat(value, f"{path}.{key}" if path else str(key))
+    return leaves

@@ -19,10 +19,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from judge.errors import UsageError
+from judge.records.base import flat
 from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.entry import LARGEST, Entry, differ, probability, tally
-from judge.run.runinfo import flat
 from judge.run.summary import NONE, Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Judgement, Verdict

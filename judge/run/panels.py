@@ -16,7 +16,7 @@ from judge.profiles import Binding, JudgeProfile, Profiles
 from judge.rubric import Rubric
 from judge.run.models import ClientBuilder, Models, profiled_models, profiles_of
 from judge.run.rubrics import RubricSet, load_workflow
-from judge.run.runinfo import RunInfo, fingerprint
+from judge.run.task import RunInfo, fingerprint
 from judge.settings import Settings, StepModel
 from judge.version import __version__
 from judge.workflow import By, Context, Workflow

@@ -20,9 +20,10 @@ from typing import IO, Any
 
 from judge.digest import digest
 from judge.errors import UsageError, unwritable
+from judge.records.base import flat
 from judge.records.lines import REDONE, Line, parsed
 from judge.run.output import described, read_description, real, reorder
-from judge.run.runinfo import RunInfo, flat
+from judge.run.task import RunInfo
 
 
 def unmatched_file(out: Path) -> Path:

@@ -1,23 +1,61 @@
-"""What a run does with its items: validation and evaluation are tasks."""
+"""What a run does with its items, and what its lines are made with: validation and evaluation are
+tasks."""
 
 from __future__ import annotations
 
+import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from judge import plugins
+from judge.digest import digest
 from judge.errors import BackendError, JudgeError
 from judge.records import Record
 from judge.records.lines import Line
 from judge.redact import redacted
 from judge.run.models import Models, left_at_provider
-from judge.run.panels import Resources
-from judge.run.runinfo import RunInfo
 from judge.run.summary import Report, Summary
 from judge.verdict import Unfinished
 
+if TYPE_CHECKING:
+    from judge.run.panels import Resources
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What lines of one workflow or benchmark are made with: its name, models and fingerprint."""
+
+    name: str
+    models: Mapping[str, Any]
+    fingerprint: str
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """As the description beside OUT and the summary file have it."""
+        return {"workflow": self.name, **self.models}
+
+
+def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:
+    """16 hex digits over rubrics, models, parameters and workflow: same digits, same question.
+
+    Args:
+        described: what output says of the run; `workflow` or `benchmark` names its entry point.
+        identities: of the models, by `provider:model`.
+    """
+    body = {"run": described, "models": identities}
+    foreign = {
+        **plugins.packages("judge.backends", (spec.partition(":")[0] for spec in identities)),
+        **plugins.packages("judge.workflows", (str(described.get("workflow")),)),
+        **plugins.packages("judge.benchmarks", (str(described.get("benchmark")),)),
+    }
+    if foreign:
+        body["plugins"] = foreign
+    return digest(json.dumps(body, sort_keys=True).encode(), 8)
 
 
 @dataclass(frozen=True, slots=True)

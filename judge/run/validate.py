@@ -32,10 +32,9 @@ from judge.run.output import write_whole
 from judge.run.panels import Resources
 from judge.run.rubrics import load_workflow
 from judge.run.run import run
-from judge.run.runinfo import RunInfo
 from judge.run.stream import aside
 from judge.run.summary import Report
-from judge.run.task import Task, Watcher
+from judge.run.task import RunInfo, Task, Watcher
 from judge.settings import IN_PROCESS, Settings
 from judge.verdict import Unfinished
 

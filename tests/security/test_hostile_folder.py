@@ -15,7 +15,7 @@ from cli.typed import Typed
 
 from judge import plugins
 from judge.errors import UsageError
-from judge.run.runinfo import fingerprint
+from judge.run.task import fingerprint
 
 RUN = ("validate", "n.jsonl", "--check", "relevance", "-q")
 
