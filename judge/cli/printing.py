@@ -10,20 +10,22 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from judge.redact import printable, redacted
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 _COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
 MAX_PROBLEMS = 20
 """Lines of input that are named one by one; of more, how many there are."""
 
-_WHOLE = "\ue000"
-"""Stands for a blank at which no line is broken while a table is laid out: for rich a no-break
-space is a blank like others."""
-_LONGEST = 40
+_GAP = 2
+"""Blanks between two columns."""
+_MAX_WORD = 40
 """Width of a word in a table; a longer one, such as an address, is cut off."""
 _NUMBER = re.compile(r"[-+<]?[\d.]|–|$")
 """How the cells of a column of numbers begin."""
@@ -151,78 +153,73 @@ def print_table(
     Returns:
         How many columns stand in pieces that were not printed.
     """
+    from rich.cells import cell_len
     from rich.console import Console
 
-    columns = [
-        [head, *cells]
-        for number, (head, *cells) in enumerate(zip(heads, *rows, strict=True))
-        if number < labels or not rows or not {"", "0"}.issuperset(cells)
-    ]
+    columns: list[_Column] = []
+    for number, (head, *cells) in enumerate(zip(heads, *rows, strict=True)):
+        if number >= labels and rows and {"", "0"}.issuperset(cells):
+            continue
+        head, *cells = map(_plain, (head, *cells))
+        is_text = number < labels or not all(map(_NUMBER.match, cells))
+        unbroken = [*head.split(), *(" ".join(cells).split() if is_text else cells)]
+        least, largest = (max(map(cell_len, texts)) for texts in (unbroken, (head, *cells)))
+        columns.append(_Column(head, cells, is_text, least, largest))
     console = Console(stderr=err, width=width(err=err))
-    unbounded = console.options.update(width=10_000)
     pieces = [columns[:labels]]
     for column in columns[labels:]:
-        wider = _table([*pieces[-1], column], labels)
-        fits = console.measure(wider, options=unbounded).minimum <= console.width
-        if fits or len(pieces[-1]) == labels:
+        least = sum(each.least + _GAP for each in (*pieces[-1], column)) - _GAP
+        if least <= console.width or len(pieces[-1]) == labels:
             pieces[-1].append(column)
         else:
             pieces.append([*columns[:labels], column])
     print_lines([title] if title else [], err=err)
     for piece in pieces if all_pieces else pieces[:1]:
-        table = _table(piece, labels)
-        _narrow(table, console)
-        with console.capture() as captured:
-            console.print(table)
-        for line in captured.get().replace(_WHOLE, " ").splitlines():
+        with console.capture() as capture:
+            console.print(_table(piece, console.width))
+        for line in capture.get().splitlines():
             typer.echo(line.rstrip(), err=err)
     return 0 if all_pieces else sum(len(piece) - labels for piece in pieces[1:])
 
 
-def _table(columns: Sequence[Sequence[str]], labels: int) -> Any:
+class _Column(NamedTuple):
+    """A column with the widths of its longest word (or number) and of its longest cell."""
+
+    head: str
+    cells: Sequence[str]
+    is_text: bool
+    least: int
+    largest: int
+
+
+def _table(columns: Sequence[_Column], width: int) -> Table:
+    """The widest columns are narrowed until the table fits, none below its longest word: rich takes
+    from all columns alike, and breaks words."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    widths = [column.largest for column in columns]
+    while sum(widths) > width - _GAP * (len(columns) - 1):
+        wide = [n for n, column in enumerate(columns) if widths[n] > column.least]
+        if not wide:
+            break
+        widths[max(wide, key=widths.__getitem__)] -= 1
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="")
-    table.padding = (0, 1, 0, 0)  # with the divider, a gap of two
-    cells = []
-    for number, column in enumerate(columns):
-        head, *body = map(_plain, column)
-        is_text = number < labels or not all(map(_NUMBER.match, body))
-        style = _COLOURS.get(head, "")
-        justify: Any = "left" if is_text else "right"
-        table.add_column(Text(head, style), justify=justify, overflow="fold")
-        cells.append(body if is_text else [cell.replace(" ", _WHOLE) for cell in body])
-    for row in zip(*cells, strict=True):
+    table.padding = (0, _GAP - 1, 0, 0)  # the divider is one more
+    for column, size in zip(columns, widths, strict=True):
+        head = Text(column.head, _COLOURS.get(column.head, ""))
+        justify: Any = "left" if column.is_text else "right"
+        table.add_column(head, justify=justify, width=size, overflow="fold")
+    for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*map(Text, row))
     return table
-
-
-def _narrow(table: Any, console: Any) -> None:
-    """Narrow the widest columns until the table fits, none below its longest word: rich takes from
-    all columns alike, and breaks words."""
-    from rich.measure import measure_renderables
-
-    spans = [
-        measure_renderables(console, console.options, [column.header, *column.cells])
-        for column in table.columns
-    ]
-    widths = [span.maximum for span in spans]
-    room = console.width - 2 * (len(widths) - 1)
-    while sum(widths) > room:
-        slack = [n for n, span in enumerate(spans) if widths[n] > span.minimum]
-        if not slack:
-            break
-        widths[max(slack, key=widths.__getitem__)] -= 1
-    for column, width in zip(table.columns, widths, strict=True):
-        column.width = width
 
 
 def _plain(cell: str) -> str:
     """A cell on one line, safe for the terminal, with words of bounded length."""
     words = printable(cell).split()
-    return " ".join(w if len(w) <= _LONGEST else f"{w[: _LONGEST - 1]}…" for w in words)
+    return " ".join(w if len(w) <= _MAX_WORD else f"{w[: _MAX_WORD - 1]}…" for w in words)
 
 
 class Tables:
