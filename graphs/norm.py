@@ -61,7 +61,7 @@ async def regeneration(state: State) -> None:
     if reply is not None:
         story, names = reply.story.strip(), ", ".join(check.name for check in failed)
         edit = work.edit(names, "story_regeneration")(before=work.record.story, after=story)
-        work.rewrite(story, [edit])
+        work.rewrite("story", story, [edit])
 
 
 async def acceptance(state: State) -> None:

@@ -65,7 +65,7 @@ async def insertion(state: State) -> None:
     reply = await work.ask_rewriter("insertion", Insertions, numbers=numbers)
     if reply is not None:
         edit = work.edit("incorporation", "insertion")
-        work.rewrite(*apply_insertions(work.record, reply, edit))
+        work.rewrite("story", *apply_insertions(work.record, reply, edit))
 
 
 async def consistency(state: State) -> None:
@@ -145,7 +145,7 @@ async def _rewrite(work: Work, rubric: str, how: str) -> None:
     )
     if reply is not None:
         edit = work.edit(check.name, rubric)
-        work.rewrite(*apply_rewrites(record, places, reply, edit))
+        work.rewrite("story", *apply_rewrites(record, places, reply, edit))
 
 
 def _after_length(state: State) -> str:

@@ -32,7 +32,7 @@ R = TypeVar("R", bound=Reply)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A record's judgement, and the typed fields that the workflow changed (story, values)."""
+    """A record's judgement, and the typed fields that the workflow changed."""
 
     judgement: Judgement
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -189,9 +189,9 @@ class Work:
         model = self.context.rewriters[rubric].client.spec
         return partial(Edit, round=self.round, check=check, model=model)
 
-    def rewrite(self, story: str, edits: Iterable[Edit]) -> None:
-        """Go on with a rewritten story, in the loop's next round."""
-        self.record = self.record.with_text("story", story)
+    def rewrite(self, field: str, text: str, edits: Iterable[Edit]) -> None:
+        """Go on with another text in a field, in the loop's next round."""
+        self.record = self.record.with_text(field, text)
         self.edits += edits
         self.round += 1
         self._older = len(self.checks)
@@ -236,8 +236,8 @@ class Workflow:
     `checks` and `rewrites` name the rubrics it uses, `counted` the checks that need no model,
     `accepted` the checks that the final judge makes, by `final_votes` votes unless the user says
     otherwise (the loop judge gives one); `voted` says which of the two the user's `--votes` is for.
-    `finish` makes the outcome; without one the last check of each name decides, and the story is
-    the only field that changes. `plain` says that judge may step through the graph by itself
+    `finish` makes the outcome; without one the last check of each name decides, and the texts that
+    were rewritten change. `plain` says that judge may step through the graph by itself
     (`judge.stepping`). Without a `graph` the user's own questions are asked, in their order.
     """
 
@@ -293,8 +293,8 @@ class Workflow:
             await _stepper(self.graph, self.plain).run(State(work=work))
         if self.finish is not None:
             return self.finish(work)
-        changed = work.record.texts.get("story") != work.original.texts.get("story")
-        changes = {"story": work.record.story} if changed else {}
+        before = work.original.texts
+        changes = {n: text for n, text in work.record.texts.items() if text != before.get(n)}
         return Outcome(work.judgement(self.name), changes)
 
 

@@ -81,7 +81,7 @@ def test_a_workflow_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
         "loose, other = StateGraph(State), StateGraph(dict)\n"
     )
     for name, told in (
-        ("empty.py:workflow", "is called 'workflow'"),
+        ("empty.py:workflow", "'workflow' is neither"),
         ("no.py:x", "be read"),
         ("own.py:loose", "entrypoint"),
         ("own.py:other", r"over judge\.workflow\.State"),

@@ -19,7 +19,7 @@ async def story_regeneration(state: State) -> None:
     reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=told)
     if reply is not None:
         edit = work.edit("relevance", "story_regeneration")
-        work.rewrite(reply.story, [edit(before=work.record.story, after=reply.story)])
+        work.rewrite("story", reply.story, [edit(before=work.record.story, after=reply.story)])
 
 
 async def adherence(state: State) -> None:

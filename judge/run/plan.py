@@ -36,7 +36,7 @@ from judge.verdict import Answer, Check, Usage, Verdict
 from judge.workflow import By, Context, Work
 
 CHARACTERS_PER_TOKEN = 4.0
-"""Rule of thumb for English under the tokenizers in use; estimates stand or fall with it."""
+"""A common figure for English under the tokenizers in use; all estimates rest on it."""
 
 REPLY_SHARE = 0.25
 """Share of a question's `max_tokens` that a short reply takes."""
@@ -196,7 +196,7 @@ class PlannedCalls:
 
 class PlannedWork(Work):
     """A record on its way through a workflow that counts the calls instead of making them: its
-    checks pass, or at the most fail, and its story is rewritten in as many rounds as may be."""
+    checks pass, or at the most fail, and it is rewritten in as many rounds as may be."""
 
     def __init__(self, record: Record, context: Context, calls: PlannedCalls) -> None:
         super().__init__(record, context)
@@ -213,7 +213,8 @@ class PlannedWork(Work):
         failing = [answer for answer in rubric.answers if answer not in passing]
         answer = failing[0] if failing and self._calls.most else passing[0]
         verdict = Verdict.PASS if answer in passing else Verdict.FAIL
-        quote = " ".join(record.texts.get("story", "").split()[:8]) or None
+        field = rubric.form.shown if rubric.form else None
+        quote = " ".join(record.texts.get(field or "", "").split()[:8]) or None
         evidence = tuple(
             Answer(value=record.entry(rubric.each, n), verdict=verdict, answer=answer, quote=quote)
             for n in panel.judges[0].numbers(record)
@@ -222,7 +223,7 @@ class PlannedWork(Work):
         return check.model_copy(update=outcome)
 
     async def ask_rewriter(self, rubric: str, reply: Any, **material: Sequence[Any]) -> None:
-        """Count the call, and go on with another story, where the rewriter can be asked."""
+        """Count the call, and go on with another text, where the rewriter can be asked."""
         rewriter = self.context.rewriters[rubric]
         if reason := lack(rewriter.rubric, self.record):
             self.give_up(rubric, reason)
@@ -230,7 +231,7 @@ class PlannedWork(Work):
         self._calls.add(rewriter.client, rewriter.call(self.record, self.round, **material))
         words = f"Other words, of round {self.round}."
         edit = self.edit(rubric, rubric)(before="", after=words)
-        self.rewrite(f"{self.record.story} {words}", [edit])
+        self.rewrite(reply.shown, f"{self.record.texts[reply.shown]} {words}", [edit])
 
 
 def planned_client(

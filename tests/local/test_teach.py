@@ -205,7 +205,7 @@ def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) ->
     assert found["controls"]["contrast"]["value"] < -0.9
     assert "turned round the agreement is no better than chance" in " ".join(out.split())
     # Without those whose text was fitted to under another id.
-    assert found["also"]["turned.jsonl"]["items"] == 60
+    assert found["test_sets"]["turned.jsonl"]["items"] == 60
 
 
 def test_a_model_without_states_and_a_method_without_a_profile_are_told(typed: Typed) -> None:
