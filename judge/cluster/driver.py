@@ -35,7 +35,7 @@ CHUNK, GATHER_SECONDS = 8, 0.01
 """Most records of a chunk, and how long it waits for them. With one record a chunk a run on two
 cores is half as fast."""
 
-MOST_CHUNKS = 1_000_000
+MAX_CHUNKS = 1_000_000
 """Chunks that may be under way at once."""
 
 JOIN_SECONDS = 10.0
@@ -145,7 +145,7 @@ class ChunkStream:
         # The feed and the stream run on this machine: while the run goes on, so do they.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         pinned = {"num_cpus": 0, "scheduling_strategy": here}
-        self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MOST_CHUNKS).remote()
+        self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MAX_CHUNKS).remote()
         folder = settings.cache_dir
         changes = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
         arguments = (settings.model_copy(update=changes), str(Path.cwd()), self._feed)

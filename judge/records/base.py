@@ -1,4 +1,4 @@
-"""What a record may hold: names and paths of fields, hashes, problems, ids that came before."""
+"""Names and paths of fields, hashes, problems, and ids seen before."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def is_verdict(content: object) -> bool:
 
 
 class SeenIds:
-    """Remembers ids and where each came first.
+    """The ids of a run, and where each came first.
 
     They lie in a temporary database that SQLite keeps in memory up to 16 MB, then on disk, and
     deletes when this object goes. It is never closed before: SQLite would crash under a thread

@@ -167,7 +167,7 @@ class _Text:
         self.buffer, self.at = "", 0
 
     def peek(self) -> str:
-        """The next character that is no white space, which stays to be taken; empty at the end."""
+        """The next character that is not white space, without taking it; empty at the end."""
         while True:
             match = _NOT_SPACE.search(self.buffer, self.at)
             self._advance(match.start() if match else len(self.buffer))
@@ -176,7 +176,7 @@ class _Text:
             self._more()
 
     def take(self, mark: str) -> bool:
-        """Whether the next character is this one, which is then taken."""
+        """Take the next character if it is this one; returns whether it was."""
         there = self.peek() == mark
         self._advance(self.at + there)
         return there
@@ -220,7 +220,7 @@ class _Text:
         return text
 
     def _more(self) -> None:
-        """Read on, twice as far each time, so that a long value is not scanned over and over."""
+        """Read more, twice as much each time, so that a long value is scanned few times."""
         length = len(self.buffer) - self.at
         stream = self._input.stream
         data = (stream.read if length > CHUNK else stream.read1)(max(CHUNK, length))
@@ -230,7 +230,7 @@ class _Text:
 
 
 def shortened(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, of those over MAX_FIELD characters as JSON only the beginning."""
+    """The fields; one over MAX_FIELD characters as JSON is cut."""
     result: dict[str, Any] = {}
     for name, content in fields.items():
         text = content if isinstance(content, str) else _encoded({"": content})[4:-1].decode()

@@ -1,6 +1,6 @@
 """The output line: a record's own fields, and behind them what judge says under `"judge"`.
 
-One model for whoever writes a line or reads it back. `Line` reads what stands there by name,
+One model writes a line and reads it back. `Line` reads what stands there by name,
 without the cost of a validation, so that a million kept lines pass through `--resume`; `judgement`
 is the typed whole.
 """
@@ -98,7 +98,7 @@ class Line:
 
     @property
     def made_by(self) -> str:
-        """The name of the workflow or benchmark that it comes from."""
+        """The workflow or benchmark that made the line."""
         return str(self.workflow or self.benchmark)
 
     @property
@@ -108,7 +108,7 @@ class Line:
 
     @property
     def asked(self) -> bool:
-        """Whether it is about a record that a run judged, and not about unreadable input."""
+        """Whether a run judged the record; False for unreadable input."""
         return "fingerprint" in self.content
 
     @property
@@ -166,8 +166,8 @@ class Line:
 
     @property
     def key(self) -> str:
-        """What leads from the line to its record: the content hash of that, or, of input that could
-        not be judged, the hash of the line itself."""
+        """The content hash of the line's record, or, for input that could not be judged, the hash
+        of the line itself."""
         if self.fingerprint is None:
             return digest(self.text, 16)
         return content_hash(self.original_fields)

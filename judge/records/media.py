@@ -1,4 +1,4 @@
-"""What of a JSON value is an image, a sound, a film or a file: named to a judge, and not shown."""
+"""Images, audio, video and files in a JSON value: judges see their names, not their content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def data_url(text: str) -> str:
 
 
 def medium(content: Mapping[str, Any]) -> str:
-    """What an object holds that is no text: `image`, `audio`, `video` or `file`; "": nothing."""
+    """The medium that an object holds: `image`, `audio`, `video` or `file`; "" for none."""
     kind = content.get("type")
     if isinstance(kind, str) and kind in MEDIA:
         return MEDIA[kind] if len(content) == 1 or len(_PAYLOAD & content.keys()) > 1 else ""

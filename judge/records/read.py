@@ -1,4 +1,4 @@
-"""Opening an input of any form, reading its records one by one, and `--map`."""
+"""Open an input of any format, read its records one by one, and apply `--map`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run reads, which part of it, and where it writes."""
+"""A job: the inputs of a run, the part of them to judge, and its output files."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Plan:
 
     @staticmethod
     def assumptions(noun: str) -> list[str]:
-        """What the estimates rest on, in sentences; `noun`: what the items are called."""
+        """The assumptions of the estimates, in sentences; `noun` names the items (records)."""
         return [
             f"Likely: one of {1 / DEAREST:g} {noun} takes the most, the others the least. At the "
             "least, replies take a quarter of the tokens that they may; at the most, all of them.",
@@ -96,7 +96,7 @@ class Plan:
 
     @property
     def likely(self) -> Usage:
-        """What is asked if a share of `DEAREST` takes the most, and the others the least."""
+        """The usage if a share `DEAREST` of records takes the most, the others the least."""
         low, high = self.least, self.most
 
         def between(a: float, b: float) -> float:
@@ -140,7 +140,7 @@ def planned(settings: Settings) -> Settings:
 def plan_items(
     items: Iterable[Record], calls_of: Callable[[Record, PlannedCalls], Awaitable[None]]
 ) -> Plan:
-    """What is asked about each record; one with a problem is counted as bad.
+    """The plan for these records; one with a problem counts as bad.
 
     Args:
         calls_of: adds the calls for one record.

@@ -27,7 +27,7 @@ from judge.run.task import RunInfo
 
 
 def unmatched_file(out: Path) -> Path:
-    """Where finished lines of OUT are put for which the input has no record."""
+    """The file for lines of OUT that match no input record."""
     return out.parent / f"{out.name}.unmatched.jsonl"
 
 
@@ -232,19 +232,19 @@ def refuse_edited_review(review: Path, out: Path) -> None:
 
 
 def _digest(line: bytes) -> str:
-    """A hash of what a line says, however it is spaced."""
+    """A hash of a line's content, without its spacing."""
     content = parsed(line)
     text = line if content is None else json.dumps(content, sort_keys=True).encode("ascii")
     return digest(text, 16)
 
 
 def _cut_off(line: bytes) -> bool:
-    """Whether a kill left this beginning of a line."""
+    """Whether this is the beginning of a line that a kill cut off."""
     return not line.endswith(b"\n") and parsed(line) is None
 
 
 def refuse_foreign(path: Path, flag: str) -> None:
-    """Raises UsageError for a file that no run has written, and this one would change."""
+    """Raises UsageError for a file that this run would change and judge did not write."""
     if path.is_file():
         with path.open("rb") as file:
             first = file.readline()

@@ -89,14 +89,14 @@ class RubricSet:
         return rubric
 
     def wanted(self, workflow: Workflow) -> frozenset[str]:
-        """The checks made in this workflow; none if none of the chosen ones belongs to it."""
+        """The checks of this run in a workflow; empty if it has none of the chosen checks."""
         checks, selection = self._known(workflow), self.settings.check
         return frozenset(
             (*(n for n in selection if n in checks), *self.own) if selection else checks
         )
 
     def misfit(self, kind: str) -> str | None:
-        """Why none of the chosen checks applies to records of this kind; None if one does."""
+        """Why no chosen check applies to records of this kind; None if one does."""
         workflow = load_workflow(self.settings.workflow or kind)
         if self.wanted(workflow):
             return None
@@ -129,7 +129,7 @@ class RubricSet:
             _refuse_strange(f"{flag('model_for')} {name}", "step", name, steps)
 
     def _refuse_idle_repair(self) -> None:
-        """Refuse what is typed about repairs without --repair, and --repair where none can be."""
+        """Refuse options of repairs without --repair, and --repair where no workflow rewrites."""
         settings, workflows = self.settings, self.workflows()
         for name in ("rounds", "keep_dropped"):
             from_file = any(name in names for names in settings.from_files.values())

@@ -1,4 +1,4 @@
-"""A run: a task's items through its step into the output files, and how it ended."""
+"""A run: the records of a task through its step into the output files."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class _Run:
         return self.report
 
     async def _prepared(self) -> bool:
-        """Whether every model is ready; until then nothing is under way that could be finished."""
+        """Prepare every model; False where the run is stopped first."""
         preparing = asyncio.ensure_future(self.task.prepare())
         self.stop.tasks.add(preparing)
         preparing.add_done_callback(self.stop.tasks.discard)
@@ -244,7 +244,7 @@ class _Run:
         self.task.count(line, self.report)
 
     def _describe(self, line: Line) -> None:
-        """Write down what a line was made with, and what was seen of servers, before the line."""
+        """Describe models, settings and servers beside OUT, before the line is written."""
         mark, runs = line.fingerprint, self.report.runs
         if mark is None:
             return
@@ -257,7 +257,7 @@ class _Run:
             write_description(self.job.out, runs)
 
     def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        """By model what servers are sent otherwise than usual, and which models answered."""
+        """By model: how requests were adapted to its server, and which models answered."""
         clients = self.resources.models.clients
         adapted = {spec: client.adaptations for spec, client in clients.items()}
         names = {
@@ -275,7 +275,7 @@ class _Run:
         return {name: entry for name, entry in observations.items() if entry}
 
     def _recall(self) -> None:
-        """Tell the clients which models answered for the lines of OUT: another one is told."""
+        """Give the clients the models that answered for OUT, so that a change is noticed."""
         for run in self.report.runs.values():
             for spec, names in run.get("answered", {}).items():
                 if spec in self.resources.models.clients:
@@ -309,7 +309,7 @@ class _Run:
             self._recall()
 
     def _begin(self) -> None:
-        """Make room for the first new line, once.
+        """Prepare OUT and the review for the first new line, once.
 
         Raises:
             JudgeError: OUT cannot be described, and is as it was, or cannot be shortened.

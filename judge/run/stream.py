@@ -22,13 +22,13 @@ Source = TypeVar("Source")
 Result = TypeVar("Result")
 
 MAX_BUFFERED = 1_000
-"""Most finished results that wait in memory for an earlier one."""
+"""Finished results that wait in memory for an earlier one."""
 
 READ_AHEAD = 64
 """Items read before they are begun."""
 
 LAST_SECONDS = 5.0
-"""Seconds from the second signal until the process ends, whatever hangs."""
+"""Seconds from the second signal until the process ends."""
 
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -74,7 +74,7 @@ async def run(
     Args:
         room: how many items may be under way now, at least 1; asked before each is begun.
         stop: ends the run early.
-        waiting: most finished results that wait for an earlier one.
+        max_buffered: finished results that wait for an earlier one.
 
     Raises:
         Exception: the first that `step`, `sink` or reading raised; no further item is begun. Those
@@ -142,7 +142,7 @@ _END = object()
 
 
 async def _read(items: Iterable[Source], stop: Stop) -> AsyncIterator[Source]:
-    """The items, read by a thread at most `READ_AHEAD` items early; raises what reading raises."""
+    """Read items on a thread, at most `READ_AHEAD` early; raises what reading raises."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[Any] = asyncio.Queue()
     room = threading.Semaphore(READ_AHEAD)
@@ -174,8 +174,8 @@ async def _read(items: Iterable[Source], stop: Stop) -> AsyncIterator[Source]:
 
 
 async def aside(work: Callable[[], None]) -> None:
-    """Do this on a thread of its own, which nothing waits for where the run is stopped: it may
-    wait for input. Raises what `work` raises."""
+    """Do work that may wait for input on a thread, which a stopped run does not wait for. Raises
+    what `work` raises."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[BaseException | None] = loop.create_future()
 

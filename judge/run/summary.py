@@ -23,10 +23,10 @@ FAILURES_SHOWN = 5
 """Failed records shown at the end of a run."""
 
 SLICES = 20
-"""Most values of a field with counts of their own at the end; rarer ones are summed."""
+"""Values of a field whose counts are listed; rarer ones are summed."""
 
 _MAX_SLICES = 10_000
-"""Most values counted at all; later ones are counted together."""
+"""Values counted one by one; later ones are counted together."""
 
 OTHERS, NONE = "(others)", "(none)"
 
@@ -60,7 +60,7 @@ class Summary:
     failures: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, line: Line) -> None:
-        """Count one line; a failed one is shown by its id or number, and its reason."""
+        """Count one line; keep id or number, and reason, of the first failures."""
         self.records += 1
         self.kept += line.kept
         verdict = line.verdict
@@ -125,7 +125,7 @@ class Summary:
             yield name, reason, count, counts.total() - counts[Verdict.SKIPPED]
 
     def mean_score(self, name: str) -> Estimate:
-        """The mean score of a check, out of the records that it was made on."""
+        """The mean score of a check over the records that it was made on."""
         count = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
         n, total, squares = self.scores[name]
         from judge.stats.intervals import mean_of_sums
@@ -146,17 +146,17 @@ class Summary:
 
     @property
     def passing_errors(self) -> int:
-        """Records without a verdict because of errors that may pass."""
+        """Records without a verdict because of transient errors."""
         return self.errors[RateLimited.kind] + self.errors[ServerFault.kind]
 
     @property
     def pass_rate(self) -> float | None:
-        """Passes as records came in, over all, also those without a verdict; None without any."""
+        """Share of all records that pass as they came in; None without records."""
         return self.came[Verdict.PASS] / self.records if self.records else None
 
     @property
     def repaired_rate(self) -> float | None:
-        """Passes as records are written, repaired or not, over all; None without any."""
+        """Share of all records that pass as written, after repair; None without records."""
         return self.verdicts[Verdict.PASS] / self.records if self.records else None
 
     def as_json(self) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Summary:
 
 
 class Gate(NamedTuple):
-    """The least share of records that must pass (None: no gate), and the share that does."""
+    """The lowest share of records that must pass (None: no gate), and the share that passes."""
 
     name: str
     least: float | None
@@ -196,7 +196,7 @@ class Gate(NamedTuple):
 
     @property
     def holds(self) -> bool | None:
-        """None without a gate. Over no record it does not hold: an empty file is not clean."""
+        """Whether the share is reached; None without a gate, False without records."""
         return None if self.least is None else self.rate is not None and self.rate >= self.least
 
     def as_json(self) -> dict[str, Any]:

@@ -60,14 +60,14 @@ def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: the sums over its lines so far, and what its models were asked."""
+    """The progress of a run: sums over its lines so far, and counts of its models."""
 
     summary: Summary
     models: Models
 
     @property
     def calls(self) -> int:
-        """Calls to models, without those that the cache answered."""
+        """Calls to models, without cache hits."""
         return sum(client.counters.calls for client in self.models.clients.values())
 
     @property
@@ -99,7 +99,7 @@ class Watcher:
 
 
 class Task(ABC):
-    """What a run does with its items."""
+    """The records of a run, and the step that turns one into its output line."""
 
     resources: Resources
     watcher = Watcher()
@@ -114,7 +114,7 @@ class Task(ABC):
 
     @property
     def slots(self) -> int:
-        """Items worked on at once."""
+        """Records judged at once."""
         return self.resources.models.slots
 
     async def prepare(self) -> None:
@@ -127,7 +127,7 @@ class Task(ABC):
 
     @abstractmethod
     def run_info(self, name: str) -> RunInfo:
-        """What finished lines of this workflow or benchmark must have been made with."""
+        """Models and fingerprint of this workflow's or benchmark's lines."""
 
     @abstractmethod
     async def step(self, record: Record) -> Line:

@@ -1,4 +1,4 @@
-"""`judge validate` without its command line: from inputs to output lines and a summary."""
+"""Validation: from inputs to output lines and a summary."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
 
 
 def no_such_field(origin: str, name: str, first: Record) -> str:
-    """That no record has this field, and the nearest of the `first` one's."""
+    """The message that no record has a field, with the nearest field of the `first` record."""
     there = [*first.texts]
     near = get_close_matches(name, there, 1)
     hint = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
@@ -96,7 +96,7 @@ def _has_path(item: Record, path: str) -> bool:
 
 
 def fields_shown(record: Record) -> str:
-    """Which fields are shown where a rubric names none, and which are not, and why."""
+    """The message which fields a rubric without `fields` shows, and why others are not shown."""
     contents, omissions = record.contents(), record.hidden()
     forms = {name: form(content) for name, content in contents.items() if name in record.texts}
     message = f"fields shown: {_listed(forms) or 'none'}"
@@ -113,12 +113,12 @@ def _listed(names: Mapping[str, str]) -> str:
 
 
 class Validation(Task):
-    """The task of validation."""
+    """Asks the rubrics of a run about each record."""
 
     def __init__(
         self, resources: Resources, items: Iterator[Record], by: str | None = None
     ) -> None:
-        """`by` is the field that records are told apart by."""
+        """`by`: the field by which the summary groups records."""
         self.resources, self._ids, self._by = resources, SeenIds(), by
         self.columns = resources.settings.columns
         self._items = mapped(items, self.columns)
@@ -166,7 +166,7 @@ class Validation(Task):
         await super().prepare()
 
     async def look(self) -> None:
-        """`look_ahead`, and tell what is shown."""
+        """Run `look_ahead`, and note which fields are shown."""
         await aside(self.look_ahead)
         if self.shown:
             self.watcher.note(self.shown)
@@ -207,7 +207,7 @@ class Validation(Task):
         self._items = chain(items, self._items)
 
     def _nothing_asked(self, item: Record) -> bool:
-        """Whether a readable record is of no workflow, and the user asks no question."""
+        """Whether a readable record matches no workflow and no question is asked about it."""
         sound = item.fields is not None and item.problem is None
         return sound and self.kind_of(item) is None and recognise(item.visible) is None
 
@@ -238,7 +238,7 @@ class Validation(Task):
         return record
 
     def _note_hidden(self, record: Record) -> None:
-        """Name a field that is not shown where it comes first, as those of the first record."""
+        """Note fields that are not shown, each at the first record that has it."""
         omissions = record.hidden()
         new = {name: why for name, why in omissions.items() if name not in self._hidden}
         self._hidden.update(new)
@@ -246,13 +246,13 @@ class Validation(Task):
             self.watcher.note(f"line {record.line}: not shown: {_listed(new)}")
 
     def missing(self) -> Iterator[str]:
-        """Fields of `--on` and of additional rubrics that no record had, with the nearest known."""
+        """Messages about fields of `--on` and of additional rubrics that no record had."""
         for name, origin in self._unseen.items():
             if self._first is not None:
                 yield no_such_field(origin, name, self._first)
 
     def kind_of(self, item: Record) -> Kind | None:
-        """The workflow's kind, or that of any record where only the user's questions suit it."""
+        """The workflow's kind, or `record` where only the user's own questions apply."""
         sound = item.fields is not None and item.problem is None
         any_record = self._any_record and sound and not recognise(item.visible)
         return self.kind or ("record" if any_record else None)
