@@ -161,9 +161,9 @@ class CheckData:
         observed: Sequence[LabelledAnswer],
         swapped: Mapping[int, LabelledAnswer],
     ) -> JudgeTrial:
-        """The judge with what was fitted to the items to fit to, and to their swapped ones."""
+        """The judge with its fit to the training items and their swapped ones."""
         if not judge.probabilistic:
-            reason = "the structured method is taken as it stands"
+            reason = "a structured judge has nothing to fit"
             return JudgeTrial(judge, observed, Fit(reason=reason))
         best, train = self._fit(judge, observed, swapped, self.parts.fitted)
         if best.classifier is None:

@@ -106,16 +106,16 @@ def print_calibration(report: Calibration, *, all_tables: bool) -> None:
 
 
 def _labels(check: CheckReport) -> Iterator[str]:
-    parts = f"{check.fitted_on} fitted to, {check.held_out} kept apart and reported on"
+    parts = f"{check.fitted_on} for fitting, {check.held_out} held out for the report"
     if check.folds:
-        parts = f"each of {check.folds} parts reported on by what was fitted to the others"
+        parts = f"{check.folds} parts, each reported on by a fit to the others"
     yield (
         f"{check.items} items about {check.records} records, {check.with_reference} with a "
         f"reference; {parts}"
     )
     if check.joined:
         yield (
-            f"{check.joined} records have (nearly) the text of others and count as one with them: "
+            f"{check.joined} records nearly repeat the text of others and count as one with them: "
             f"{check.clusters} are independent"
         )
     for judge in check.judges:
@@ -123,7 +123,7 @@ def _labels(check: CheckReport) -> Iterator[str]:
         text = f"  {judge.model}: {judge.method}{number}, {judge.fit.how}"
         yield f"{text} ({judge.fit.reason})" if judge.fit.reason else text
         for reason, count in judge.skipped.items():
-            yield f"  {judge.model}: {count} items could not be put to it: {reason}"
+            yield f"  {judge.model}: {count} items not sent to it: {reason}"
 
 
 def _disagreements(check: CheckReport) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _disagreements(check: CheckReport) -> Iterator[str]:
         if not disagreements:
             continue
         name = f"{_final(judge)}," if judge.calibrated else judge.model
-        apart = " kept apart" if check.held_out < check.items else ""
+        apart = " held out" if check.held_out < check.items else ""
         text = (
             f"{name} disagrees with {len(disagreements)} of the {judge.final.items} labels{apart}"
         )

@@ -184,7 +184,7 @@ def test_copies_of_a_text_are_all_taught_or_all_kept(
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = resolve({"model": (f"local:{SMALL}",), "ask": "Is it polite?", "on": ("mail",)})
     found = teaching.teach(CalibrationJob([str(labels)]), settings, tmp_path / "a.gguf")
-    assert (found.items, found.held_out) == (84, 36)
+    assert (found.items, found.kept) == (84, 36)
     assert Counter(Taught.counts.values()) == {4: 21, 0: 9}
 
 

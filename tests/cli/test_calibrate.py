@@ -92,7 +92,7 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     confusion = check["judges"][0]["calibrated"]["confusion"]
     kept = sum(one["held_out"] for one in wrong)
     assert 0 < kept == confusion["yes"]["no"] + confusion["no"]["yes"] < len(wrong)
-    told = f"{judge}, calibrated, disagrees with {kept} of the 50 labels kept apart; the surest 5:"
+    told = f"{judge}, calibrated, disagrees with {kept} of the 50 labels held out; the surest 5:"
     assert told in " ".join(out.split())
     assert named(Path("done/profile.json")).models == (judge,)
     assert len(list(Path("done").glob("*.reliability.svg"))) == 1
@@ -144,7 +144,7 @@ def test_with_folds_every_label_is_reported_on(typed: Typed) -> None:
     typed.write("labels.jsonl", seeming(60))
     code, out, told = typed.text(*RUN, *judge, "--folds", "5", "-o", "done")
     assert code == 0, told
-    assert "each of 5 parts reported on by what was fitted" in " ".join(out.split())
+    assert "5 parts, each reported on by a fit to the others" in " ".join(out.split())
     (check,) = json.loads((typed.folder / "done" / "report.json").read_text())["checks"]
     calibrated = check["judges"][0]["calibrated"]
     assert (check["folds"], check["held_out"], calibrated["items"]) == (5, 60, 60)
