@@ -134,7 +134,7 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
     count, out = report.summary.records, job.out
     again = f"the same command {'run again' if out is None else 'with --resume'}"
     if report.finished:
-        if not (errors := report.summary.passing_errors):
+        if not (errors := report.summary.transient_errors):
             return None
         records = f"{counted(errors, 'record')} without a verdict because the server failed"
         return f"{records}; {again} asks once more"
@@ -159,7 +159,7 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
     if rate is None or repaired is None:
         return
     single = summary.records == 1
-    text = f"{summary.came[Verdict.PASS]} of {counted(summary.records, 'record')} "
+    text = f"{summary.before_repair[Verdict.PASS]} of {counted(summary.records, 'record')} "
     text += "passes" if single else "pass"
     if not (repair or summary.edits or summary.dropped):
         yield f"{text} ({rate:.1%})"

@@ -35,16 +35,18 @@ _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
 @dataclass(slots=True)
 class Summary:
-    """Counts over output lines. `came` has the verdicts on records as they came in, `slices` these
-    for each value of the field `by`; `scales` the lowest and highest score, and `far` how many
-    records a probe has seen no like of, by check; `unshown` records had nothing to show."""
+    """Counts over output lines.
+
+    `before_repair` has the verdicts on records as they came in, `slices` these for each value of
+    the field `by`; `scales` the lowest and highest score, and `far` how many records are unlike a
+    probe's labels, by check; `unshown` records had nothing to show."""
 
     by: str | None = None
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
-    came: Counter[str] = field(default_factory=Counter)
+    before_repair: Counter[str] = field(default_factory=Counter)
     scores: dict[str, list[float]] = field(default_factory=dict)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -65,7 +67,7 @@ class Summary:
         self.kept += line.kept
         verdict = line.verdict
         self.verdicts[verdict] += 1
-        self.came[line.first_verdict] += 1
+        self.before_repair[line.first_verdict] += 1
         if self.by is not None:
             self._slice(line.fields, line.first_verdict)
         # Why there is no verdict: the record's own error, or else its first lost vote's.
@@ -145,14 +147,14 @@ class Summary:
         return self.verdicts[Verdict.ERROR] + self.verdicts[Verdict.UNREADABLE]
 
     @property
-    def passing_errors(self) -> int:
+    def transient_errors(self) -> int:
         """Records without a verdict because of transient errors."""
         return self.errors[RateLimited.kind] + self.errors[ServerFault.kind]
 
     @property
     def pass_rate(self) -> float | None:
         """Share of all records that pass as they came in; None without records."""
-        return self.came[Verdict.PASS] / self.records if self.records else None
+        return self.before_repair[Verdict.PASS] / self.records if self.records else None
 
     @property
     def repaired_rate(self) -> float | None:
@@ -160,7 +162,7 @@ class Summary:
         return self.verdicts[Verdict.PASS] / self.records if self.records else None
 
     def as_json(self) -> dict[str, Any]:
-        rates = (self.pass_rate, self.came), (self.repaired_rate, self.verdicts)
+        rates = (self.pass_rate, self.before_repair), (self.repaired_rate, self.verdicts)
         came, repaired = (
             {
                 "value": None if rate is None else round(rate, 6),

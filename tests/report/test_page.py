@@ -117,7 +117,7 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
     assert_only_ours(html)
     with pytest.raises(UsageError, match=r"none of the 6 line.*\(line 1: .*not JSON"):
         page(strange[1:])
-    with pytest.raises(UsageError, match="line 1: is of judge evaluate"):
+    with pytest.raises(UsageError, match="line 1: was written by judge evaluate"):
         page(strange[-1:])
 
 
