@@ -21,7 +21,7 @@ from typing import Literal
 from langgraph.graph import END, START, StateGraph
 
 from judge.verdict import Answer, Check, Extraction, Verdict
-from judge.workflow import Outcome, State, Work, Workflow
+from judge.workflow import State, Work, Workflow, WorkflowResult
 
 CHECK = "value_extraction"
 MOST_PREDICTED = 10
@@ -66,7 +66,7 @@ def after_start(state: State) -> Literal["matching", "nothing_predicted"]:
     return "matching" if state["work"].record.predicted else "nothing_predicted"
 
 
-def finish(work: Work) -> Outcome:
+def finish(work: Work) -> WorkflowResult:
     """The judgement, with the credits. The record itself is never changed.
 
     It passes when every gold value is found fully. It fails as soon as one is settled to be there
@@ -75,14 +75,14 @@ def finish(work: Work) -> Outcome:
     judgement = work.judgement("extraction")
     check = work.last(CHECK)
     if check is None or check.verdict is Verdict.SKIPPED:
-        return Outcome(judgement)
+        return WorkflowResult(judgement)
     outcomes = check.outcomes()
     answers = [outcomes.get(value.text, (None, None))[1] for value in work.record.values]
     extraction = Extraction(
         credits=tuple(None if answer is None else CREDITS[answer] for answer in answers),
         cut=len(work.original.predicted) - len(work.record.predicted),
     )
-    return Outcome(judgement.model_copy(update={"extraction": extraction}))
+    return WorkflowResult(judgement.model_copy(update={"extraction": extraction}))
 
 
 _builder = StateGraph(State)

@@ -26,7 +26,7 @@ from langgraph.graph import END, START, StateGraph
 from judge.judging.passages import word_count
 from judge.settings import Settings
 from judge.verdict import Answer, Check, Verdict, worst
-from judge.workflow import By, Outcome, State, Work, Workflow, last_of_each
+from judge.workflow import By, State, Work, Workflow, WorkflowResult, last_of_each
 
 from .edits import apply_insertions, apply_rewrites, passages
 from .replies import Insertions, Rewrites
@@ -173,7 +173,7 @@ def _voted(state: State) -> str:
     return VOTED
 
 
-def finish(work: Work) -> Outcome:
+def finish(work: Work) -> WorkflowResult:
     """The judgement, and the story and values as they now stand."""
     record = work.record
     decided = last_of_each(c for c in work.checks if c.by != "loop" or c.name == "implicitness")
@@ -194,7 +194,7 @@ def finish(work: Work) -> Outcome:
             "contradictions": _contradictions(accepted.get("consistency")),
         }
     )
-    return Outcome(judgement, changes)
+    return WorkflowResult(judgement, changes)
 
 
 def _without(values: Sequence[str], check: Check) -> Check:

@@ -246,7 +246,7 @@ class Workflow:
     title: str
     graph: Any
     checks: tuple[str, ...]
-    finish: Callable[[Work], Outcome] | None = None
+    finish: Callable[[Work], WorkflowResult] | None = None
     rewrites: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
@@ -259,7 +259,7 @@ class Workflow:
         record: Record,
         context: Context,
         work_of: Callable[[Record, Context], Work] = Work,
-    ) -> Outcome:
+    ) -> WorkflowResult:
         """Judge a record as it came in; if it does not pass, repair it where the run repairs.
 
         Args:
@@ -285,7 +285,7 @@ class Workflow:
         judgement = outcome.judgement.model_copy(update={"original_verdict": came})
         return replace(outcome, judgement=judgement)
 
-    async def once(self, work: Work) -> Outcome:
+    async def once(self, work: Work) -> WorkflowResult:
         """Take a record through the graph once, within the rounds of `work`."""
         if self.graph is None:
             await work.additional()
@@ -295,7 +295,7 @@ class Workflow:
             return self.finish(work)
         before = work.original.texts
         changes = {n: text for n, text in work.record.texts.items() if text != before.get(n)}
-        return Outcome(work.judgement(self.name), changes)
+        return WorkflowResult(work.judgement(self.name), changes)
 
 
 @lru_cache(maxsize=64)
