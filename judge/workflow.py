@@ -31,7 +31,7 @@ R = TypeVar("R", bound=Reply)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkflowResult:
     """A record's judgement, and the typed fields that the workflow changed."""
 
     judgement: Judgement
