@@ -56,7 +56,7 @@ def test_a_cell_that_json_cannot_hold_is_a_problem_of_its_row(tmp_path: Path) ->
     path.write_bytes(parquet_bytes({"id": ["a", "é", "c"], "day": days}))
     first, bad, last = read(path)
     assert (first.fields or {})["id"] == "a" and (last.fields or {})["id"] == "c"
-    assert "column 'day' holds what cannot be read" in problem_of(bad)
+    assert "column 'day' cannot be read" in problem_of(bad)
     assert bad.problem is not None and bad.problem.field == "day"
 
 
