@@ -48,7 +48,7 @@ from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
 from judge.records import Record, read
 from judge.rubric import builtin
-from judge.run.panels import Bound, Resources
+from judge.run.panels import BoundWorkflow, Resources
 from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 from judge.verdict import Verdict, worst
@@ -61,16 +61,16 @@ CALLS_BAR, TOKENS_BAR = 0.60, 0.35
 NORM_CHECKS = ("relevance", "derivation", "abstraction")
 NORM_ROUNDS = 3
 
-Run = Callable[[Record, Bound], Awaitable[tuple[Verdict, Mapping[str, Any]]]]
+Run = Callable[[Record, BoundWorkflow], Awaitable[tuple[Verdict, Mapping[str, Any]]]]
 
 
-async def ours(record: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def ours(record: Record, bound: BoundWorkflow) -> tuple[Verdict, Mapping[str, Any]]:
     """The workflow as it is: (verdict, fields that it changed)."""
     outcome = await bound.workflow.run(record, bound.context)
     return outcome.judgement.verdict, outcome.changes
 
 
-async def cqbenchs(record: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def cqbenchs(record: Record, bound: BoundWorkflow) -> tuple[Verdict, Mapping[str, Any]]:
     """CQ-Bench, section 2.1: the loops and then the acceptance, once, whatever came in."""
     work = Work(record, bound.context)
     work.rounds = bound.context.rounds
@@ -78,7 +78,7 @@ async def cqbenchs(record: Record, bound: Bound) -> tuple[Verdict, Mapping[str, 
     return outcome.judgement.verdict, outcome.changes
 
 
-async def normads(record: Record, bound: Bound) -> tuple[Verdict, Mapping[str, Any]]:
+async def normads(record: Record, bound: BoundWorkflow) -> tuple[Verdict, Mapping[str, Any]]:
     """NormAd, section 4.2: three rounds of verification and regeneration, then two checks."""
     work = Work(record, bound.context)
     for number in range(1, NORM_ROUNDS + 1):

@@ -44,7 +44,7 @@ from judge.replies import JudgingReply, form_names, form_of
 from judge.rubric import Rubric, builtin
 from judge.rubric import parse as parse_rubric
 from judge.settings import Settings
-from judge.templates import fault, template
+from judge.templates import fault, render
 
 LIMIT = 4096
 """Largest record in bytes, so that rubbish of ordinary size goes beyond it."""
@@ -164,7 +164,7 @@ def question(data: bytes) -> None:
     """A question's template: what is not refused renders, in size no more than was put in."""
     source = data.decode("utf-8", "replace")
     if fault(source, {"story", "label"}) is None:
-        text = template(source).render(story="{{ 7*7 }}", label="x")
+        text = render(source, {"story": "{{ 7*7 }}", "label": "x"})
         assert len(text) <= 10 * len(source) + 100
 
 
