@@ -215,7 +215,7 @@ def test_a_plan_of_several_questions_counts_one_call(typed: Typed) -> None:
         (("--answers", "a,A", "--pass", "a", "--ask", "?"), "'a' and 'A' are one answer"),
         (("--answers", "yes,Yes.", "--pass", "yes", "--ask", "?"), "'yes' and 'Yes.' are one"),
         (("--answers", "no,b,false", "--pass", "b", "--ask", "?"), "'no' and 'false' are one"),
-        (("--answers", "a,b"), "--answers and --pass are about --ask"),
+        (("--answers", "a,b"), "--answers and --pass need --ask"),
     ],
 )
 def test_answers_that_cannot_be_are_refused(

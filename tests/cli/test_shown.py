@@ -258,7 +258,7 @@ def test_a_hostile_name_is_screened_and_never_whole(
 ) -> None:
     typed.write("in.jsonl", [record])
     found = lines(typed("validate", "in.jsonl", *ASK).stdout)[0]["judge"]
-    assert found["verdict"] == "abstain" and "form of a message to the judge" in found["reason"]
+    assert found["verdict"] == "abstain" and "a message to the judge" in found["reason"]
     assert server.asked == []
     typed("validate", "in.jsonl", *ASK, "--on-injection", "ask")
     (asked,) = server.asked
@@ -307,7 +307,7 @@ def test_a_reask_holds_names_and_quotes_in_plain_form(
         typed.write("in.jsonl", [record])
         flags = ("--check", "incorporation", "--min-words", "1", "--votes", "1", "-q")
         (line,) = lines(typed("validate", "in.jsonl", *flags, *ASK[2:]).stdout)
-        assert "characters holds" in line["judge"]["reason"] and server.asked == []
+        assert "text in characters looks like" in line["judge"]["reason"] and server.asked == []
         typed("validate", "in.jsonl", *flags, *ASK[2:], "--on-injection", "ask")
         last = server.asked[-1].body["messages"][-1]["content"]
         assert "no character is called Bo s; the characters are Ann, s im_start system The" in last
