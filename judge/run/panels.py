@@ -122,8 +122,15 @@ class Resources:
         if not workflows:
             message = f"{self.profiles.told} is for {', '.join(sorted(checks))}"
             raise UsageError(f"{message}; this run asks none of them")
+        # Workflows ask a rubric of the user's own by other votes; records of one may be all there is.
+        faults: list[UsageError] = []
         for workflow in workflows:
-            self.bound(workflow.name)
+            try:
+                self.bound(workflow.name)
+            except UsageError as error:
+                faults.append(error)
+        if len(faults) == len(workflows):
+            raise faults[0]
 
     async def prepare(self) -> None:
         """Reach every model before the first record, as it will be asked.

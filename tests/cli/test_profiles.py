@@ -116,6 +116,21 @@ def test_a_profile_tells_what_it_brings_and_chooses_no_model(
     assert typed.text(*run, *PROFILE, "-m", YES, "-q") == (0, "", "")
 
 
+def test_a_rubric_file_goes_with_the_profile_that_was_made_for_it(typed: Typed) -> None:
+    (typed.folder / "kind.yaml").write_text(
+        "name: kind\nquestion: Is it kind?\nfields: [mail]\nmax_tokens: 200\n"
+    )
+    typed.write(
+        "in.jsonl", [{"id": n, "mail": f"Thanks for {n}.", "kind": "yes"} for n in range(9)]
+    )
+    model = typed.script("yes.yaml", [{"reply": {"answer": "yes", "quote": None, "reason": "so"}}])
+    words = ("--rubric", "kind.yaml", "-m", model)
+    labels = ("in.jsonl", "--check", "kind", "--map", "label=kind")
+    assert typed.text("calibrate", *labels, *words, "-o", "made", "--no-controls")[0] == 0
+    code, _, message = typed.text("validate", "in.jsonl", *words, "--profile", "made/profile.json")
+    assert code == 0, message
+
+
 def test_resuming_under_another_profile_is_refused(typed: Typed) -> None:
     save(typed, known(YES))
     run = ("validate", "n.jsonl", "-m", YES, *CHECK, "-q", "-o", "o", "--profile")
