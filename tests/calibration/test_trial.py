@@ -23,7 +23,6 @@ from judge.verdict import AnswerOutcome, Verdict
 from .asking import PLAIN, norm_item
 
 RELEVANCE = builtin()["relevance"]
-ITEM = norm_item("a", "yes")
 SUBJECT = Record("a.jsonl", 1, {"story": "x", "rule_of_thumb": "y"}).of_kind("norm")
 
 
@@ -98,10 +97,9 @@ def test_the_corrected_rate_holds_where_records_are_alike_or_undecided(world: st
     for _ in range(100):
         labels = []
         for cluster, truth, passed in drawn(abstains):
-            one = LabelledAnswer(
-                replace(ITEM, record=f"r{cluster}", gold=word[truth]), AnswerOutcome.ABSTAINED
-            )
-            labels.append(replace(one, answer=word[passed], record=SUBJECT))
+            item = norm_item(f"r{cluster}", word[truth])
+            one = LabelledAnswer(item, AnswerOutcome.ABSTAINED, word[passed], record=SUBJECT)
+            labels.append(one)
         group = "by" if world == "groups" else None
         rate = CorrectedRate("plain", Errors(rates(PLAIN, labels), group=group))
         for n, (cluster, _, passed) in enumerate(drawn(not clustered)):
