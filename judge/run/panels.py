@@ -122,7 +122,7 @@ class Resources:
         if not workflows:
             message = f"{self.profiles.told} is for {', '.join(sorted(checks))}"
             raise UsageError(f"{message}; this run asks none of them")
-        # Workflows ask a rubric of the user's own by other votes; records of one may be all there is.
+        # Workflows ask a rubric of the user's own by votes of their own; one that fits is enough.
         faults: list[UsageError] = []
         for workflow in workflows:
             try:
