@@ -26,7 +26,7 @@ TABLE = "network"
 _PORT = re.compile(r"https?://[\w.]+:\d+")
 KEY = "sk-faults-0123456789"
 _LIBRARIES = re.compile(
-    r"(the connection was lost|no chat completion(?!: it lacks)|Invalid JSON): .*"
+    r"(the connection was lost|not a chat completion(?!: it lacks)|Invalid JSON): .*"
 )
 ASKED = ("-m", "openai:m", "--check", "relevance")
 BAD, PASSING = "Guest number 1 ", "Guest number 2 "

@@ -97,7 +97,7 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typ
     done = judge(*HOSTILE_TEXT, *words, "-o", "out.jsonl")
     assert done.returncode == 3
     assert b"1 x bad-request: scripted bad-request" in done.stderr
-    assert b"1 x unreadable: no word that answers" in done.stderr
+    assert b"1 x unreadable: none of the likeliest" in done.stderr
     row = printed(done.stdout)["flips"][0]
     asked = len([case for case in of_record if case.family != CONTROL])
     counts = asked, asked - 2, 1, 1

@@ -168,7 +168,7 @@ TAGS = [
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_yaml_tags_are_refused(typed: Typed, tag: str) -> None:
-    with pytest.raises(UsageError, match=r"p.yaml:3: YAML tags are not read"):
+    with pytest.raises(UsageError, match=r"p.yaml:3: YAML tags are not supported"):
         Rubric.from_text(POLITE.replace("title: Is it polite?", f"title: {tag}"), "p.yaml")
     (typed.folder / "m.yaml").write_text(f"replies:\n  - reply: {tag}\n")
     done = typed(*RUN)
@@ -179,7 +179,7 @@ def test_yaml_tags_are_refused(typed: Typed, tag: str) -> None:
 def test_what_is_named_like_a_model_and_is_none_is_not_called(typed: Typed) -> None:
     for name in ("os.system:touch boom", "subprocess.Popen:touch boom", "builtins.open:boom"):
         done = typed(*RUN[:3], f"langchain:{name}", *RUN[4:])
-        assert done.returncode == 2 and b"no chat model of LangChain's" in done.stderr
+        assert done.returncode == 2 and b"is not a LangChain chat model" in done.stderr
     assert not (typed.folder / "boom").exists()
 
 
