@@ -40,9 +40,10 @@ class RubricSet:
             UsageError: a rubric, workflow, check or step that cannot be used as named, or a setting
                 without the one that it is about.
         """
-        corrected = corrected_normad() if settings.normad_release == "corrected" else ()
-        sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         question_only = settings.ask is not None and settings.workflow in (None, "record")
+        release = None if question_only else settings.normad_release
+        corrected = corrected_normad() if release == "corrected" else ()
+        sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         by_name: dict[str, Rubric] = {}
         additional: tuple[str, ...] = ()
         # Reading the built-in rubrics takes a tenth of a second, and a question needs none of them.

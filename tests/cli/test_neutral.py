@@ -79,3 +79,12 @@ def test_two_backgrounds_and_no_word_on_which_is_no_guess(typed: Typed) -> None:
     assert judged(typed, SWAPPED, "--normad-release", "paper")[1]["derivation"] == "fail"
     _, found = judged(typed, SWAPPED, "--check", "relevance")
     assert [*found] == ["relevance"]
+
+
+def test_a_question_of_the_users_own_is_asked_alone(typed: Typed) -> None:
+    model = typed.script("yes.yaml", [{"reply": {"answer": "yes", "quote": None, "reason": "so"}}])
+    typed.write("rows.jsonl", [ROW])
+    words = ("validate", "rows.jsonl", "--ask", "Is it kind?", "-m", model, "-q")
+    code, out, message = typed.text(*words, "--normad-release", "corrected")
+    assert code == 0, message
+    assert [check["check"] for check in json.loads(out)["judge"]["checks"]] == ["question"]
