@@ -48,6 +48,7 @@ from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
 from judge.records import Record, read
 from judge.rubric import builtin
+from judge.run.models import Models
 from judge.run.panels import BoundWorkflow, Resources
 from judge.run.rubrics import RubricSet
 from judge.settings import Settings
@@ -184,7 +185,8 @@ def _resources(backends: Mapping[str, Simulated], given: Mapping[str, Any]) -> R
         spec: Client(spec, backend, cache=None, budget=budget, limit=16)
         for spec, backend in backends.items()
     }
-    return Resources.of(RubricSet(settings, builtin()), budget, None, clients=clients)
+    models = Models(settings, budget, clients=clients)
+    return Resources(RubricSet(settings, builtin()), models)
 
 
 def stories(number: int, seed: int, fixtures: int | None = None) -> list[Planted]:

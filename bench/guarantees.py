@@ -156,7 +156,7 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
     job = CalibrationJob((), agreement=world.promised, seed=seed)
     parts = Split.of(job, items, judges=1)
     train = [TrainingItem(read[n], str(items[n].gold), items[n].cluster) for n in parts.fitted]
-    reader = AnswerReader(combination=fit.fit(RUBRIC, AnswerReader(), train, seed=seed).classifier)
+    reader = AnswerReader(classifier=fit.fit(RUBRIC, AnswerReader(), train, seed=seed).classifier)
 
     judge = Judge(RUBRIC, cast(Client, None), "logprobs", reader=reader)
 

@@ -186,7 +186,7 @@ class Simulated:
             "Rewrites": self._rewrites,
             "Regeneration": self._regeneration,
         }
-        return replies[builtin()[ask.rubric].reply](ask)
+        return replies[builtin()[ask.rubric].reply_type.__name__](ask)
 
     def _reflected(self, ask: _Ask) -> dict[str, Any]:
         assert isinstance(ask.truth, StoryTruth)
@@ -215,10 +215,10 @@ class Simulated:
         return {"values": parts}
 
     def _yes_no(self, ask: _Ask) -> dict[str, Any]:
-        yes, evidence = self._yes(ask, 0), builtin()[ask.rubric].evidence
-        shown = ask.record[evidence.field].strip().split("\n")[-1] if evidence else ""
-        quote = shown if yes and shown else None
-        return {"quote": quote, "reason": "So it stands.", "answer": _word(yes)}
+        yes, wanted = self._yes(ask, 0), builtin()[ask.rubric].quote
+        shown = ask.record[wanted.field].strip().split("\n")[-1] if wanted else ""
+        words = shown if yes and shown else None
+        return {"quote": words, "reason": "So it stands.", "answer": _word(yes)}
 
     def _insertions(self, ask: _Ask) -> dict[str, Any]:
         def piece(n: int) -> dict[str, Any]:
