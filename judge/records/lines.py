@@ -65,13 +65,13 @@ class Line:
 
     @classmethod
     def parse(cls, text: bytes) -> Self | None:
-        """The line of an earlier run; None if judge did not write it."""
+        """The line that a run wrote; None if judge did not write it."""
         fields = parsed(text)
         if fields is None or not is_verdict(content := judgement_in(fields)):
             return None
         if not isinstance(content.get("original") or {}, dict):
             return None
-        return cls(own_fields(fields), content, text, kept=True)
+        return cls(own_fields(fields), content, text)
 
     # ------------------------------------------------------------ what it says
 

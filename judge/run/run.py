@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from judge.cache import CacheError
@@ -217,7 +217,7 @@ class _Run:
         if self.resumption is not None:
             text = self.resumption.take(place, record.content_hash if bad is None else bad.key)
             if text is not None and (line := Line.parse(text)) is not None:
-                return place, line
+                return place, replace(line, kept=True)
         return place, bad or await line_of(self.task, record)
 
     async def _emit(self, result: tuple[int, Line]) -> None:
