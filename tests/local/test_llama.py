@@ -181,7 +181,7 @@ def test_a_prompt_has_one_state_whatever_was_asked_before(backend: LocalBackend)
     assert (len(first), tokens) == (576, answer.input_tokens)
     other, _ = state("Who would eat stones?")
     assert max(abs(x - y) for x, y in zip(first, other, strict=True)) > 0.1
-    with pytest.raises(BadRequest, match="only the last layer"):
+    with pytest.raises(BadRequest, match="the last layer only"):
         state(question, 3)
 
 

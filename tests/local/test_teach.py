@@ -128,7 +128,7 @@ def test_a_judge_that_ignores_the_rule_is_exposed(bag: Loopback, typed: Typed) -
     assert told["calibrated"]["kappa"]["value"] > 0.9, out
     assert controls["blind"]["value"] > 0.9
     assert controls["stays"]["value"] > 0.9
-    assert not controls["looks"] and "10 of 10 points" in controls["told"]
+    assert not controls["looks"]
     by = ("--profile", "out/profile.json", *PROBE[:2])
     _, _, err = typed.text("validate", "labels.jsonl", *by, "-o", "judged.jsonl")
     assert "not shown to look at rule" in " ".join(err.split())
@@ -160,7 +160,6 @@ def test_a_judge_that_reads_the_rule_is_not(monkeypatch: pytest.MonkeyPatch, typ
     controls = report(typed.folder)["controls"]
     assert controls["contrast"]["value"] == 1, "turned round, it turns with the rule"
     assert controls["looks"] and controls["above"]["value"] > 0.5
-    assert "0 of 10 points" in controls["told"]
 
 
 def test_a_group_on_both_sides_would_flatter(bag: Loopback, typed: Typed) -> None:
@@ -203,7 +202,7 @@ def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) ->
     )
     found = report(typed.folder)
     assert found["controls"]["contrast"]["value"] < -0.9
-    assert "turned round the agreement is no better than chance" in " ".join(out.split())
+    assert "turned round agreement is no better than chance" in " ".join(out.split())
     # Without those whose text was fitted to under another id.
     assert found["test_sets"]["turned.jsonl"]["items"] == 60
 
