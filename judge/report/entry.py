@@ -12,6 +12,7 @@ from typing import Any
 from judge.evidence import Span, locate
 from judge.records.kinds import normalise
 from judge.records.lines import Line
+from judge.records.text import shown
 from judge.verdict import Answer, Check, Judgement
 
 LARGEST = 400_000
@@ -102,10 +103,10 @@ class Quotes:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the record: a text in marked pieces, a list of texts, or other JSON."""
+    """A field of the record as judges see it: its text, in marked pieces."""
 
     name: str
-    content: Any
+    text: str
     pieces: list[Piece]
     prose: bool
 
@@ -128,15 +129,16 @@ class Entry:
     def _read(self, fields: Mapping[str, Any], judgement: Judgement) -> None:
         contents = {key: c for key, c in fields.items() if normalise(key) != "id" or not self.id}
         stories = sorted(contents, key=lambda key: normalise(key) not in _STORIES)
-        texts = {("now", key): contents[key] for key in stories}
-        texts |= {("before", key): content for key, content in judgement.original.items()}
-        self._quotes = Quotes({at: text for at, text in texts.items() if isinstance(text, str)})
+        values = {("now", key): contents[key] for key in stories}
+        values |= {("before", key): content for key, content in judgement.original.items()}
+        texts = {place: _text(content) for place, content in values.items()}
+        self._quotes = Quotes(texts)
         # Before any text is shown, so that all texts are marked with all quotes.
         votes = [vote for check in judgement.checks for vote in check.votes]
         for finding in (*(f for v in votes for f in v.evidence), *judgement.contradictions):
             self._quotes.note(finding)
         self._anchored: set[int] = set()
-        built = {place: self._field(place, content) for place, content in texts.items()}
+        built = {place: self._field(place, texts[place], values[place]) for place in texts}
         self.prose = [built["now", key] for key in stories if built["now", key].prose]
         self.facts = [built["now", key] for key in contents if not built["now", key].prose]
         self.original = [built["before", key] for key in judgement.original]
@@ -151,13 +153,20 @@ class Entry:
         self._anchored |= {number} if number is not None else set()
         return number, note, anchor
 
-    def _field(self, place: TextKey, content: Any) -> Field:
-        if isinstance(content, str):
-            prose = len(content) > _PROSE or "\n" in content
-            return Field(place[1], content, self._quotes.pieces(place), prose)
-        texts = isinstance(content, list) and all(isinstance(entry, str) for entry in content)
-        text = content if texts and content else json.dumps(content, ensure_ascii=False)
-        return Field(place[1], text, [], False)
+    def _field(self, place: TextKey, text: str, content: Any) -> Field:
+        prose = not _is_texts(content) and (len(text) > _PROSE or "\n" in text)
+        return Field(place[1], text, self._quotes.pieces(place), prose)
+
+
+def _is_texts(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(entry, str) for entry in content)
+
+
+def _text(content: Any) -> str:
+    """The content as judges see it, texts of a list by line; as JSON where they see nothing."""
+    if content and _is_texts(content):
+        return "\n".join(content)
+    return shown(content).text or json.dumps(content, ensure_ascii=False)
 
 
 def differ(check: Check) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import tracemalloc
 from functools import cache
@@ -146,6 +147,17 @@ def test_quotes_are_marked_where_they_stand() -> None:
     ) in html
     assert html.count('id="r1q1"') == html.count('id="r1q2"') == 1
     assert "This quote is not in the text, neither as it is nor as it came in." in Seen(html).words
+
+
+def test_chats_and_lists_are_shown_as_judges_see_them_and_quotes_are_marked_there() -> None:
+    chat = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Be quick."}]
+    quotes = [{"verdict": "fail", "quote": quote} for quote in ("Be quick", "b: c", "Bo")]
+    fields = {"messages": chat, "claims": ["a", "b: c"], "names": {"who": "Bo"}}
+    judgement = judged("fail", check("polite", "fail", evidence=quotes))
+    for messages in (chat, json.dumps(chat)):
+        html = page([{**fields, "messages": messages, "judge": judgement}])
+        assert "1. user: Hello. 2. assistant: Be quick" in Seen(html).words
+        assert re.findall("<mark[^>]*>([^<]*)", html) == ["Be quick", "b: c", "Bo"]
 
 
 def test_a_quote_is_marked_where_it_stands_letter_for_letter() -> None:
