@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from judge.errors import UsageError, read_text
+from judge.problems import worded
 from judge.settings import (
     PREFIX,
     SECRET_NAME,
@@ -29,7 +30,6 @@ from judge.settings import (
     option,
     variable,
 )
-from judge.yamlfile import worded
 
 MACHINE = {
     "JUDGE_BATCH_POLL": "seconds between two looks at a batch",

@@ -10,13 +10,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_serializer, model_validator
 
+from judge.answers import spelt_as
 from judge.replies import YES_NO
 
 Text = Annotated[str, Field(min_length=1)]
 Label = Literal["yes", "no", "neutral"]
-Word = Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
+
+
+def _plain_word(word: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]+", word):
+        raise ValueError("a word has small letters and digits, as in yes")
+    return word
+
+
+Word = Annotated[str, AfterValidator(_plain_word)]
 
 MAX_ANSWERS = 20
 """Answers that a question may have: as many first tokens as OpenAI's protocol gives."""
@@ -74,19 +83,18 @@ class PassRule:
         """The answers that pass for a record with this label, even ones that `answers` lacks."""
         if self.equals_label:
             assert label is not None
-            return (label,)
+            return (spelt_as(label, self.answers) or label,)
         if label in self.by_label:
             return (self.by_label[label],)
         if bound := self.bound:
             return tuple(answer for answer in self.answers if bound.holds(float(answer)))
         return self.passes
 
-    def passing_ever(self, *, norms: bool, skipped: Collection[str]) -> set[str]:
-        """Every answer that passes for some label but those `skipped`. Norms have labels of their
-        own; of other records the label is one of the answers."""
-        labels = set(self.answers)
-        if norms or not self.equals_label:
-            labels = set(get_args(Label)) - set(skipped)
+    def passing_ever(self, skipped: Collection[str]) -> set[str]:
+        """Every answer that passes for some label but those `skipped`."""
+        if self.equals_label:
+            return set(self.answers)
+        labels = set(get_args(Label)) - set(skipped)
         return {answer for label in labels for answer in self.passing(label)}
 
     def fault(self) -> str | None:

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from judge.digest import digest
 from judge.errors import UsageError, read_text
 from judge.names import apart, entry_name
+from judge.problems import KeyPath, KeyProblem, Problems, no_such_key, problems_of
 from judge.questions import (
     Bound,
     FirstToken,
@@ -32,8 +33,8 @@ from judge.questions import (
     scale_of,
 )
 from judge.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
-from judge.rubric_keys import NAME, RubricKeys
-from judge.yamlfile import KeyPath, KeyProblem, Problems, no_such_key, problems_of, read_mapping
+from judge.rubric_keys import NAME, NAMING, RubricKeys
+from judge.yamlfile import read_mapping
 
 TEXT_FIELDS = (
     *("country", "background", "value", "rule_of_thumb", "story", "explanation", "subcategory"),
@@ -303,7 +304,8 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
 def _with_pass(keys: Mapping[str, Any]) -> Mapping[str, Any]:
     """The keys of a judge's rubric, with what passes where its file leaves that out: yes, or either
     of two fields that are compared."""
-    form = form_of(keys.get("reply"))
+    reply = keys.get("reply")
+    form = form_of(reply) if isinstance(reply, str) else None
     if keys.get("pass") or (form and not form.choices):
         return keys
     usual: object = "" if keys.get("answers") or (form and form.choices != YES_NO) else "yes"
@@ -332,7 +334,7 @@ def _several(data: Mapping[str, Any]) -> list[Rubric]:
         place: KeyPath = ("questions", name)
         keys = {"question": part} if isinstance(part, str) else part
         if not re.fullmatch(NAME, name):
-            problems.append((place, "a name has small letters, digits and _, as in clear_words"))
+            problems.append((place, NAMING))
         elif not isinstance(keys, Mapping):
             problems.append((place, "write the question's text, or a mapping of its keys"))
         else:
@@ -352,7 +354,7 @@ def _several(data: Mapping[str, Any]) -> list[Rubric]:
         ]
         rubrics |= {name: rubric} if rubric else {}
     if problems:
-        raise Problems(dict.fromkeys(problems))
+        raise Problems(problems)
     together = {name: (rubric.question, rubric.answers) for name, rubric in rubrics.items()}
     needs = tuple(dict.fromkeys(field for rubric in rubrics.values() for field in rubric.needs))
     update = {"together": together, "needs": needs}

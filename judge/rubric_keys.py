@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from judge.answers import spelling
 from judge.names import entry_name
+from judge.problems import KeyProblem, Problems
 from judge.questions import (
     MAX_ANSWERS,
     Control,
@@ -28,9 +30,9 @@ from judge.questions import (
 from judge.records.kinds import Kind
 from judge.replies import YES_NO, form_names, form_of
 from judge.templates import fault
-from judge.yamlfile import KeyProblem, Problems
 
 NAME = r"[a-z][a-z0-9_]*"
+NAMING = "a name has small letters, digits and _, as in clear_words"
 _LABELS = tuple({"label": label} for label in get_args(Label))
 
 
@@ -60,9 +62,9 @@ class RubricKeys(Section):
         `file.question`.
     """
 
-    name: Annotated[str, Field(pattern=rf"^{NAME}(\.{NAME})?$")]
+    name: str
     source: Text = "the user's own"
-    kinds: tuple[Kind | Literal["pair", "exchange", "comparison"], ...] = ("story", "norm")
+    kinds: tuple[Literal[Kind, "pair", "exchange", "comparison"], ...] = ("story", "norm")
     compare: tuple[Text, Text] | None = None
     fields: Annotated[tuple[Text, ...], Field(validate_default=True)] = ()
     each: Text | None = None
@@ -88,6 +90,13 @@ class RubricKeys(Section):
     # Each key is checked against those before it, so that all mistakes are reported at once. A key
     # that is wrong itself is missing from `info.data`.
 
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, name: str) -> str:
+        if not re.fullmatch(rf"{NAME}(\.{NAME})?", name):
+            raise ValueError(NAMING)
+        return name
+
     @field_validator("compare")
     @classmethod
     def _two_fields(cls, compare: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -99,6 +108,15 @@ class RubricKeys(Section):
     @classmethod
     def _with_compared(cls, fields: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*fields, *(info.data.get("compare") or ()))))
+
+    @field_validator("each")
+    @classmethod
+    def _lists(cls, each: str | None, info: ValidationInfo) -> str | None:
+        if each and info.data.get("compare"):
+            raise ValueError("compare is about the whole record: use each or compare")
+        if each and not re.search(r"[^\W\d]", each):
+            raise ValueError("name a list field, as in claims")
+        return each
 
     @field_validator("reply")
     @classmethod
@@ -138,6 +156,21 @@ class RubricKeys(Section):
             raise ValueError("list the scores in rising order")
         return answers
 
+    @field_validator("pass_by_label")
+    @classmethod
+    def _are_answers(
+        cls, pass_by_label: Mapping[Label, str], info: ValidationInfo
+    ) -> Mapping[Label, str]:
+        answers = info.data.get("answers")
+        problems: list[KeyProblem] = [
+            ((label,), _no_answer(answer, answers))
+            for label, answer in pass_by_label.items()
+            if answers and answer not in answers
+        ]
+        if problems:
+            raise Problems(problems)
+        return pass_by_label
+
     @field_validator("passes")
     @classmethod
     def _can_pass(cls, passes: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
@@ -150,20 +183,21 @@ class RubricKeys(Section):
         if problem := rule.fault():
             raise ValueError(problem)
         # A verdict that no answer can bring would fail every record without a word.
-        for unknown in sorted(_passing_ever(rule, info.data) - {*answers}):
-            raise ValueError(f"{unknown!r} is not one of the answers {', '.join(answers)}")
+        for unknown in sorted(rule.passing_ever(info.data.get("not_for_labels", ())) - {*answers}):
+            raise ValueError(_no_answer(unknown, answers))
         return passes
 
     @field_validator("quote", "control")
     @classmethod
     def _known(cls, part: QuoteRule | Control | None, info: ValidationInfo) -> Any:
         fields, answers = info.data.get("fields"), info.data.get("answers")
-        if info.data.get("each"):
-            fields = (*(fields or ()), entry_name(info.data["each"]))
-        if part and fields and part.field not in fields:
+        each = info.data.get("each")
+        entry = (entry_name(each),) if each else ()
+        # Without fields all are shown but the list, of which the entry is.
+        if part and (part.field not in (*fields, *entry) if fields else part.field == each):
             raise ValueError(f"{part.field!r} is not among the fields")
         for unknown in sorted(part.answers - {*answers}) if part and answers else ():
-            raise ValueError(f"{unknown!r} is not one of the answers {', '.join(answers or ())}")
+            raise ValueError(_no_answer(unknown, answers or ()))
         return part
 
     @field_validator("inserts", "lettered", "bare")
@@ -229,7 +263,8 @@ class RubricKeys(Section):
         if questions and (problem := decision_fault(questions, answers, compare)):
             raise ValueError(problem)
         outcomes = {answer for question in questions for answer in question.means.values()}
-        reachable = _passing_ever(_rule(keys, passes), keys) if questions else set()
+        rule = _rule(keys, passes)
+        reachable = rule.passing_ever(keys.get("not_for_labels", ())) if questions else set()
         for unknown in sorted(reachable - outcomes):
             raise ValueError(f"no question answers {unknown!r}")
         return questions
@@ -240,6 +275,5 @@ def _rule(keys: Mapping[str, Any], passes: tuple[str, ...]) -> PassRule:
     return PassRule(passes, keys.get("pass_by_label", {}), keys["answers"])
 
 
-def _passing_ever(rule: PassRule, keys: Mapping[str, Any]) -> set[str]:
-    norms = "norm" in keys.get("kinds", ())
-    return rule.passing_ever(norms=norms, skipped=keys.get("not_for_labels", ()))
+def _no_answer(word: str, answers: Collection[str]) -> str:
+    return f"{word!r} is not one of the answers {', '.join(answers)}"

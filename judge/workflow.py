@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
+from judge.answers import spelt_as
 from judge.errors import BackendError
 from judge.judging.client import Unread
 from judge.judging.panel import Panel
@@ -322,6 +323,6 @@ def _skip_reason(name: str, record: Record, context: Context) -> str | None:
         return f"the rubric applies to {', '.join(rubric.kinds)} records only"
     if record.label in rubric.not_for_labels:
         return f"not asked about {record.label} records"
-    if rubric.rule.equals_label and record.label not in rubric.answers:
+    if rubric.rule.equals_label and spelt_as(record.label, rubric.answers) is None:
         return f"the record's label is not one of {', '.join(rubric.answers)}"
     return None

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from judge.errors import UsageError
+from judge.problems import KeyPath, KeyProblem, problems_of
 
 T = TypeVar("T", bound=BaseModel)
-KeyPath = tuple[str, ...]
-KeyProblem = tuple[KeyPath, str]
-"""A key's path, and what is wrong with it."""
-
-_WORDS = {
-    "tuple_type": "write a list, as in [a, b]",
-    "int_parsing": "must be a whole number",
-    "float_parsing": "must be a number",
-}
 
 MAX_DEPTH = 100
 """Deepest nesting that is read. Beyond some ten thousands libyaml's composer ends the process."""
@@ -33,6 +24,7 @@ class YamlMapping:
     name: str
     data: dict[str, Any]
     lines: Mapping[KeyPath, int]
+    nulls: tuple[KeyPath, ...] = ()
 
     def validated(self, model: type[T]) -> T:
         """The data as this model; raises UsageError with every mistake, see `refused`."""
@@ -47,7 +39,7 @@ class YamlMapping:
         A key that is not there has the line of the nearest one above it.
         """
         messages = []
-        for place, problem in problems:
+        for place, problem in dict.fromkeys(problems):
             above = (place[:length] for length in range(len(place), 0, -1))
             line = next((self.lines[parent] for parent in above if parent in self.lines), 1)
             messages.append((line, f"{self.name}:{line}: {'.'.join(place) or 'file'}: {problem}"))
@@ -56,53 +48,35 @@ class YamlMapping:
         )
 
 
-class Problems(ValueError):
-    """Several mistakes in one mapping, each with the place of its key."""
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+"""Plain scalars that YAML takes for null."""
 
-    def __init__(self, problems: Iterable[KeyProblem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__(
-            "; ".join(f"{'.'.join(place)}: {problem}" for place, problem in self.problems)
-        )
-
-
-def problems_of(error: ValidationError, keys: Iterable[str]) -> Iterator[KeyProblem]:
-    """Every mistake that a model found; one of `keys` is proposed for a key that is unknown."""
-    for fault in error.errors(include_url=False):
-        place = tuple(str(part) for part in fault["loc"])
-        cause = fault.get("ctx", {}).get("error")
-        if isinstance(cause, Problems):
-            yield from (((*place, *within), problem) for within, problem in cause.problems)
-        elif fault["type"] == "extra_forbidden":
-            yield place, no_such_key(place[-1], keys)
-        else:
-            yield place, worded(fault)
-
-
-def worded(error: Any) -> str:
-    """One of pydantic's errors in words that do not speak of Python's types."""
-    return _WORDS.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
-
-
-def no_such_key(key: str, keys: Iterable[str]) -> str:
-    """The message for an unknown key, with the nearest of `keys`."""
-    near = get_close_matches(key, {*keys} - {key}, 1)
-    return "unknown key" + (f"; did you mean {near[0]!r}?" if near else "")
+NULL = "is empty or null: leave the key out, or put the word in quotes"
 
 
 def read_mapping(text: str, name: str) -> YamlMapping:
     """A YAML mapping with every scalar as text, so that `yes` and `no` stay words.
 
-    Raises UsageError for bad YAML, no mapping, an alias, or a duplicate key; `name` is the
+    Raises UsageError for bad YAML, no mapping, an alias, a duplicate key or a null; `name` is the
     file's.
     """
+    source = located(text, name)
+    if source.nulls:
+        raise source.refused((place, NULL) for place in source.nulls)
+    return source
+
+
+def located(text: str, name: str, example: str = "name: polite") -> YamlMapping:
+    """As `read_mapping`, of a file that may hold nulls and begins as the `example` does."""
     import yaml
 
     node = _composed(text, name)
     if not isinstance(node, yaml.MappingNode):
-        raise UsageError(f"{name}:1: must be a mapping of keys, as in `name: polite`")
+        raise UsageError(f"{name}:1: must be a mapping of keys, as in `{example}`")
     lines: dict[KeyPath, int] = {}
-    return YamlMapping(name, _data(node, (), name, lines), lines)
+    nulls: list[KeyPath] = []
+    data = _data(node, (), name, lines, nulls)
+    return YamlMapping(name, data, lines, tuple(nulls))
 
 
 def read_plain(text: str, name: str) -> Any:
@@ -148,15 +122,19 @@ def _composed(text: str, name: str) -> Any:
         raise UsageError(f"{name}:{line}: not valid YAML: {problem}") from error
 
 
-def _data(node: Any, place: KeyPath, name: str, lines: dict[KeyPath, int]) -> Any:
+def _data(
+    node: Any, place: KeyPath, name: str, lines: dict[KeyPath, int], nulls: list[KeyPath]
+) -> Any:
     """A node's plain data; the line of each key and entry goes into `lines`."""
     import yaml
 
     lines.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, yaml.SequenceNode):
         parts = enumerate(node.value)
-        return [_data(entry, (*place, str(number)), name, lines) for number, entry in parts]
+        return [_data(entry, (*place, str(number)), name, lines, nulls) for number, entry in parts]
     if not isinstance(node, yaml.MappingNode):
+        if not node.style and node.value in _NULLS:
+            nulls.append(place)
         return node.value
     data: dict[str, Any] = {}
     for key, content in node.value:
@@ -165,5 +143,5 @@ def _data(node: Any, place: KeyPath, name: str, lines: dict[KeyPath, int]) -> An
             path = ".".join((*place, text))
             raise UsageError(f"{name}:{line}: {path}: duplicate key")
         lines[*place, text] = line
-        data[text] = _data(content, (*place, text), name, lines)
+        data[text] = _data(content, (*place, text), name, lines, nulls)
     return data

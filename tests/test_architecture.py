@@ -37,8 +37,8 @@ LAYERS = (
     "questions",
     "replies reasons cache settings records stats",
     "verdict answers",
-    "errors redact digest evidence locking names plugins proxies stepping templates tracing "
-    "version yamlfile",
+    "errors redact digest evidence locking names plugins problems proxies stepping templates "
+    "tracing version yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of
 the last layer, which all rooms use, may import one another."""

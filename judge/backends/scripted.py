@@ -28,12 +28,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
 from judge.digest import digest
-from judge.yamlfile import read_plain
+from judge.problems import problems_of
+from judge.yamlfile import located, read_plain
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -84,11 +85,21 @@ class _Entry(BaseModel):
     delay: float = Field(default=0.0, ge=0)
     times: int | None = Field(default=None, ge=0)
 
+    @field_validator("reply", mode="before")
+    @classmethod
+    def _text_or_mapping(cls, reply: object) -> object:
+        if reply is None or isinstance(reply, str | dict):
+            return reply
+        raise ValueError("write text, or a mapping of the reply's keys")
+
 
 class _Script(BaseModel):
     model_config = ConfigDict(extra="forbid")
     replies: list[_Entry]
     method: Method = "structured"
+
+
+_KEYS = frozenset(key for part in (_Script, _Entry, _When) for key in part.model_fields)
 
 
 class ScriptedBackend:
@@ -105,9 +116,8 @@ class ScriptedBackend:
         try:
             self._script = _Script.model_validate(read_plain(text, f"scripted:{name}"))
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"])) or "a script is a mapping with `replies`"
-            raise errors.UsageError(f"scripted:{name}: {where}: {first['msg']}") from error
+            source = located(text, f"scripted:{name}", "replies: [{text: Yes}]")
+            raise source.refused(problems_of(error, _KEYS)) from error
         self._name = path.name
         self._digest = digest(text.encode(), 8)
         self._used: Counter[int] = Counter()

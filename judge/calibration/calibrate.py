@@ -30,6 +30,7 @@ from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
+from judge.names import entry_name
 from judge.profiles import Profile, Profiles, Rates, shipped
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
@@ -151,6 +152,11 @@ def _refuse_unusable(
     job: CalibrationJob, judges: Sequence[Judge], items: Sequence[LabelledItem]
 ) -> None:
     """Refuse, before any call, what cannot succeed."""
+    rubric = judges[0].rubric
+    named = rubric.control.field if rubric.control and not rubric.fields else None
+    entry = entry_name(rubric.each) if rubric.each else None
+    if job.controls and named and named != entry and not any(i.record.has(named) for i in items):
+        raise UsageError(f"{rubric.name}: control: no record has a field {named!r}")
     if job.folds is not None and (job.agreement is not None or job.contrast_set):
         option = "--guarantee" if job.agreement is not None else "--contrast-set"
         raise UsageError(f"{option} needs records that nothing was fitted to: leave out --folds")

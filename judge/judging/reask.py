@@ -22,6 +22,7 @@ from openai.types.chat.chat_completion import Choice
 from pydantic import BaseModel, ValidationError
 
 from judge.backends.base import Completion, Message
+from judge.problems import problems_of
 from judge.prompts import without_controls
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -100,7 +101,5 @@ def _chat_completion(completion: Completion) -> ChatCompletion:
 def _first_problem(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error)[:300]
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    text = first["msg"].removeprefix("Value error, ")
-    return f"{place}: {text}"[:300] if place else text[:300]
+    place, problem = next(problems_of(error))
+    return (f"{'.'.join(place)}: {problem}" if place else problem)[:300]

@@ -16,6 +16,7 @@ from judge.backends.base import Method
 from judge.digest import digest
 from judge.errors import UsageError, read_text
 from judge.judging.classifiers import Classifier
+from judge.problems import problems_of
 from judge.rubric import Rubric
 
 _UNBOUND = frozenset({"engine"})
@@ -271,6 +272,12 @@ class Profiles:
             )
         return None
 
+    def methods(self, rubric: Rubric, model: str) -> tuple[Method, ...]:
+        """How these profiles know the model to answer this question."""
+        bindings = [judge.binding for judge in self.judges.get(rubric.name, ())]
+        ours = [b for b in bindings if (b.rubric, b.model) == (rubric.digest, model)]
+        return tuple(dict.fromkeys(binding.method for binding in ours))
+
     def with_adapter(self, model: str, rubric: Rubric) -> str:
         """The model with the adapter of the package that these profiles know for this question;
         the model itself where they know it without one, or none."""
@@ -314,9 +321,8 @@ def load(path: Path) -> Profile:
     try:
         return Profile.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(f"{path}: {place}: {first['msg']}") from error
+        place, problem = next(problems_of(error))
+        raise UsageError(f"{path}: {'.'.join(place) or 'the file'}: {problem}") from error
 
 
 def named(path: Path) -> Profiles:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from judge.digest import digest
 from judge.errors import UsageError
+from judge.problems import problems_of
 from judge.records.base import Problem, content_hash, is_verdict, judgement_in, own_fields
 from judge.records.jsonfiles import dump_judged, shortened
 from judge.records.kinds import normalise
@@ -254,9 +255,8 @@ def _validated(item: Record) -> tuple[Line, Judgement]:
     try:
         judgement = line.judgement()
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, ("judge", *first["loc"])))
-        raise ValueError(f"{place}: {first['msg']}") from None
+        place, problem = next(problems_of(error))
+        raise ValueError(f"{'.'.join(('judge', *place))}: {problem}") from None
     if judgement.verdict is Verdict.SKIPPED:
         raise ValueError(f"judge.verdict: a record cannot be {judgement.verdict}")
     return line, judgement

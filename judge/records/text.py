@@ -103,6 +103,9 @@ def entries(content: object) -> tuple[str, ...]:
         content = lines
     if not isinstance(content, list):
         return ()
+    if _turns(content) is not None:
+        plain = map(_plain, content)
+        content = [_Message(message) for message in plain if isinstance(message, dict)]
     return tuple(text for entry in content if (text := shown(entry).text))
 
 
@@ -126,6 +129,10 @@ def _chat_in(content: object) -> list[Any] | None:
         elif len(content) <= MAX_LITERAL:
             value = ast.literal_eval(content.strip())
     return value if isinstance(value, list) and _turns(value) else None
+
+
+class _Message(dict[str, Any]):
+    """A message of a chat, by itself."""
 
 
 class _Group(list[Part]):
@@ -229,7 +236,8 @@ def _parts(content: dict[str, Any] | list[Any], name: Name) -> Iterable[Part]:
         return content
     if isinstance(content, dict):
         role = content.get("role")
-        if isinstance(role, str) and role in _ROLES and (turn := _turn(content, name)):
+        alone = isinstance(content, _Message) or (isinstance(role, str) and role in _ROLES)
+        if alone and (turn := _turn(content, name)):
             return [turn]
         return _pairs(content, name)
     turns = _turns(content, name)

@@ -296,13 +296,16 @@ class Resources:
             UsageError: the profile is of another judge; or there is none, and a probe is wanted.
         """
         profile, settings = None, self.settings
+        ways = [judge]
+        if settings.method is None:
+            methods = self.profiles.methods(judge.rubric, judge.client.spec)
+            ways = [replace(judge, method=method) for method in methods] or ways
         # The votes of the structured method are counted otherwise while a rewrite loop runs.
-        speaks = judge.probabilistic or decides
-        if speaks and judge.rubric.name in self.profiles.judges:
-            ways = [judge]
-            if settings.method is None and judge.rubric.first_token:
-                ways.append(replace(judge, method="probe"))
-            profile = self.profiles.find(*(profile_key(way, votes, temperature) for way in ways))
+        known = [way for way in ways if way.probabilistic or decides]
+        if not known:
+            judge = ways[0]
+        elif judge.rubric.name in self.profiles.judges:
+            profile = self.profiles.find(*(profile_key(way, votes, temperature) for way in known))
         if profile is not None:
             judge = replace(judge, method=profile.binding.method)
             judge.client.fitted_to(profile.answered_by, self.profiles.told)

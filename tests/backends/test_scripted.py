@@ -131,3 +131,22 @@ def test_a_bad_script_is_named(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(errors.UsageError, match=r"bad\.yaml"):
         ScriptedBackend(str(path))
+
+
+def test_every_mistake_in_a_script_has_its_line_and_the_nearest_key(tmp_path: Path) -> None:
+    path = tmp_path / "judge.yaml"
+    path.write_text(
+        "replies:\n  - when: {contian: x}\n    reply: 5\n"
+        "  - error: broken\n    p_yes: 2\n    dely: 1\nmethd: logprobs\n"
+    )
+    with pytest.raises(errors.UsageError) as refused:
+        ScriptedBackend(str(path))
+    assert str(refused.value).replace(f"scripted:{path}:", "").splitlines() == [
+        "2: replies.0.when.contian: unknown key; did you mean 'contains'?",
+        "3: replies.0.reply: write text, or a mapping of the reply's keys",
+        "4: replies.1.error: 'broken' is not one of rate-limited, server-fault, unreachable, "
+        "denied, bad-request or context-exceeded",
+        "5: replies.1.p_yes: must be less than 1.0",
+        "6: replies.1.dely: unknown key; did you mean 'delay'?",
+        "7: methd: unknown key; did you mean 'method'?",
+    ]

@@ -33,7 +33,7 @@ def test_of_several_inputs_the_file_at_fault_is_named(typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("words", "file", "told"),
     [
-        (("-m", "scripted:bad"), b"{replies: 3}", "scripted:bad: replies: "),
+        (("-m", "scripted:bad"), b"{replies: 3}", "scripted:bad:1: replies: "),
         (("-m", "scripted:no"), b"", "scripted:no: cannot be read: No such file or directory\n"),
         (("--profile", "bad"), b"\xff", "--profile bad: cannot be read: not UTF-8: byte 0xff at"),
         (("--rubric", "./bad"), b"\xff", "bad: cannot be read: not UTF-8: byte 0xff at byte 1\n"),

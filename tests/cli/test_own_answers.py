@@ -167,12 +167,25 @@ def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
     )
     assert code == 2
     assert told.removeprefix("judge: ").splitlines() == [
-        "bad.yaml:1: name: String should match pattern '^[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)?$'",
+        "bad.yaml:1: name: a name has small letters, digits and _, as in clear_words",
         "bad.yaml:3: answer: unknown key; did you mean 'answers'?",
         "bad.yaml:4: answers: list the scores in rising order",
         "bad.yaml:5: quote: 'text' is not among the fields",
-        "bad.yaml:7: max_tokens: Input should be greater than or equal to 16",
+        "bad.yaml:7: max_tokens: must be at least 16",
     ]
+
+
+def test_labels_of_ones_own_are_what_passes(typed: Typed) -> None:
+    labels = ("JP", "de", "FR")
+    typed.write("in.jsonl", [{"id": label, "text": "Rice.", "label": label} for label in labels])
+    Path("country.yaml").write_text(
+        "name: country\nquestion: Which one?\nfields: [text]\nanswers: [JP, DE]\npass: = label\n"
+    )
+    model = typed.script("jp.yaml", [{"reply": {"quote": None, "reason": "", "answer": "JP"}}])
+    words = ("validate", "in.jsonl", "--rubric", "country.yaml", "-m", model)
+    found = [json.loads(line)["judge"] for line in typed.text(*words)[1].splitlines()]
+    assert [one["verdict"] for one in found] == ["pass", "fail", "abstain"]
+    assert found[2]["checks"][0]["reason"] == "the record's label is not one of JP, DE"
 
 
 def test_mistakes_of_several_questions_are_told_at_once_with_their_lines(typed: Typed) -> None:

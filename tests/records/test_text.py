@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.records.text import MAX_DEPTH_SHOWN, form, shown
+from judge.records.text import MAX_DEPTH_SHOWN, entries, form, shown
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"id": 7}'}}
 FOUND = {"response": {"ok": True}}
@@ -188,6 +188,25 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
 )
 def test_a_value_reads_as_people_would_write_it(content: Any, text: str | None) -> None:
     assert shown(content).text == (text or "1. index: 0\n   message:\n      assistant: Hi")
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": "hi"}, {"role": "model", "content": "hello"}],
+        [{"from": "user", "value": "hi"}, {"from": "model", "value": "hello"}],
+        [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model", "parts": ["hello"]}],
+        '[{"role": "user", "content": "hi"}, {"from": "model", "value": "hello"}]',
+    ],
+)
+def test_the_entries_of_a_chat_are_its_turns_whatever_its_format(messages: Any) -> None:
+    assert entries(messages) == ("user: hi", "model: hello")
+
+
+def test_the_entries_of_other_lists_are_no_turns() -> None:
+    mail = {"from": "An", "text": "hi"}
+    assert entries([mail, {"to": "Bo"}]) == ("from: An\ntext: hi", "to: Bo")
+    assert entries([{"from": "user: x", "value": "hi"}]) == ('"user: x": hi',)
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,7 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         (LABELS + "first_token: [P?]\n", ":6: first_token: ", "one for each"),
         (LABELS + "first_token: ['{{ mood }}?']\n", ":6: first_token.0.question: ", "'mood'"),
         (SHORT + "quote: {field: story, answers: [c]}\n", ":4: quote: ", "'c' is not one of"),
-        (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "greater than or equal to 16"),
+        (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "must be at least 16"),
         (SHORT + "pass: '>= 2'\n", ":4: pass: ", "a bound on scores"),
         (SHORT + "answers: [a, b]\n", ":1: pass: ", "say what passes, such as a"),
         (SHORT + "answers: ['{{ x }}', b]\npass: b\n", ":4: answers: ", "unknown variable 'x'"),
@@ -310,6 +310,29 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         (SHORT + "compare: [a, a]\n", ":4: compare: ", "two different fields"),
         (SHORT + "compare: [a, b]\nanswers: [a, c]\n", ":5: answers: ", "leave them out"),
         (OWN.replace("Q?", "'{{ mood }}?'"), ":5: question: ", "'mood'"),
+        (OWN.replace("Q?", "null"), ":5: question: ", "is empty or null"),
+        (SHORT + "title:\n", ":4: title: ", "is empty or null"),
+        (SHORT + "control: {field: story, swapped: ~}\n", ":4: control.swapped: ", "null"),
+        (SHORT + "answers: [a, NULL]\npass: a\n", ":4: answers.1: ", "null"),
+        (SHORT + "compare: [a, b]\neach: claims\n", ":5: each: ", "use each or compare"),
+        (SHORT + "each: 3\n", ":4: each: ", "name a list field"),
+        (SHORT + "each: claims\ncontrol: claims\n", ":5: control: ", "not among the fields"),
+        ("name: own\nquestion: Q?\neach: claims\ncontrol: claims\n", ":4: control: ", "not among"),
+        (SHORT + "pass_by_label: {neutral: maybe}\n", ":4: pass_by_label.neutral: ", "'maybe' is"),
+        (SHORT + "pass_by_label: {JP: 'no'}\n", ":4: pass_by_label.JP: ", "'JP' is not one of yes"),
+        (SHORT + "kinds: [zz]\n", ":4: kinds.0: ", "'zz' is not one of story, "),
+        (SHORT.replace("own", "My name"), ":1: name: ", "a name has small letters"),
+        (SHORT + "compare: [a]\n", ":4: compare: ", "too few entries"),
+        (SHORT + "compare: [a, b, c]\n", ":4: compare: ", "too many entries: at most 2"),
+        (SHORT + "quote: story\n", ":4: quote: ", "a mapping of keys"),
+        (SHORT + "quote: {field: story}\n", ":4: quote.answers: ", "missing key"),
+        (SHORT + "bare: maybe\n", ":4: bare: ", "must be true or false"),
+        (SHORT + "source: ''\n", ":4: source: ", "must not be empty"),
+        (
+            SHORT + "first_token: [{question: P?, words: [A b, c]}]\n",
+            ":4: first_token.0.words.0",
+            "letters",
+        ),
     ],
 )
 def test_a_faulty_rubric_is_refused_with_file_line_and_key(
@@ -322,6 +345,31 @@ def test_a_faulty_rubric_is_refused_with_file_line_and_key(
     message = str(caught.value)
     assert message.startswith(f"{path}{place}"), message
     assert problem in message
+
+
+def test_no_message_speaks_of_pythons_types() -> None:
+    """One mistake of each type that a rubric's file can have."""
+    wrong = {
+        **dict.fromkeys(("fields", "needs", "answers", "first_token", "examples", "kinds"), "word"),
+        **{key: ["a"] for key in ("question", "each", "reply", "title", "max_tokens", "bare")},
+        **{key: ["a"] for key in ("quote", "control", "pass_by_label")},
+        "not_for_labels": ["zz"],
+        "inserts": {"a": "b"},
+        "more": "x",
+    }
+    with pytest.raises(UsageError) as refused:
+        Rubric.from_dict(wrong)
+    told = str(refused.value)
+    assert len(told.splitlines()) == len(wrong) + 1, "and the name that is missing"
+    assert not re.search("(?i)input|valid |string|tuple|dict|instance|permitted|required", told), (
+        told
+    )
+
+
+def test_a_control_may_be_any_field_that_is_shown() -> None:
+    shown_all = {"name": "own", "question": "Q?", "each": "claims"}
+    assert Rubric.from_dict({**shown_all, "control": "text"}).deciding == "text"
+    assert Rubric.from_dict({**shown_all, "control": "claim"}).deciding == "claim"
 
 
 def test_yes_and_no_stay_words() -> None:

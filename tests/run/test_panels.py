@@ -224,6 +224,22 @@ def test_another_judge_is_refused_before_anything_is_asked() -> None:
             resources(profile=name, **otherwise)
 
 
+@pytest.mark.parametrize(
+    ("usual", "method"), [("structured", "logprobs"), ("logprobs", "structured")]
+)
+def test_a_profile_chooses_its_method(usual: str, method: str) -> None:
+    """What --method was when it was made, whatever the model is asked by without one."""
+    Path("either.yaml").write_text(f"method: {usual}\nreplies: []")
+    spec = "scripted:either.yaml"
+    judge = Resources.of(settings(model=(spec,), method=method)).judge("relevance", spec)
+    name = saved(judge_profile(profile_key(judge, 1, 0.0)))
+    given = {"check": ("relevance",), "model": (spec,), "profile": name}
+    (found,) = resources(**given).bound("norm").context.panel("relevance", "loop").judges
+    assert found.method == method
+    with pytest.raises(UsageError, match=f"method {method} in the profile, {usual} here"):
+        resources(**given, method=usual)
+
+
 # ---------------------------------------------------------------- judges that guess
 
 

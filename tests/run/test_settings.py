@@ -130,15 +130,15 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
 @pytest.mark.parametrize(
     ("toml", "variables", "flags", "told"),
     [
-        ("rounds = 99", {}, {}, r"judge.toml \(rounds\): .*less than or equal to 20"),
+        ("rounds = 99", {}, {}, r"judge.toml \(rounds\): .*at most 20"),
         ("rounds = 1", {"JUDGE_ROUNDS": "many"}, {}, "JUDGE_ROUNDS: must be a whole number"),
         ("", {"JUDGE_ROUNDS": "1"}, {"rounds": 21}, "--rounds: "),
-        ("", {}, {"method": "aloud"}, "--method: .*'structured', 'logprobs' or 'probe'"),
+        ("", {}, {"method": "aloud"}, "--method: 'aloud' is not one of structured, logprobs or"),
         ("", {}, {"min_words": -1}, "--min-words: "),
         ("round = 1", {}, {}, r"judge.toml \(round\): unknown setting; .*rounds"),
         ("rounds = ", {}, {}, "judge.toml: Invalid value"),
         ('[prices."a:1"]\ninput = -1\noutput = 1', {}, {}, r"judge.toml \(prices.a:1.input\): "),
-        ('[prices."a:1"]\ninput = 1', {"OUTPUT": "7"}, {}, r"\(prices.a:1.output\): Field req"),
+        ('[prices."a:1"]\ninput = 1', {"OUTPUT": "7"}, {}, r"\(prices.a:1.output\): missing key"),
     ],
 )
 def test_an_error_names_its_place(

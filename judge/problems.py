@@ -1,0 +1,85 @@
+"""What is wrong with the keys of a file, in plain words: pydantic's errors and our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+KeyPath = tuple[str, ...]
+KeyProblem = tuple[KeyPath, str]
+"""A key's path, and what is wrong with it."""
+
+_LIST = "write a list, as in [a, b]"
+_KEYS = "write a mapping of keys, as in {{a: b}}"
+_TEXT = "must be text"
+_WHOLE = "must be a whole number"
+_NUMBER = "must be a number"
+_TRUTH = "must be true or false"
+_WORDS: Mapping[str, str] = {
+    "missing": "missing key",
+    **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), _LIST),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), _KEYS),
+    **dict.fromkeys(("string_type", "string_sub_type"), _TEXT),
+    **dict.fromkeys(("int_type", "int_parsing", "int_parsing_size", "int_from_float"), _WHOLE),
+    **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
+    **dict.fromkeys(("bool_type", "bool_parsing"), _TRUTH),
+    "finite_number": "must be a finite number",
+    "string_pattern_mismatch": "has characters that it may not have",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_long": "write at most {max_length} characters",
+    "too_long": "too many entries: at most {max_length}",
+    "too_short": "too few entries: at least {min_length}",
+}
+"""What a message says for each of pydantic's types of error, with what pydantic knows of it."""
+
+
+class Problems(ValueError):
+    """Several mistakes in one mapping, each with the place of its key."""
+
+    def __init__(self, problems: Iterable[KeyProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(
+            "; ".join(f"{'.'.join(place)}: {problem}" for place, problem in self.problems)
+        )
+
+
+def problems_of(error: ValidationError, keys: Iterable[str] = ()) -> Iterator[KeyProblem]:
+    """Every mistake that a model found; one of `keys` is proposed for a key that is unknown."""
+    for fault in error.errors(include_url=False):
+        # `[key]` is pydantic's, for a key that a mapping may not have.
+        place = tuple(str(part) for part in fault["loc"] if part != "[key]")
+        cause = fault.get("ctx", {}).get("error")
+        if isinstance(cause, Problems):
+            yield from (((*place, *within), problem) for within, problem in cause.problems)
+        elif fault["type"] == "extra_forbidden":
+            yield place, no_such_key(place[-1], keys)
+        elif fault["type"] == "missing" and isinstance(fault["loc"][-1], int):
+            yield place[:-1], "too few entries"
+        elif fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"]:
+            continue  # An entry is wrong, and was told.
+        else:
+            yield place, worded(fault)
+
+
+def worded(error: Any) -> str:
+    """One of pydantic's errors in words that do not speak of Python's types."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in ("literal_error", "enum"):
+        expected = str(context["expected"]).replace("'", "")
+        return f"{str(error['input'])[:60]!r} is not one of {expected}"
+    if kind == "string_too_short":
+        return "must not be empty"
+    words = _WORDS.get(kind)
+    return words.format(**context) if words else str(error["msg"]).removeprefix("Value error, ")
+
+
+def no_such_key(key: str, keys: Iterable[str]) -> str:
+    """The message for an unknown key, with the nearest of `keys`."""
+    near = get_close_matches(key, {*keys} - {key}, 1)
+    return "unknown key" + (f"; did you mean {near[0]!r}?" if near else "")
