@@ -35,7 +35,7 @@ from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget
 from judge.judging.reask import Invalid
 from judge.papers.tasks import parse_task
-from judge.profiles import named
+from judge.profile import named
 from judge.records import Record, read
 from judge.records.jsonfiles import dump
 from judge.records.labels import LabelledItem, read_labels, set_names

@@ -32,7 +32,7 @@ from judge.calibration.report import Calibration, CheckReport
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.local.default import DEFAULT
-from judge.profiles import JudgeProfile, Profile, Profiles
+from judge.profile import JudgeProfile, Profile, Profiles
 from judge.run.panels import Resources
 from judge.stats.intervals import plain
 

@@ -49,7 +49,7 @@ from judge.verdict import Judgement
 if TYPE_CHECKING:
     from judge.calibration.people import Agreement
     from judge.calibration.report import Calibration
-    from judge.profiles import Profile
+    from judge.profile import Profile
     from judge.report.files import Written, export, report
     from judge.run.corrected import CorrectedRate
     from judge.run.plan import Plan
@@ -327,9 +327,9 @@ def load_profile(path: Pathlike) -> Profile:
     Raises:
         UsageError: it cannot be read, or is no profile.
     """
-    from judge import profiles
+    from judge.profile import load
 
-    return profiles.load(Path(path))
+    return load(Path(path))
 
 
 def agreement(

@@ -1,9 +1,5 @@
 """The output line's `"judge"`: verdicts, votes with their evidence, checks, edits, the judgement.
 
-Votes are counted here, too. A vote says `pass` or `fail`, or one of a rubric's answers (from the
-best to the worst) where those count for themselves; or it is undecided: `abstain`, `unreadable`,
-`error`.
-
 One schema writes a line and reads it back: `Judgement.as_json` and `Judgement.model_validate`. A
 key without a value is left out of the line, except that a cost of null is one that is not known.
 """
@@ -11,13 +7,14 @@ key without a value is left out of the line, except that a cost of null is one t
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from math import ceil
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer, computed_field
+
+from judge.voting import PASS_OR_FAIL, decide
 
 RecordText = InstanceOf[str]
 """Text of a record: any string, because a record may hold unpaired surrogates."""
@@ -366,42 +363,3 @@ class Judgement(_Part):
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""
         return self.model_dump(exclude_none=True)
-
-
-PASS_OR_FAIL = ("pass", "fail")
-
-
-def decide(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR_FAIL) -> str:
-    """The outcome of the opinions: the answer of more than half of the votes, else `abstain`.
-
-    Lost votes count too. Without any readable vote it is `error` if one is, else `unreadable`.
-
-    Raises:
-        ValueError: fewer than one vote, or more opinions than votes.
-    """
-    if votes < 1 or len(opinions) > votes:
-        raise ValueError(f"{len(opinions)} opinions of {votes} votes")
-    if not _readable(opinions):
-        return "error" if "error" in opinions else "unreadable"
-    return next((answer for answer in answers if opinions.count(answer) > votes // 2), "abstain")
-
-
-def needed(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR_FAIL) -> int:
-    """The least number of further votes, each one of `answers`, that could settle the outcome.
-
-    0 when whatever the votes to come say cannot change it. Asking so many at once never asks a vote
-    too many, unless votes abstain.
-    """
-    counts = [opinions.count(answer) for answer in answers]
-    open_votes, majority, most = votes - len(opinions), votes // 2 + 1, max(counts)
-    for further in range(open_votes):
-        # Soonest, votes settle it by all saying the same, or by leaving no answer a majority.
-        evenly = max(most, ceil((sum(counts) + further) / len(counts)))
-        divided = evenly + open_votes - further < majority
-        if most + further >= majority or (divided and (further > 0 or _readable(opinions))):
-            return further
-    return open_votes
-
-
-def _readable(opinions: Sequence[str]) -> bool:
-    return any(opinion not in ("unreadable", "error") for opinion in opinions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from judge.profiles import Binding, Data, JudgeProfile, Profile, Rates
+from judge.profile import Binding, Data, JudgeProfile, Profile, Rates
 
 GOOD = Rates(passed=90, passes=100, failed=80, fails=100)
 """A TPR of 0.9 and a TNR of 0.8."""

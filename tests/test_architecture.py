@@ -28,7 +28,7 @@ LAYERS = (
     "arguments",
     "run",
     "graphs",
-    "workflow profiles",
+    "workflow profile",
     "judging",
     "prompts",
     "rubric backends",
@@ -38,7 +38,7 @@ LAYERS = (
     "replies reasons cache settings records stats",
     "verdict answers",
     "errors redact digest evidence locking names plugins problems proxies stepping templates "
-    "tracing version yamlfile",
+    "tracing version voting yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of
 the last layer, which all rooms use, may import one another."""

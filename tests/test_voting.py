@@ -5,7 +5,8 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from judge.verdict import Verdict, decide, needed
+from judge.verdict import Verdict
+from judge.voting import decide, needed
 
 P, F, A, U, E = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR
 

@@ -31,7 +31,7 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
 from judge.names import entry_name
-from judge.profiles import Profile, Profiles, Rates, shipped
+from judge.profile import Profile, Profiles, Rates, shipped
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.run.models import NO_PROFILE

@@ -13,7 +13,7 @@ from judge.calibration.guarantee import CascadePolicy
 from judge.calibration.measures import AgainstPeople, Measures
 from judge.calibration.observe import LabelledAnswer
 from judge.names import entry_name
-from judge.profiles import JudgeProfile, Profile
+from judge.profile import JudgeProfile, Profile
 from judge.records import Record
 from judge.rubric import Rubric
 from judge.stats.intervals import plain

@@ -20,7 +20,7 @@ from judge.digest import digest
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Probe
 from judge.judging.judge import Judge, Sampling
-from judge.profiles import Data, Guarantee, JudgeProfile, Rates
+from judge.profile import Data, Guarantee, JudgeProfile, Rates
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric

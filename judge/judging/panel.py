@@ -19,7 +19,8 @@ from judge.judging.judge import Judge, Sampling
 from judge.questions import Bound
 from judge.records import Record
 from judge.rubric import Rubric
-from judge.verdict import PASS_OR_FAIL, Answer, Check, Verdict, Vote, needed, worst
+from judge.verdict import Answer, Check, Verdict, Vote, worst
+from judge.voting import PASS_OR_FAIL, needed
 
 _CLEAR = (Verdict.PASS, Verdict.FAIL)
 

@@ -17,7 +17,7 @@ from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.profiles import Profiles, named, shipped
+from judge.profile import Profiles, named, shipped
 from judge.settings import Server, Settings
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
-from judge.profiles import Binding, JudgeProfile, Profiles
+from judge.profile import Binding, JudgeProfile, Profiles
 from judge.rubric import Rubric
 from judge.run.models import ClientBuilder, Models, profiled_models, profiles_of
 from judge.run.rubrics import RubricSet, load_workflow

@@ -24,7 +24,7 @@ from judge.errors import BadRequest, UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
-from judge.profiles import JudgeProfile, Profiles
+from judge.profile import JudgeProfile, Profiles
 from judge.stats.intervals import plain
 
 from . import asking

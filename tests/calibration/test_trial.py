@@ -13,7 +13,7 @@ from judge.calibration.labels import CalibrationJob
 from judge.calibration.observe import LabelledAnswer, record_for
 from judge.calibration.split import Split
 from judge.calibration.trial import CheckData, data_of, rates, should_pass
-from judge.profiles import Data
+from judge.profile import Data
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
 from judge.rubric import builtin

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from judge.profiles import named
+from judge.profile import named
 from tests.calibration.asking import PLAIN_FILE
 
 from .conftest import FIXTURES, cells, lines

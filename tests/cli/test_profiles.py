@@ -11,7 +11,7 @@ from made_profiles import GOOD, judge_profile, profile
 
 from judge.configuration import resolve
 from judge.judging.classifiers import Logistic
-from judge.profiles import Guarantee, JudgeProfile, Rates
+from judge.profile import Guarantee, JudgeProfile, Rates
 from judge.run.panels import Resources, profile_key
 
 from .conftest import lines, norm

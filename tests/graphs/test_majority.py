@@ -16,7 +16,8 @@ from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.records import Record, Value
 from judge.rubric import builtin
-from judge.verdict import Answer, Judgement, Verdict, Vote, decide
+from judge.verdict import Answer, Judgement, Verdict, Vote
+from judge.voting import decide
 
 from .conftest import Entry, entry
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from made_profiles import GOOD
 
-from judge.profiles import Rates
+from judge.profile import Rates
 from judge.records.lines import Line
 from judge.run import corrected
 from judge.run.corrected import CorrectedRate, Errors, count

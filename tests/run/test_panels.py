@@ -14,7 +14,7 @@ from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.local.default import DEFAULT
-from judge.profiles import Guarantee, JudgeProfile, Profile, Profiles
+from judge.profile import Guarantee, JudgeProfile, Profile, Profiles
 from judge.records import Record
 from judge.run.corrected import Errors
 from judge.run.models import profiled_models

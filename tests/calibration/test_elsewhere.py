@@ -14,7 +14,7 @@ from made_profiles import judge_profile, profile
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.judging.classifiers import Logistic
-from judge.profiles import JudgeProfile, shipped
+from judge.profile import JudgeProfile, shipped
 from judge.run.panels import Resources, profile_key
 
 DOCS = Path(__file__).parents[2] / "docs"

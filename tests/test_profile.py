@@ -17,7 +17,7 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic, Observation, Probe
 from judge.local import DEFAULT_NAME, store
 from judge.local.default import DEFAULT
-from judge.profiles import (
+from judge.profile import (
     Binding,
     Guarantee,
     JudgeProfile,

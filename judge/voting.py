@@ -1,0 +1,48 @@
+"""Votes, counted: what opinions come to, and how many more could settle them.
+
+An opinion is `pass` or `fail`, or one of a rubric's answers (from the best to the worst) where
+those count for themselves; or it is undecided: `abstain`, `unreadable`, `error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+PASS_OR_FAIL = ("pass", "fail")
+
+
+def decide(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR_FAIL) -> str:
+    """The outcome of the opinions: the answer of more than half of the votes, else `abstain`.
+
+    Lost votes count too. Without any readable vote it is `error` if one is, else `unreadable`.
+
+    Raises:
+        ValueError: fewer than one vote, or more opinions than votes.
+    """
+    if votes < 1 or len(opinions) > votes:
+        raise ValueError(f"{len(opinions)} opinions of {votes} votes")
+    if not _readable(opinions):
+        return "error" if "error" in opinions else "unreadable"
+    return next((answer for answer in answers if opinions.count(answer) > votes // 2), "abstain")
+
+
+def needed(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR_FAIL) -> int:
+    """The least number of further votes, each one of `answers`, that could settle the outcome.
+
+    0 when whatever the votes to come say cannot change it. Asking so many at once never asks a vote
+    too many, unless votes abstain.
+    """
+    counts = [opinions.count(answer) for answer in answers]
+    open_votes, majority, most = votes - len(opinions), votes // 2 + 1, max(counts)
+    for further in range(open_votes):
+        # Soonest, votes settle it by all saying the same, or by leaving no answer a majority.
+        evenly = max(most, ceil((sum(counts) + further) / len(counts)))
+        divided = evenly + open_votes - further < majority
+        if most + further >= majority or (divided and (further > 0 or _readable(opinions))):
+            return further
+    return open_votes
+
+
+def _readable(opinions: Sequence[str]) -> bool:
+    return any(opinion not in ("unreadable", "error") for opinion in opinions)
