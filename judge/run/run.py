@@ -114,6 +114,8 @@ class _Run:
                     self.resources.models.cache.on_fault = self._stop_for
                 await self._stream()
                 self._sort()
+                if message := self.report.summary.idle_cheap_model:
+                    self.watcher.say(message)
         finally:
             self._files.close()
             self.report.seconds = time.monotonic() - began

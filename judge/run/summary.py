@@ -39,7 +39,8 @@ class Summary:
 
     `before_repair` has the verdicts on records as they came in, `slices` these for each value of
     the field `by`; `scales` the lowest and highest score, and `far` how many records are unlike a
-    probe's labels, by check; `unshown` records had nothing to show."""
+    probe's labels, by check; `unshown` records had nothing to show. `cheap_votes` are those of a
+    cascade's cheap judge, `cheap_lost` of these the ones without an answer."""
 
     by: str | None = None
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -58,6 +59,9 @@ class Summary:
     far: Counter[str] = field(default_factory=Counter)
     unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
     unshown: int = 0
+    cheap_votes: int = 0
+    cheap_lost: int = 0
+    cheap_problem: str = ""
     kept: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
@@ -88,9 +92,12 @@ class Summary:
                 self.scores[name] = [n + 1, total + score, squares + score * score]
             if answer := check.get("answer"):
                 self.answers[name][answer] += 1
-            if any(vote.get("reason") == FAR for vote in check.get("votes", ())):
+            votes = check.get("votes") or ()
+            if any(vote.get("reason") == FAR for vote in votes):
                 self.far[name] += 1
-            if not check.get("votes") and check["verdict"] == Verdict.ABSTAIN:
+            if votes and votes[0].get("part") == "cheap":
+                self._count_cheap(votes[0])
+            if not votes and check["verdict"] == Verdict.ABSTAIN:
                 self.unasked[name, check.get("reason") or ""] += 1
         unshown = [(c.get("reason") or "").startswith(LACKS) for c in last.values()]
         self.unshown += verdict == Verdict.ABSTAIN and bool(unshown) and all(unshown)
@@ -98,6 +105,12 @@ class Summary:
         self.usage["replies"] += usage.replies
         self.usage["input_tokens"] += usage.input_tokens
         self.usage["output_tokens"] += usage.output_tokens
+
+    def _count_cheap(self, vote: Mapping[str, Any]) -> None:
+        self.cheap_votes += 1
+        if all(answer["verdict"] in _LOST for answer in vote.get("evidence") or (vote,)):
+            self.cheap_lost += 1
+            self.cheap_problem = self.cheap_problem or f"{vote['model']}: {vote.get('reason')}"
 
     def _slice(self, fields: Mapping[str, Any], verdict: str) -> None:
         """Count a record's verdict, as it came in, by the value that it has in the field `by`."""
@@ -110,7 +123,8 @@ class Summary:
         self.slices[name if fits else OTHERS][verdict] += 1
 
     def largest_slices(self, *, all_values: bool = False) -> list[tuple[str, Counter[str]]]:
-        """The verdicts by value, most records first; the rarer ones summed unless `every`."""
+        """The verdicts by value, most records first; the rarer ones summed unless
+        `all_values`."""
         most = len(self.slices) if all_values else SLICES
         remainder = self.slices.get(OTHERS, Counter())
         pairs = [pair for pair in self.slices.items() if pair[0] != OTHERS]
@@ -145,6 +159,14 @@ class Summary:
         if self.unshown == self.records:
             return self.records
         return self.verdicts[Verdict.ERROR] + self.verdicts[Verdict.UNREADABLE]
+
+    @property
+    def idle_cheap_model(self) -> str | None:
+        """The message that the cheap model of a cascade never answered; None where it did."""
+        if not self.cheap_votes or self.cheap_lost < self.cheap_votes:
+            return None
+        counts = f"{self.cheap_lost} of {self.cheap_votes} votes lost"
+        return f"cheap model {self.cheap_problem} ({counts}; the other judges were asked instead)"
 
     @property
     def transient_errors(self) -> int:

@@ -192,6 +192,19 @@ def test_cheap_then_strong_then_people(typed: Typed) -> None:
     assert rate["corrected"]["value"] == pytest.approx(3 / 7, abs=1e-6)
 
 
+@pytest.mark.parametrize(("answers", "told"), [([], 1), ([number(0, 0.95)], 0)])
+def test_a_cheap_model_that_never_answers_is_named_once(
+    typed: Typed, answers: list[dict[str, Any]], told: int
+) -> None:
+    script(typed, "cheap.yaml", *answers, {"error": "bad-request"})
+    script(typed, "strong.yaml", {"p_yes": 0.9})
+    words = ("validate", "n.jsonl", "-m", STRONG, "--cheap-model", CHEAP, *CHECK, "-o", "o")
+    code, _, messages = typed.text(*words)
+    assert code == 0
+    lost = f"cheap model {CHEAP}: bad-request: scripted bad-request (6 of 6 votes lost; "
+    assert (messages.count(lost), messages.count("cheap model")) == (told, told)
+
+
 @pytest.mark.usefixtures("cascaded")
 @pytest.mark.parametrize("left", [0, 3.5, 6])
 def test_after_an_interruption_the_review_file_is_complete(typed: Typed, left: float) -> None:

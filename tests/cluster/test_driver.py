@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 
-from judge.cluster import worker
+from judge.cluster import driver, worker
 from judge.cluster.driver import ChunkStream, RayValidation, workers_for
-from judge.cluster.worker import Feed, Worker
+from judge.cluster.worker import Done, Feed, Worker
 from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
 from judge.judging.limits import BudgetReached
 from judge.judging.transport import Counters
+from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job
+from judge.run.task import Watcher
+from judge.run.validate import validate
 from tests.loopback import Answer, Asked, Loopback, fails, says
-
-pytestmark = pytest.mark.slow
 
 NORM = {"rule_of_thumb": "Greet.", "story": "Ann greets Bo."}
 
@@ -68,6 +69,33 @@ async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
     if hand._task is not None:
         await hand._task.aclose()
     return await asked, task
+
+
+class OneWorker:
+    """The stream of a run, with one worker in this process."""
+
+    workers = 1
+
+    def __init__(self, given: Any, *_: object) -> None:
+        self._worker = Worker(given, ".", None)
+
+    async def judged(self, record: Record) -> Done:
+        return await self._worker._line(await self._worker._begun(), record)
+
+    async def aclose(self) -> None:
+        await (await self._worker._begun()).aclose()
+
+
+def test_a_run_writes_the_lines_of_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "ChunkStream", OneWorker)
+    records = [{**NORM, "id": f"n{n}"} for n in range(3)]
+    for engine in ("local", "ray"):
+        job = Job(records=records, out=Path(engine))
+        assert validate(job, settings(engine=engine), Watcher()).exit_code == 0
+    assert Path("ray").read_bytes() == Path("local").read_bytes() != b""
+    # Their lines are kept, not judged again, where the run goes on.
+    job = Job(records=[*records, NORM], out=Path("ray"), resume=True)
+    assert validate(job, settings(engine="ray"), Watcher()).summary.kept == 3
 
 
 async def test_a_chunk_is_judged_and_counted() -> None:
