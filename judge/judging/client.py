@@ -1,20 +1,15 @@
-"""One model with its cache: replies are checked, and asked for again while they are invalid.
+"""One model: its replies are checked, and asked for again while they are invalid.
 
-Each reply is stored at once, so that a kill loses only the calls under way, and a replay goes the
-same way and costs nothing. Those of an ask without a valid reply are removed when the run ends. An
-invalid reply is handed to instructor, which says what is wrong
+An invalid reply is handed to instructor, which says what is wrong
 (docs/decisions/0002-instructor-around-one-create.md).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
-from typing import Literal, Self, TypeVar
-from weakref import WeakValueDictionary
+from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -26,14 +21,13 @@ from judge.backends.base import (
     HiddenStates,
     Message,
     Mode,
-    Prompt,
     unpacked,
 )
 from judge.backends.reading import cut
 from judge.cache import MemoryCache, ReplyCache
-from judge.digest import digest
 from judge.errors import BackendError, BadRequest, ServerFault, UsageError
 from judge.evidence import ReplyContext
+from judge.judging.completions import Attempts, Completions
 from judge.judging.first_token import added_up
 from judge.judging.limits import Budget
 from judge.judging.negotiation import Negotiation
@@ -86,12 +80,12 @@ class Client:
         timeout: float | None = None,
     ) -> None:
         self.spec, self.backend = spec, backend
-        self.identity = dict(backend.identity())
+        identity = dict(backend.identity())
         self.remote = not getattr(backend, "in_process", False)
         # A `vllm:` server at an address may be anyone's.
-        ours = not self.remote or (spec.startswith("vllm:") and "server" not in self.identity)
+        ours = not self.remote or (spec.startswith("vllm:") and "server" not in identity)
         self.price = Price(input=0.0, output=0.0) if ours else price
-        self._transport = Transport(
+        transport = Transport(
             backend,
             budget=budget,
             limit=limit,
@@ -100,16 +94,16 @@ class Client:
             timeout=timeout,
             remote=self.remote,
         )
-        self.limit, self.counters = self._transport.limit, self._transport.counters
-        canary = self._transport.canary
+        self.limit, self.counters = transport.limit, transport.counters
+        canary = transport.canary
         self._served = None if ours else ServedModel(spec, backend, cache, self.counters, canary)
-        self._cache = cache if cache is not None else MemoryCache()
-        self._negotiation = Negotiation(spec, backend, self._cache, self.identity)
+        store = cache if cache is not None else MemoryCache()
+        self._negotiation = Negotiation(spec, backend, store, identity)
+        self._completions = Completions(
+            backend, transport, store, self._negotiation, self._served, identity
+        )
         self._reasks, self._max_tokens = reasks, max_tokens
-        self._key_parts = getattr(backend, "key_parts", None)
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._widths: dict[int | None, int] = {}
-        self._unusable: set[str] = set()
 
     # ------------------------------------------------------------ asking
 
@@ -129,25 +123,24 @@ class Client:
             schema_name=reply_model.__name__,
             max_tokens=self._max_tokens or call.max_tokens,
         )
-        with _Attempts() as attempts:
+        with Attempts() as attempts:
             mode, first = self._negotiation.proven(call), None
             if mode is None:
                 await self.prepare()
                 mode, first = await self._negotiation.test(
                     call,
-                    lambda mode: self._complete(call, mode, attempts),
+                    lambda mode: self._completions.get(call, mode, attempts),
                     lambda: attempts.fresh,
-                    lambda mode: self._cache.get(self._entry(self._key(call, mode))) is not None,
+                    lambda mode: self._completions.stored(call, mode),
                 )
             tested = first is not None
             if first is None:
-                first = await self._complete(call, mode, attempts)
+                first = await self._completions.get(call, mode, attempts)
             noted = tested or self._negotiation.has_text
             try:
                 reply = await self._valid(call, mode, first, reply_model, context, attempts)
             except Unread as error:
-                # When the run ends: until then, and after a kill, these are not asked again.
-                self._unusable.update(attempts.entries)
+                self._completions.drop_at_end(attempts)
                 if error.trouble == "invalid" and not noted:
                     self._negotiation.note_text(attempts.text)
                 raise
@@ -177,7 +170,7 @@ class Client:
         first: Completion,
         reply_model: type[R],
         context: ReplyContext,
-        attempts: _Attempts,
+        attempts: Attempts,
     ) -> tuple[R, Usage]:
         """The reply of a completion, or of those that are asked for after it; raises Unread."""
         if withheld := self._withheld(call, first):
@@ -191,7 +184,9 @@ class Client:
         completions = [first]
 
         async def attempt(messages: Sequence[Message]) -> Completion:
-            completion = await self._complete(replace(call, messages=messages), mode, attempts)
+            completion = await self._completions.get(
+                replace(call, messages=messages), mode, attempts
+            )
             completions.append(completion)
             return completion
 
@@ -224,18 +219,18 @@ class Client:
             Unread: the server refused the prompt, or cut it, or what it lists is no distribution.
             BackendError: as `ask`.
         """
-        with _Attempts() as attempts:
-            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
+        with Attempts() as attempts:
+            completion = await self._completions.get(call, Mode.JSON_SCHEMA, attempts)
             await self._refuse_unread(call, completion, attempts)
             try:
                 tokens = added_up(completion.first_token or ())
             except ValueError as problem:
-                await self._drop(attempts)
+                await self._completions.drop(attempts)
                 usage = self._usage(completion)
                 raise Unread("no distribution", str(problem), usage) from None
             # An engine of ours says the same again; a server may have stumbled.
             if not tokens or not (self._served is None or usable(tokens)):
-                await self._drop(attempts)
+                await self._completions.drop(attempts)
         if completion.first_token is None:
             raise UsageError(
                 f"{self.spec} gives no log-probabilities, which the `logprobs` method needs; "
@@ -259,40 +254,40 @@ class Client:
                 f"{self.spec} gives no hidden states, which the `probe` method needs; use "
                 "--method structured or logprobs"
             )
-        with _Attempts() as attempts:
-            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
+        with Attempts() as attempts:
+            completion = await self._completions.get(call, Mode.JSON_SCHEMA, attempts)
             await self._refuse_unread(call, completion, attempts)
             state = unpacked(completion.text, "e")
             width = width or self._widths.setdefault(call.layer, len(state))
             if len(state) != width:
-                await self._drop(attempts)
+                await self._completions.drop(attempts)
                 raise ServerFault(f"the state has {len(state)} numbers, not {width}")
         return state, self._usage(completion)
 
     async def write(self, call: Call) -> tuple[Completion, Usage]:
         """One completion in free text, even if truncated or refused; raises as `ask`."""
         call = replace(call, max_tokens=self._max_tokens or call.max_tokens)
-        with _Attempts() as attempts:
-            completion = await self._complete(call, Mode.JSON_SCHEMA, attempts)
+        with Attempts() as attempts:
+            completion = await self._completions.get(call, Mode.JSON_SCHEMA, attempts)
             if completion.finish_reason != "refusal":
                 await self._refuse_unread(call, completion, attempts)
             if completion.finish_reason != "stop" or not completion.text.strip():
-                await self._drop(attempts)
+                await self._completions.drop(attempts)
         return completion, self._usage(completion)
 
-    async def _refuse_unread(self, call: Call, completion: Completion, attempts: _Attempts) -> None:
+    async def _refuse_unread(self, call: Call, completion: Completion, attempts: Attempts) -> None:
         problem: tuple[Trouble, str] | None = None
         if completion.finish_reason == "refusal":
             problem = "refused", completion.text[:200]
         elif loss := cut(call, completion):
             problem = "the prompt was cut", loss
         if problem is not None:
-            await self._drop(attempts)
+            await self._completions.drop(attempts)
             raise Unread(*problem, self._usage(completion))
 
     async def aclose(self) -> None:
         await self.backend.aclose()
-        await self._cache.store(dict.fromkeys(self._unusable))
+        await self._completions.aclose()
 
     # ------------------------------------------------------------ what the model can do
 
@@ -325,15 +320,7 @@ class Client:
             UsageError: no way of asking brought valid JSON.
         """
         if not self._negotiation.ready:
-            await self._negotiation.prepare(self._probe)
-
-    async def _probe(self, mode: Mode) -> Completion:
-        if self._served is not None:
-            await self._served.look()
-        completion = await self._transport.send(CANARY, mode)
-        if self._served is not None:
-            self._served.replied(completion)
-        return completion
+            await self._negotiation.prepare(self._completions.probe)
 
     def sent(self, call: Call) -> Call:
         """The call with the temperature and the seed that the model is sent, if any."""
@@ -347,72 +334,6 @@ class Client:
     def adapted(self, adaptations: Mapping[str, str | int]) -> None:
         """Add the adaptations of another process's client of this model."""
         self._negotiation.adaptations = {**self.adaptations, **adaptations}
-
-    # ------------------------------------------------------------ one completion
-
-    async def _complete(self, call: Call, mode: Mode, attempts: _Attempts) -> Completion:
-        """The completion from the cache or the backend, while no other ask wants the same one."""
-        key = self._key(call, mode)
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        await lock.acquire()
-        attempts.locks.append(lock)
-        if self._served is not None and not self._served.ready:
-            await self._served.look()
-        completion = self._cached(self._entry(key), call)
-        attempts.fresh = completion is None
-
-        async def keep(completion: Completion) -> None:
-            """Note a reply, fresh or cached, and store a fresh one."""
-            if self._served is not None:
-                self._served.replied(completion)
-            entry = self._entry(key)
-            attempts.entries.append(entry)
-            attempts.text = completion.text.strip() or attempts.text
-            if attempts.fresh:
-                await self._cache.store({entry: completion.as_text()})
-
-        if completion is not None:
-            await keep(completion)
-            return completion
-        completion = await self._transport.send(call, mode, keep)
-        self._negotiation.note_changes()
-        return completion
-
-    def _key(self, call: Call, mode: Mode) -> str:
-        """The cache's key. Seed and vote are part of it only where replies are drawn by chance."""
-        prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
-        steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
-        return digest(
-            {
-                "identity": self.identity,
-                "mode": str(mode),
-                "messages": prompt.digest,
-                "schema": call.schema,
-                "schema_name": call.schema_name,
-                "temperature": call.temperature,
-                "max_tokens": call.max_tokens,
-                "logprobs": call.logprobs,
-                "draw": None if steady else (call.seed, call.vote),
-                "backend": self._key_parts(call) if self._key_parts else None,
-                **({} if call.layer is None else {"layer": call.layer}),
-            }
-        )
-
-    def _entry(self, key: str) -> str:
-        """The cache's key by the model that answers."""
-        return key if self._served is None else self._served.key(key)
-
-    def _cached(self, entry: str, call: Call) -> Completion | None:
-        text = self._cache.get(entry)
-        completion = None if text is None else Completion.restored(text)
-        if completion is None or (call.logprobs and not completion.first_token):
-            return None
-        self.counters.cache_hits += 1
-        return completion
-
-    async def _drop(self, attempts: _Attempts) -> None:
-        """Forget replies that cannot be used."""
-        await self._cache.store(dict.fromkeys(attempts.entries))
 
     # ------------------------------------------------------------ who answers, and what it costs
 
@@ -459,25 +380,3 @@ class Unread(BackendError):
     def __init__(self, trouble: Trouble, detail: str, usage: Usage) -> None:
         super().__init__(f"{trouble}: {detail}")
         self.trouble, self.detail, self.usage = trouble, detail, usage
-
-
-class _Attempts:
-    """The completions of one ask: their entries in the cache, whether the last is `fresh` from the
-    server, and the last text that is not empty. Other asks for the same wait until it ends."""
-
-    def __init__(self) -> None:
-        self.entries: list[str] = []
-        self.locks: list[asyncio.Lock] = []
-        self.fresh, self.text = False, ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for lock in self.locks:
-            lock.release()

@@ -107,7 +107,8 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
 
     def built(self: Any, *args: Any, **more: Any) -> None:
         build(self, *args, **more)
-        complete, send = self.backend.complete, self._transport.send
+        complete, completions = self.backend.complete, self._completions
+        send = completions._transport.send
 
         async def completed(call: Any, mode: Any) -> Any:
             begun()
@@ -119,10 +120,10 @@ def prepare(points: Points, job: dict[str, Any], log: int) -> None:
             return completion
 
         async def paid(call: Any, mode: Any, *more: Any, **named: Any) -> Any:
-            real_write(log, f"paid {self._key(call, mode)}\n".encode())
+            real_write(log, f"paid {completions._key(call, mode)}\n".encode())
             return await send(call, mode, *more, **named)
 
-        self.backend.complete, self._transport.send = completed, paid
+        self.backend.complete, completions._transport.send = completed, paid
 
     async def stored(self: Any, entries: dict[str, str]) -> None:
         await store(self, entries)

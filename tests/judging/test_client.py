@@ -225,12 +225,13 @@ async def test_a_call_that_takes_too_long_is_a_server_fault() -> None:
 
 async def test_a_cached_ask_makes_no_call(cache: ReplyCache) -> None:
     fresh, _ = client(one_by_one(INVENTED, GOOD), cache=cache)
-    again, backend = client(one_by_one(RuntimeError("must not be called")), cache=cache)
+    budget, never = Budget(), one_by_one(RuntimeError("must not be called"))
+    again, backend = client(never, cache=cache, budget=budget)
     first = await ask(fresh)
     assert await ask(again) == first
     assert first.usage.replies == 2 and not backend.calls
     assert (again.counters.calls, again.counters.cache_hits) == (0, 2)
-    assert again._transport._budget.calls == 0 and again._transport._budget.cost == 0.0
+    assert (budget.calls, budget.cost) == (0, 0.0)
 
 
 async def test_an_ask_without_a_valid_reply_leaves_nothing_behind(cache: ReplyCache) -> None:
@@ -286,11 +287,12 @@ async def test_the_same_words_are_asked_once_whichever_judge_asks(
     await asyncio.gather(*at_once)
     assert len(backend.calls) == 2
     drawn = [replace(CALL, **other) for other in others]
-    assert len({asker._key(call, Mode.JSON_SCHEMA) for call in [CALL, *drawn]}) == 3
+    key = asker._completions._key
+    assert len({key(call, Mode.JSON_SCHEMA) for call in [CALL, *drawn]}) == 3
     layers = [replace(CALL, layer=layer) for layer in (None, 1, 2)]
-    assert len({asker._key(call, Mode.JSON_SCHEMA) for call in layers}) == 3
+    assert len({key(call, Mode.JSON_SCHEMA) for call in layers}) == 3
     read = [replace(call, logprobs=20) for call in drawn]
-    assert len({asker._key(call, Mode.JSON_SCHEMA) for call in read}) == 1
+    assert len({key(call, Mode.JSON_SCHEMA) for call in read}) == 1
 
 
 async def test_another_model_is_another_question(cache: ReplyCache) -> None:
@@ -330,9 +332,10 @@ async def test_a_damaged_entry_is_asked_anew(cache: ReplyCache, damage: dict[str
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_the_same_call_at_the_same_time_is_made_once(cache: ReplyCache, kept: bool) -> None:
-    asker, backend = client(one_by_one(GOOD), delay=0.01, cache=cache if kept else None)
+    store, budget = cache if kept else None, Budget()
+    asker, backend = client(one_by_one(GOOD), delay=0.01, cache=store, budget=budget)
     asked = await asyncio.gather(*(ask(asker) for _ in range(10)))
-    assert len(backend.calls) == 1 and asker._transport._budget.calls == 1
+    assert len(backend.calls) == budget.calls == 1
     assert all(a == asked[0] for a in asked)
 
 

@@ -1,0 +1,153 @@
+"""One model's completions: from the reply cache, else from its server, each asked for once.
+
+A reply is stored at once, so that a kill loses only the calls under way, and a replay goes the same
+way and costs nothing. Those of an ask without a valid reply are removed when the run ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+from judge.backends.base import Backend, Call, Completion, Mode, Prompt
+from judge.cache import MemoryCache, ReplyCache
+from judge.digest import digest
+from judge.judging.negotiation import Negotiation
+from judge.judging.served_model import ServedModel
+from judge.judging.transport import CANARY, Transport
+
+
+class Attempts:
+    """The completions of one ask: their entries in the cache, whether the last is `fresh` from the
+    server, and the last text that is not empty. Other asks for the same wait until it ends."""
+
+    def __init__(self) -> None:
+        self.entries: list[str] = []
+        self.locks: list[asyncio.Lock] = []
+        self.fresh, self.text = False, ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for lock in self.locks:
+            lock.release()
+
+
+class Completions:
+    """The completions of one model.
+
+    Args:
+        negotiation: notes what the server does not take, after each answer.
+        served: which model answers, part of a reply's key (None: an engine of our own).
+        identity: the backend's, which takes time to find out.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        transport: Transport,
+        cache: ReplyCache | MemoryCache,
+        negotiation: Negotiation,
+        served: ServedModel | None,
+        identity: Mapping[str, Any],
+    ) -> None:
+        self._transport, self._cache = transport, cache
+        self._negotiation, self._served = negotiation, served
+        self._identity, self._key_parts = identity, getattr(backend, "key_parts", None)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._unusable: set[str] = set()
+
+    async def get(self, call: Call, mode: Mode, attempts: Attempts) -> Completion:
+        """The completion from the cache or the backend, while no other ask wants the same one;
+        raises as `Transport.send`."""
+        key = self._key(call, mode)
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        await lock.acquire()
+        attempts.locks.append(lock)
+        if self._served is not None and not self._served.ready:
+            await self._served.look()
+        completion = self._cached(self._entry(key), call)
+        attempts.fresh = completion is None
+
+        async def keep(completion: Completion) -> None:
+            """Note a reply, fresh or cached, and store a fresh one."""
+            if self._served is not None:
+                self._served.replied(completion)
+            entry = self._entry(key)
+            attempts.entries.append(entry)
+            attempts.text = completion.text.strip() or attempts.text
+            if attempts.fresh:
+                await self._cache.store({entry: completion.as_text()})
+
+        if completion is not None:
+            await keep(completion)
+            return completion
+        completion = await self._transport.send(call, mode, keep)
+        self._negotiation.note_changes()
+        return completion
+
+    async def probe(self, mode: Mode) -> Completion:
+        """The completion of a small question, never from the cache."""
+        if self._served is not None:
+            await self._served.look()
+        completion = await self._transport.send(CANARY, mode)
+        if self._served is not None:
+            self._served.replied(completion)
+        return completion
+
+    def stored(self, call: Call, mode: Mode) -> bool:
+        """Whether the call's reply in this mode is in the cache."""
+        return self._cache.get(self._entry(self._key(call, mode))) is not None
+
+    async def drop(self, attempts: Attempts) -> None:
+        """Forget replies that cannot be used."""
+        await self._cache.store(dict.fromkeys(attempts.entries))
+
+    def drop_at_end(self, attempts: Attempts) -> None:
+        """Forget replies when the run ends: until then, and after a kill, they are not asked for
+        again."""
+        self._unusable.update(attempts.entries)
+
+    async def aclose(self) -> None:
+        await self._cache.store(dict.fromkeys(self._unusable))
+
+    def _key(self, call: Call, mode: Mode) -> str:
+        """The cache's key. Seed and vote are part of it only where replies are drawn by chance."""
+        prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
+        steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
+        return digest(
+            {
+                "identity": self._identity,
+                "mode": str(mode),
+                "messages": prompt.digest,
+                "schema": call.schema,
+                "schema_name": call.schema_name,
+                "temperature": call.temperature,
+                "max_tokens": call.max_tokens,
+                "logprobs": call.logprobs,
+                "draw": None if steady else (call.seed, call.vote),
+                "backend": self._key_parts(call) if self._key_parts else None,
+                **({} if call.layer is None else {"layer": call.layer}),
+            }
+        )
+
+    def _entry(self, key: str) -> str:
+        """The cache's key by the model that answers."""
+        return key if self._served is None else self._served.key(key)
+
+    def _cached(self, entry: str, call: Call) -> Completion | None:
+        text = self._cache.get(entry)
+        completion = None if text is None else Completion.restored(text)
+        if completion is None or (call.logprobs and not completion.first_token):
+            return None
+        self._transport.counters.cache_hits += 1
+        return completion
