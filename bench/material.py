@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-CHARACTERS = ("Ann", "Bela", "Chidi", "Dunja")
 SPEECHES = (
     ("It is important to help others", "Ann", "I carried her shopping up four floors again today"),
     ("Work is a duty towards society", "Bela", "I have not missed a shift since the bridge opened"),

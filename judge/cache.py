@@ -83,7 +83,7 @@ class CacheStats:
 
 
 def cache_dir(folder: Path | None = None) -> Path:
-    """`chosen`, else `judge/replies` in the user's cache folder."""
+    """`folder`, else `judge/replies` in the user's cache folder."""
     return folder or platformdirs.user_cache_path("judge") / "replies"
 
 

@@ -58,7 +58,7 @@ class Binding(_ProfileModel):
         return self.model.rpartition("+")[0] if "adapter" in self.identity else self.model
 
     def differences(self, binding: Binding) -> list[str]:
-        """The differences from `other`, in words."""
+        """The differences from another judge, in words."""
         names = ["check", "rubric", "method", "votes", "per_value"]
         if self.method == "structured":
             names.append("temperature")

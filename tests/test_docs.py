@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 from collections.abc import Iterator
@@ -29,6 +30,17 @@ def commands(command: Any, path: str = "judge") -> Iterator[tuple[str, Any]]:
 def test_the_reference_is_what_the_code_says() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))
     assert read("docs/reference.md") == script["reference"](), "run python docs/make_reference.py"
+
+
+def test_docstrings_explain_arguments_that_are_there() -> None:
+    for file in (*ROOT.glob("judge/**/*.py"), *ROOT.glob("graphs/*.py"), *ROOT.glob("bench/*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            text = (ast.get_docstring(node) or "").partition("Args:\n")[2].partition("\n\n")[0]
+            named = ", ".join(re.findall(r"^ {4}(\w[\w, ]*):", text, re.MULTILINE))
+            there = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+            assert {*filter(None, named.split(", "))} <= there, f"{file.name}: {node.name}"
 
 
 def test_options_in_readme_and_guide_exist() -> None:

@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from judge.backends.base import Call, Completion
+from judge.evidence import UNSPACED
 
 Ending = Literal["stop", "length", "refusal", "fault"]
 
@@ -28,9 +29,6 @@ _MIN_READ = 128
 _MIN_LOST = 256
 _MARGIN = 1.25
 _WORDS = re.compile(r"\S{3,}")
-_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
-"""Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
-
 _ENDINGS: dict[str, Ending] = {
     **dict.fromkeys(
         (
@@ -198,7 +196,7 @@ def counted(call: Call, completion: Completion) -> Completion:
 def fewest_tokens(text: str) -> int:
     """Tokens that a text has at the least: words of three letters and more, and a quarter of the
     characters of scripts without spaces. Never above a quarter of all characters."""
-    spaced, unspaced = (text, 0) if text.isascii() else re.subn(_UNSPACED, " ", text)
+    spaced, unspaced = (text, 0) if text.isascii() else re.subn(f"[{UNSPACED}]", " ", text)
     return len(_WORDS.findall(spaced)) + unspaced // CHARACTERS_PER_TOKEN
 
 

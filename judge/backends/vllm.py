@@ -26,13 +26,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from judge.backends.base import Call, Message, Method, Mode
 from judge.backends.chat import openai_arguments
 from judge.backends.http import HttpServer
 from judge.backends.openai import OpenAIBackend, Request, named_server
-from judge.errors import Denied, UsageError
+from judge.errors import BackendError, Denied, UsageError
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +47,7 @@ GRACE_SECONDS = 10.0
 """Between SIGTERM and SIGKILL."""
 
 _LOOK_SECONDS = 0.25
-_HEALTH_SECONDS = 10.0
+_LIST_SECONDS = 10.0
 _TOLD_LINES, _TOLD_BYTES = 20, 16_384
 _SET_PARENT_DEATH_SIGNAL = 1
 
@@ -171,11 +169,9 @@ class ModelServer(HttpServer):
         while time.monotonic() < until:
             if (why := self._ended()) is not None:
                 return why
-            # No proxy: the server runs on this machine. It asks for no key at /health.
-            with suppress(httpx.HTTPError):
-                async with httpx.AsyncClient(trust_env=False, timeout=_HEALTH_SECONDS) as client:
-                    if (await client.get(f"{self.address}/health")).is_success:
-                        return None
+            with suppress(BackendError):
+                if (await self.request("GET", "/models", silence=_LIST_SECONDS)).status == 200:
+                    return None
             await asyncio.sleep(_LOOK_SECONDS)
         return f"did not answer within {READY_SECONDS:g} s"
 

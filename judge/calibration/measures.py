@@ -89,7 +89,7 @@ def measure(
     """Every measure of the judge's answers against the items' references.
 
     Args:
-        judged: one judge's answers on one check.
+        labelled: one judge's answers on one check.
         classes: the check's answers, the positive one first, or from one end of a scale to the
             other. An item whose reference is none of them has no usable reference.
         draws: resamples of the bootstrap, which draws whole records.

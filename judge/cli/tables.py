@@ -80,7 +80,7 @@ def _text(cells: Mapping[str, Cell], column: str, *, brief: bool) -> str:
 
 
 def print_calibration(report: Calibration, *, all_tables: bool) -> None:
-    """Every check: disagreements, measures, confusion (with `every`), slices, people, policy."""
+    """Every check: disagreements, measures, confusion (of `all_tables`), slices, people, policy."""
     tables = Tables(all_tables=all_tables)
     for check in report.checks:
         if check.leak is not None:

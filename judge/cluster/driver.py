@@ -279,7 +279,7 @@ def workers_for(number: int | None, gpus: int, resources: dict[str, float]) -> i
 
 
 def _join(settings: Settings, stack: ExitStack) -> None:
-    """Join the cluster at --address, or start a Ray here; `opened` leaves or ends it.
+    """Join the cluster at --address, or start a Ray here; `stack` leaves or ends it.
 
     A Ray that starts here listens on loopback alone, asks each caller for a token that is new for
     the run, and keeps its files in a folder of this user's.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from judge import errors
@@ -22,13 +20,12 @@ from judge.backends.base import (
     Call,
     Completion,
     Message,
-    Method,
     Mode,
-    refuse_half_pairs,
     refuse_inner_layer,
 )
 from judge.backends.chat import openai_arguments
 from judge.local import store
+from judge.local.in_process import InProcess
 
 _CONTEXT_TOKENS = 8192
 _BATCH_TOKENS = 256
@@ -47,11 +44,9 @@ _NO_THINKING: Mapping[str, Any] = {"chat_template_kwargs": {"enable_thinking": F
 TAUGHT = "judge.taught"
 """The key in an adapter's header of what it was taught by."""
 
-T = TypeVar("T")
 
-
-class LocalBackend:
-    """One GGUF model, loaded at the first call; calls run one after another on one thread.
+class LocalBackend(InProcess):
+    """One GGUF model.
 
     `name` is a name of the weights catalog or the path of a .gguf file; `+ADAPTER` behind it loads
     an adapter that `judge teach` made. $JUDGE_LOCAL_CTX is the context in tokens (8192), at most
@@ -63,20 +58,13 @@ class LocalBackend:
             a positive number.
     """
 
-    in_process = True
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None = 1
-    seeded: bool = True
-    method: Method = "logprobs"
-    states_beside_replies = True
-
     def __init__(self, name: str) -> None:
         self.weights, self.adapter = store.with_adapter(name)
         if find_spec("xllamacpp") is None:
             raise errors.missing_extra("local models need xllamacpp", "local")
         self._context = _context_tokens()
         self._key = secrets.token_urlsafe(32)
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama.cpp")
+        super().__init__("llama.cpp")
 
     def identity(self) -> Mapping[str, str]:
         """File name, SHA-256 of the weights and of the adapter, and the engine's version."""
@@ -91,8 +79,6 @@ class LocalBackend:
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         """One reply. Cancelling stops the engine within one batch of prompt or one token."""
-        if call.schema is not None and mode is not Mode.JSON_SCHEMA:
-            raise errors.BadRequest(f"local models take JSON schemas only, not {mode.value}")
         return await self._on_thread(self._answer, call)
 
     async def hidden(
@@ -101,16 +87,6 @@ class LocalBackend:
         """As `HiddenStates` says. The prompt is evaluated anew, whatever was asked before."""
         refuse_inner_layer(layer)
         return await self._on_thread(self._state, Call(messages))
-
-    async def _on_thread(self, work: Callable[[Call, threading.Event], T], call: Call) -> T:
-        refuse_half_pairs(call)
-        stop = threading.Event()
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._worker, work, call, stop)
-        except asyncio.CancelledError:
-            stop.set()
-            raise
 
     def taught_by(self) -> frozenset[str]:
         """The keys of the items that the adapter was taught by; none if its file has none.
@@ -127,11 +103,6 @@ class LocalBackend:
 
         field = GGUFReader(self.adapter).get_field(TAUGHT)
         return frozenset(str(field.contents()).split()) if field else frozenset()
-
-    async def aclose(self) -> None:
-        """Wait for the call that runs, if any, and free the model."""
-        await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
-        self.__dict__.pop("_engine", None)
 
     @cached_property
     def _engine(self) -> Any:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -20,12 +18,11 @@ from judge.backends.base import (
     Call,
     Completion,
     Message,
-    Method,
     Mode,
-    refuse_half_pairs,
 )
 from judge.backends.chat_template import bounded
 from judge.local import store
+from judge.local.in_process import InProcess
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,8 +34,8 @@ _SPACING: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_sepa
 """As in the rubrics' examples: a model that may choose can fill its reply with blanks."""
 
 
-class TransformersBackend:
-    """One Hugging Face model, loaded at the first call; calls run one after another on one thread.
+class TransformersBackend(InProcess):
+    """One Hugging Face model.
 
     `name` is a folder or a name in the local Hugging Face cache; nothing is downloaded.
     $JUDGE_TORCH_DEVICE is cpu or cuda:N; without it the first GPU, else the CPU.
@@ -47,20 +44,13 @@ class TransformersBackend:
         UsageError: a library, the model or the device is not here.
     """
 
-    in_process = True
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None = 1
-    seeded: bool = True
-    method: Method = "logprobs"
-    states_beside_replies = True
-
     def __init__(self, name: str) -> None:
         self._spec = f"transformers:{name}"
         if lacking := [library for library in _LIBRARIES if find_spec(library) is None]:
             raise errors.missing_extra(f"{self._spec} needs {', '.join(lacking)}", "gpu")
         self._folder, self._title = store.hugging_face(name)
         self._device = _device(os.environ.get(DEVICE, "").strip())
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="torch")
+        super().__init__("torch")
 
     def identity(self) -> Mapping[str, str]:
         """Name, SHA-256 of weights, configuration and tokenizer, libraries, numbers, device."""
@@ -78,38 +68,20 @@ class TransformersBackend:
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         """One reply. Cancelling drops it before the next token."""
-        if call.schema is not None and mode is not Mode.JSON_SCHEMA:
-            raise errors.BadRequest(f"transformers models take JSON schemas only, not {mode.value}")
-        completion, _ = await self._on_thread(call, None)
+        completion, _ = await self._on_thread(self._answer, call)
         return completion
 
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
         """As `HiddenStates` says, of any layer. Raises BadRequest for one that is not there."""
-        completion, state = await self._on_thread(Call(messages, max_tokens=1), layer)
+        call = Call(messages, max_tokens=1, layer=layer)
+        completion, state = await self._on_thread(self._answer, call)
         return state, completion.input_tokens
-
-    async def _on_thread(self, call: Call, layer: int | None) -> tuple[Completion, list[float]]:
-        refuse_half_pairs(call)
-        stop = threading.Event()
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._worker, self._answer, call, layer, stop)
-        except asyncio.CancelledError:
-            stop.set()
-            raise
-
-    async def aclose(self) -> None:
-        """Wait for the call that runs, if any, and free the model."""
-        await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
-        self.__dict__.pop("_model", None)
 
     # ------------------------------------------------------------ on the worker thread
 
-    def _answer(
-        self, call: Call, layer: int | None, stop: threading.Event
-    ) -> tuple[Completion, list[float]]:
+    def _answer(self, call: Call, stop: threading.Event) -> tuple[Completion, list[float]]:
         try:
             tokens, grammar = self._prompt(call), self._grammar(call)
         except errors.BackendError:
@@ -117,18 +89,18 @@ class TransformersBackend:
         except Exception as error:
             raise errors.BadRequest(f"{self._spec} cannot be asked this: {error}") from error
         try:
-            return self._generate(call, layer, tokens, grammar, stop)
+            return self._generate(call, tokens, grammar, stop)
         except Exception as error:
             message = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
             # A lack of memory, which on a CPU is a RuntimeError like any other.
             short = "out of memory" in str(error) or "allocate memory" in str(error)
-            lacking = isinstance(error, IndexError) and layer is not None
+            lacking = isinstance(error, IndexError) and call.layer is not None
             kind = errors.BadRequest if short or lacking else errors.ServerFault
             raise kind(message) from error
 
     def _prompt(self, call: Call) -> list[int]:
         """The prompt's tokens; raises ContextExceeded where they leave no room for a reply."""
-        words, context = self._model.tokenizer, self._model.context
+        words, context = self._engine.tokenizer, self._engine.context
         with bounded(str(words.name_or_path)):
             text = words.apply_chat_template(
                 [dict(message) for message in call.messages],
@@ -150,22 +122,21 @@ class TransformersBackend:
         if call.schema is None:
             return None
         text = LLMatcher.grammar_from_json_schema(json.dumps(call.schema), defaults=_SPACING)
-        matcher = LLMatcher(self._model.guide, text)
+        matcher = LLMatcher(self._engine.guide, text)
         if matcher.is_error():
             raise ValueError(matcher.get_error())
-        return _Grammar(matcher, self._model.ends)
+        return _Grammar(matcher, self._engine.ends)
 
     def _generate(
         self,
         call: Call,
-        layer: int | None,
         tokens: list[int],
         grammar: _Grammar | None,
         stop: threading.Event,
     ) -> tuple[Completion, list[float]]:
         import torch
 
-        loaded, device = self._model, self._device
+        loaded, device = self._engine, self._device
         prompt = torch.tensor([tokens], device=device)
         heat = 1.0 if call.temperature is None else call.temperature
         sampling = {"temperature": heat, "top_k": 0, "top_p": 1.0} if heat > 0 else {}
@@ -185,7 +156,7 @@ class TransformersBackend:
                 stopping_criteria=[lambda ids, _: torch.full(ids.shape[:1], stop.is_set())],
                 return_dict_in_generate=True,
                 output_logits=bool(call.logprobs),
-                output_hidden_states=layer is not None,
+                output_hidden_states=call.layer is not None,
             )
         reply = out.sequences[0, len(tokens) :].tolist()
         text = [token for token in reply if token not in loaded.ends]
@@ -202,11 +173,12 @@ class TransformersBackend:
             cached_tokens=0,
             first_token=first,
         )
-        state = [] if layer is None else out.hidden_states[0][layer][0, -1].float().tolist()
-        return completion, state
+        if call.layer is None:
+            return completion, []
+        return completion, out.hidden_states[0][call.layer][0, -1].float().tolist()
 
     @cached_property
-    def _model(self) -> _Loaded:
+    def _engine(self) -> _Loaded:
         import torch
         from llguidance import hf
         from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
@@ -281,7 +253,7 @@ class _Grammar:
 
 
 def _device(name: str) -> Any:
-    """A torch device: `wanted`, else the first GPU, else the CPU; raises UsageError."""
+    """A torch device: that of this name, else the first GPU, else the CPU; raises UsageError."""
     import torch
 
     gpus = torch.cuda.device_count()

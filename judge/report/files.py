@@ -59,7 +59,7 @@ def report(
     """Write an HTML page of judged lines, as `judge report` does.
 
     Args:
-        judged: files that `judge validate` wrote.
+        outputs: files that `judge validate` wrote.
         limit: so many records of each verdict are shown; counts include all.
         by: a field whose values are counted by.
 

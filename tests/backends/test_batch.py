@@ -15,7 +15,8 @@ from batchserver import KEY, BatchServer
 from judge import errors
 from judge.backends import batch
 from judge.backends.base import Call, Completion, Mode
-from judge.backends.batch import BatchAPI, BatchBackend
+from judge.backends.batch import BatchBackend
+from judge.backends.batch_api import BatchAPI
 from judge.backends.http import MAX_ANSWER
 from judge.cache import CacheError, ReplyCache
 

@@ -124,9 +124,6 @@ def test_what_cannot_be_asked_is_refused(backend: LocalBackend) -> None:
         ask(backend, "Hello", schema=broken)
     with pytest.raises(BadRequest, match="lone surrogate"):
         ask(backend, "a \ud800 b")
-    call = Call([{"role": "user", "content": "Hello"}], schema={"type": "object"})
-    with pytest.raises(BadRequest, match="tools"):
-        asyncio.run(backend.complete(call, Mode.TOOLS))
 
 
 def test_first_token_probabilities(backend: LocalBackend) -> None:

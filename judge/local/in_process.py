@@ -1,0 +1,44 @@
+"""What the engines in this process share: one model, one thread, one call after another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import TypeVar
+
+from judge.backends.base import Call, Method, Mode, refuse_half_pairs
+
+T = TypeVar("T")
+
+
+class InProcess:
+    """A model that is loaded at the first call, as `_engine`; calls run one after another on one
+    thread, which is named `thread`."""
+
+    in_process = True
+    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
+    slots: int | None = 1
+    seeded: bool = True
+    method: Method = "logprobs"
+    states_beside_replies = True
+
+    def __init__(self, thread: str) -> None:
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix=thread)
+
+    async def _on_thread(self, work: Callable[[Call, Event], T], call: Call) -> T:
+        """What `work` makes of a call; the event is set where the call is cancelled."""
+        refuse_half_pairs(call)
+        stop = Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._worker, work, call, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    async def aclose(self) -> None:
+        """Wait for the call that runs, if any, and free the model."""
+        await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
+        self.__dict__.pop("_engine", None)
