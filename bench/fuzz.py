@@ -102,7 +102,7 @@ def _one(name: str, flags: list[str]) -> int:
         from fuzz_targets import SEEDS, TARGETS
     for number, seed in enumerate(SEEDS.get(name, ())):
         (Path(flags[0]) / f"seed-{number}").write_bytes(seed)
-    atheris.Resources.of([sys.argv[0], *flags], TARGETS[name])
+    atheris.Setup([sys.argv[0], *flags], TARGETS[name])
     atheris.Fuzz()
     return 0
 

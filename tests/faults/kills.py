@@ -119,12 +119,9 @@ UNCACHED = [
 
 PLAIN = """
 name: plain
-title: Is the rule kept?
-source: made up
 kinds: [norm]
 fields: [rule_of_thumb, story]
 question: Is the rule kept?
-instructions: Answer yes or no.
 """
 
 
