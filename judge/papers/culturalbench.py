@@ -2,7 +2,7 @@
 
 Chiu et al., "CulturalBench", sections 3.3 and 5 and appendix D. Easy: a question with four options,
 one of them right. Hard: the same question's four answers, each asked alone as true or false, right
-only if all four are. Hard is made from the released Easy file, as section 3.3 says.
+only if all four are. Hard is made from the Easy file, as section 3.3 says, or read from a Hard one.
 
 Deviation from the paper: Easy's options are shuffled, because A is right in 54 % of the released
 rows.
@@ -13,17 +13,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from judge.answers import spelling
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, label_of
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, results_table, scores
 from judge.papers.tasks import Fields, MeasuredAnswer
-from judge.records import Record
+from judge.records import Problem, Record, read, renamed
 from judge.records.base import clip
-from judge.records.fields import LabelError, listed, one_of, text_of
+from judge.records.fields import LabelError, id_text, listed, one_of, text_of
 from judge.report.table import Cell, Table
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
@@ -55,9 +56,13 @@ REGIONS = tuple(_REGIONS)
 LETTERS = ("A", "B", "C", "D")
 """The options of a question, by the letters that they have in the released file."""
 
+HARD_OPTION = "prompt_option"
+"""The column that the Hard file has and the Easy file has not."""
+
 EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
 
 _OPTIONS = tuple(f"prompt_option_{letter.lower()}" for letter in LETTERS)
+_TRUTHS = {spelling(name): name for name in ("true", "false")}
 _BY_LETTER = {letter.casefold(): letter for letter in LETTERS}
 _NUMERALS = ("i", "ii", "iii", "iv")
 _NAMED = re.compile(r"[\siv,()]+\.?")
@@ -118,9 +123,8 @@ class Question:
 
 def question_of(fields: Fields) -> Question:
     """The question of a row of the released Easy file. Raises LabelError for any other row."""
-    if "prompt_option" in fields:
-        message = "a row of the Hard file: name the Easy file, of which Hard is made"
-        raise LabelError(message, "prompt_option")
+    if HARD_OPTION in fields:
+        raise LabelError("a row of the Hard file, not of the Easy file", HARD_OPTION)
     text = text_of(fields, "prompt_question")
     options = tuple(text_of(fields, key) for key in _OPTIONS)
     return Question(text, options, one_of(fields.get("answer"), _BY_LETTER, "answer"))
@@ -132,7 +136,8 @@ def region_of(country: str) -> str | None:
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
-    """An item for each question and condition, from rows of the released Easy file.
+    """An item for each question and condition, from rows of an Easy file, or of a Hard file, as
+    released or built (`judge build culturalbench-hard`), which has Hard items alone.
 
     Easy items hold their options as shown, and `order`, each one's letter in the released file;
     seed and question alone decide on it. Hard items hold the four answers as `options` and for each
@@ -143,16 +148,77 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         question = question_of(row.visible)
         seed = None if choices.setting == UNSHUFFLED else f"{choices.seed}/{row.id}"
         forms = {EASY: question.easy(seed), HARD: question.hard()}
-        slices = {"mode": "multi" if question.multi else "single"}
-        country = row.visible.get("country")
-        if isinstance(country, str) and country.strip():
-            slices["country"] = country.strip()
-        if region := region_of(slices.get("country", "")):
-            slices["region"] = region
+        slices = _slices(row.visible, multi=question.multi)
         for condition in choices.conditions:
             yield asked(row, condition, {**forms[condition], **slices})
 
-    return each_row(sources, of_row, "question_idx", choices.columns)
+    hard = [source for source in sources if _is_hard(source, choices)]
+    easy = [source for source in sources if source not in hard]
+    yield from each_row(easy, of_row, "question_idx", choices.columns)
+    if HARD in choices.conditions:
+        yield from _of_hard(hard, choices)
+
+
+def _slices(fields: Fields, *, multi: bool) -> dict[str, str]:
+    """Mode, country and region of a row's question."""
+    slices = {"mode": "multi" if multi else "single"}
+    country = fields.get("country")
+    if isinstance(country, str) and country.strip():
+        slices["country"] = country.strip()
+    if region := region_of(slices.get("country", "")):
+        slices["region"] = region
+    return slices
+
+
+def _is_hard(source: str, choices: Choices) -> bool:
+    """Whether the first row of a source is one of a Hard file."""
+    rows = renamed(read(source), choices.columns)
+    return HARD_OPTION in next((row.fields for row in rows if row.fields is not None), {})
+
+
+def _of_hard(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
+    """An item for every four rows with the same `question_idx`, wherever they stand.
+
+    Several answers are true in a multi-mode question alone (all 86 of the paper have two or three).
+    """
+    questions: dict[str, list[Record]] = {}
+    # Rows are named by their own id, or their place: four of them have one question_idx.
+    for row in each_row(sources, lambda row: [_answer_row(row)], columns=choices.columns):
+        if row.problem is not None:
+            yield row
+            continue
+        index = str(row.visible["question_idx"])
+        rows = questions.setdefault(index, [])
+        rows.append(row)
+        if len(rows) != len(LETTERS):
+            continue
+        truths = [_is_true(other.visible) for other in rows]
+        content = {
+            "question": rows[0].visible["prompt_question"],
+            "options": [other.visible[HARD_OPTION] for other in rows],
+            "gold": truths,
+        }
+        slices = _slices(rows[0].visible, multi=sum(truths) > 1)
+        yield asked(rows[0], HARD, {**content, **slices}, row=index)
+    for index, rows in questions.items():
+        if len(rows) != len(LETTERS):
+            message = f"question_idx {index} has {len(rows)} readable rows, not {len(LETTERS)}"
+            yield replace(rows[-1], problem=Problem(message, "question_idx"))
+
+
+def _is_true(fields: Fields) -> bool:
+    return one_of(fields.get("answer"), _TRUTHS, "answer") == "true"
+
+
+def _answer_row(row: Record) -> Record:
+    """A row of a Hard file, its fields checked. Raises LabelError."""
+    fields = row.visible
+    for key in ("prompt_question", HARD_OPTION):
+        text_of(fields, key)
+    if id_text(fields.get("question_idx"), "question_idx") is None:
+        raise LabelError("field 'question_idx' is missing", "question_idx")
+    _is_true(fields)
+    return row
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:

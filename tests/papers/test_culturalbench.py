@@ -26,6 +26,12 @@ SINGLE = Question(
     "How is a seat kept free in Singapore?", ("Tissues", "Wallet", "Phone", "Book"), "A"
 )
 MULTI = Question(STATEMENTS, ("i, ii", "(i), (ii), (iv)", "iii", "ii, iii, iv."), "B")
+HARD_ROW = {
+    "question_idx": "3",
+    "prompt_question": "What is drunk?",
+    "prompt_option": "tea",
+    "answer": "TRUE",
+}
 RELEASED = "culturalbench/CulturalBench-Easy.csv"
 
 
@@ -101,7 +107,10 @@ def test_shuffling_hangs_on_seed_and_row_alone_and_spreads_the_right_option() ->
         ([{**easy_row("1", SINGLE), "answer": "E"}], "field 'answer' must be one of A, B, C, D"),
         ([{**easy_row("1", SINGLE), "prompt_option_c": ""}], "'prompt_option_c' is empty"),
         ([{"question": "x", "n": "1"}], "field 'prompt_question' is missing"),
-        ([{"question_idx": "3", "prompt_option": "tea"}], "name the Easy file"),
+        ([{**HARD_ROW, "answer": "maybe"}], "field 'answer' must be one of true, false, not 'maybe'"),
+        ([{**HARD_ROW, "question_idx": ""}], "field 'question_idx' is missing"),
+        ([HARD_ROW, HARD_ROW], "question_idx 3 has 2 readable rows, not 4"),
+        ([HARD_ROW] * 5, "question_idx 3 has 5 readable rows, not 4"),
     ],
 )
 def test_rows_that_cannot_be_asked_are_problems(
@@ -157,6 +166,33 @@ async def test_hard_is_right_only_if_all_four_are(tmp_path: Path) -> None:
         told = {**truths, lie: not truths[lie]}
         answered = await ask(benchmark, fields, lambda _, t, __, n=told: 1 - int(n[t["answer"]]))  # type: ignore[misc]
         assert answered.score == 0.0
+
+
+def test_a_hard_file_is_asked_as_hard_made_from_its_easy_file(tmp_path: Path) -> None:
+    """Released (question_idx four times, TRUE and FALSE, in any order) or built; both modes."""
+    easy = [easy_row("7", SINGLE), easy_row("8", MULTI)]
+    expected = asked(items(benchmark, written(tmp_path / "a.csv", easy), conditions=["hard"]))
+    released = [
+        {
+            "data_idx": str(4 * number + place),
+            "question_idx": fields["row"],
+            "prompt_question": fields["question"],
+            "prompt_option": option,
+            "answer": str(true).upper(),
+            "country": "Singapore",
+        }
+        for number, fields in enumerate(expected.values())
+        for place, (option, true) in enumerate(zip(fields["options"], fields["gold"], strict=True))
+    ]
+    mixed = [*released[::2], *released[1::2]]
+    for rows, other in ((released, False), (mixed, True)):
+        found = asked(items(benchmark, written(tmp_path / "hard.csv", rows)))
+        assert found.keys() == expected.keys()
+        for id, fields in expected.items():
+            pairs = [set(zip(f["options"], f["gold"], strict=True)) for f in (found[id], fields)]
+            assert pairs[0] == pairs[1]
+            assert other or found[id] == fields
+    assert items(benchmark, str(tmp_path / "hard.csv"), conditions=["easy"]) == []
 
 
 async def test_one_of_four_without_an_answer_leaves_no_score(tmp_path: Path) -> None:
