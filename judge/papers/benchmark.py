@@ -25,6 +25,9 @@ BENCHMARKS = "judge.benchmarks"
 """The entry-point group of benchmarks."""
 
 
+AnswersById = Mapping[str, MeasuredAnswer]
+
+
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What the user chose of a benchmark.
@@ -82,6 +85,9 @@ class Benchmark:
             `MeasuredModel.check`.
         conditions_of: the conditions that sources have, where the sources decide on them; with the
             user's renamed columns.
+        released: models' answers in the form in which the authors release them: from a file, the
+            gold sources and the choices to the answers by id, with all their fields where there is
+            no gold source; None for a file of another form. Raises UsageError.
     """
 
     name: str
@@ -99,6 +105,7 @@ class Benchmark:
     settings: Mapping[str, str] = field(default_factory=dict)
     rubrics: Callable[[Sequence[str]], Mapping[str, Rubric]] | None = None
     conditions_of: Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]] | None = None
+    released: Callable[[str, Sequence[str], Choices], AnswersById | None] | None = None
 
     def tabulate(self, lines: Sequence[Line]) -> list[Table]:
         """The tables of output lines of `judge evaluate`, whose answers are scored anew."""

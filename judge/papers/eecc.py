@@ -7,29 +7,36 @@ is right or wrong: the outputs are compared with one another and with surveys of
 
 The released folder holds `identities.tsv` (kind, identity), and for each condition a folder with
 `concepts.tsv` (topic, concept) and `templates.tsv` (two cells of no meaning, the template); none
-has a header.
+has a header. A folder of one's own may have several templates, and other files of values
+(`eecc_tables.measures`).
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, product
 from pathlib import Path
+from typing import NamedTuple
 
 from judge.errors import UsageError, why_unread
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices
 from judge.papers.eecc_tables import tables
-from judge.papers.tasks import Fields
+from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record
+from judge.verdict import AnswerOutcome
 
 CONDITIONS = ("stories", "qa")
 
 OUTPUTS = 5
 """Outputs for each concept and nationality (section 4.1)."""
 
+# Cells of a released line before its outputs.
+_BEFORE_OUTPUTS = 8
 # English says "a Ugandan" and "an Uzbek": what begins with the sound of "you".
 _CONSONANT_SOUND = re.compile(r"eu|ugand|ukrain|urugu", re.IGNORECASE)
 
@@ -42,7 +49,7 @@ def article(word: str) -> str:
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
-    """One item for each condition, concept, identity and draw, in this order.
+    """One item for each condition, template, concept, identity and draw, in this order.
 
     A concept that is listed twice in one topic is asked about once, as the paper counts (345 topics
     of the 347 lines).
@@ -54,34 +61,115 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     if choices.columns:
         raise UsageError("--map: eecc's files have no columns with names")
     folder = _folder(sources)
-    kinds = _groups(folder / "identities.tsv", "kind", "identity")
-    settings = [
-        (
-            condition,
-            _template(folder / condition / "templates.tsv"),
-            _groups(folder / condition / "concepts.tsv", "topic", "concept"),
-        )
-        for condition in choices.conditions
-    ]
     number = 0
-    for condition, template, topics in settings:
-        for (concept, topic), (identity, kind) in product(topics.items(), kinds.items()):
-            row = f"{condition}/{concept}/{identity}"
-            for draw in range(OUTPUTS):
-                number += 1
-                fields = {
-                    "id": f"{row}/{draw}",
-                    "row": row,
-                    "condition": condition,
-                    "topic": topic,
-                    "concept": concept,
-                    "identity": identity,
-                    "kind": kind,
-                    "prompt": _prompt(template, concept, identity),
-                    "data": str(folder),
-                    "draw": draw,
-                }
-                yield Record(str(folder), number, fields)
+    for prompt in _prompts(folder, choices.conditions):
+        for draw in range(OUTPUTS):
+            number += 1
+            fields = {
+                "id": f"{prompt.row}/{draw}",
+                "row": prompt.row,
+                "condition": prompt.condition,
+                "topic": prompt.topic,
+                "concept": prompt.concept,
+                "identity": prompt.identity,
+                "kind": prompt.kind,
+                **({"template": prompt.number} if prompt.number else {}),
+                "prompt": _filled(prompt.template, prompt.concept, prompt.identity),
+                "data": str(folder),
+                "draw": draw,
+            }
+            yield Record(str(folder), number, fields)
+
+
+class _Prompt(NamedTuple):
+    """What a prompt is made of; `number` counts several templates from 1, and is 0 for one."""
+
+    condition: str
+    template: str
+    number: int
+    topic: str
+    concept: str
+    kind: str
+    identity: str
+
+    @property
+    def row(self) -> str:
+        template = f"{self.number}/" if self.number else ""
+        return f"{self.condition}/{template}{self.concept}/{self.identity}"
+
+
+def _prompts(folder: Path, conditions: Sequence[str]) -> Iterator[_Prompt]:
+    """A prompt for each condition, template, concept and identity, in this order."""
+    kinds = _groups(folder / "identities.tsv", "kind", "identity")
+    for condition in conditions:
+        templates = _templates(folder / condition / "templates.tsv")
+        topics = _groups(folder / condition / "concepts.tsv", "topic", "concept")
+        for number, template in enumerate(templates, 1):
+            place = number if len(templates) > 1 else 0
+            for (concept, topic), (identity, kind) in product(topics.items(), kinds.items()):
+                yield _Prompt(condition, template, place, topic, concept, kind, identity)
+
+
+def released(
+    answers: str, gold: Sequence[str], choices: Choices
+) -> Mapping[str, MeasuredAnswer] | None:
+    """A model's outputs as the authors release them, by the items of the folder.
+
+    A line without a header has cells with tabs between them: two of no meaning, template, topic,
+    concept, kind, identity, prompt, and the outputs, with `~| ` for a line's end. What a line has
+    beyond the folder's five outputs, or says of another folder's prompts, is an answer to no item.
+
+    Raises:
+        UsageError: the file cannot be read, has a line with fewer cells, or there is no folder.
+    """
+    rows = _released_rows(Path(answers))
+    first: tuple[int, list[str]] | None = None
+    with suppress(UsageError):  # Of a file that is no text.
+        first = next(rows, None)
+    if first is None or len(first[1]) <= _BEFORE_OUTPUTS:
+        return None
+    if not gold:
+        raise UsageError(f"{answers}: outputs as EECC releases them: name the folder as well")
+    prompts = {
+        (prompt.template, prompt.topic, prompt.concept, prompt.kind, prompt.identity): prompt.row
+        for prompt in _prompts(_folder(gold), CONDITIONS)
+    }
+    results: dict[str, MeasuredAnswer] = {}
+    given: Counter[str] = Counter()
+    for number, cells in chain([first], rows):
+        if len(cells) <= _BEFORE_OUTPUTS:
+            raise UsageError(f"{answers}, line {number}: {len(cells)} cells, and no output")
+        template, topic, concept, kind, identity = (cell.strip() for cell in cells[2:7])
+        if topic == "topic" or topic.isdigit():  # A header.
+            continue
+        row = prompts.get((template, topic, concept, kind, identity), f"line {number}")
+        for output in cells[_BEFORE_OUTPUTS:]:
+            id = f"{row}/{given[row]}"
+            given[row] += 1
+            text = output.replace("~| ", "\n").strip()
+            outcome = AnswerOutcome.ANSWERED if text else AnswerOutcome.UNREADABLE
+            results[id] = MeasuredAnswer({"id": id}, outcome, text or None)
+    return results
+
+
+def _released_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and cells of the lines; a cell in quotes, as pandas writes them, without these.
+
+    Outputs hold no tab and no line's end, so that quotes inside need no further rule.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, [_unquoted(cell) for cell in line.rstrip("\r\n").split("\t")]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {why_unread(error)}") from error
+
+
+def _unquoted(cell: str) -> str:
+    inner = cell[1:-1].replace('""', "")
+    quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner
+    return cell[1:-1].replace('""', '"') if quoted else cell
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
@@ -90,22 +178,24 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     return await model.write(task, {"prompt": fields["prompt"]}, draw=fields["draw"])
 
 
-def _prompt(template: str, concept: str, identity: str) -> str:
+def _filled(template: str, concept: str, identity: str) -> str:
     # Names are filled in at once: a concept that holds braces is not looked into again.
     texts = {"{vowel}": article(identity), "{concept}": concept, "{identity}": identity}
     pattern = "|".join(map(re.escape, texts))
     return re.sub(pattern, lambda match: texts[match.group()], template)
 
 
-def _template(path: Path) -> str:
-    lines = list(_lines(path))
-    if len(lines) != 1:
-        raise UsageError(f"{path}: {len(lines)} templates, eecc asks by exactly one")
-    template = lines[0][1][-1].strip()
-    for name in ("{concept}", "{identity}"):
-        if name not in template:
-            raise UsageError(f"{path}:1: the template does not name {name}")
-    return template
+def _templates(path: Path) -> list[str]:
+    templates = [cells[-1].strip() for _, cells in _lines(path)]
+    if not templates:
+        raise UsageError(f"{path}: no template")
+    for number, template in enumerate(templates, 1):
+        for name in ("{concept}", "{identity}"):
+            if name not in template:
+                raise UsageError(f"{path}:{number}: the template does not name {name}")
+        if template in templates[: number - 1]:
+            raise UsageError(f"{path}:{number}: the template stood there before")
+    return templates
 
 
 def _folder(sources: Sequence[str]) -> Path:
@@ -150,4 +240,5 @@ benchmark = Benchmark(
     ask=ask,
     tables=tables,
     temperature=0.3,
+    released=released,
 )

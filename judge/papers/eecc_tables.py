@@ -40,7 +40,7 @@ FILES = {
     "Hofstede": "distances_hofstede_raw_with_demonymns.csv",
     "WVS": "wvs_250_dims_with_demonyms.csv",
 }
-"""The measures of culture, and the file of the released folder that each is read from."""
+"""The paper's measures of culture, and the file of the released folder that each is read from."""
 
 NOMINAL = frozenset(("Q91", "Q92", "Q93", "Q152", "Q153", "Q154", "Q155", "Q156", "Q157", "Q223"))
 """Questions of the WVS (wave 7) whose answers are neither ordered nor two. The paper leaves them
@@ -103,6 +103,18 @@ def read_vectors(path: Path) -> dict[str, list[float]]:
     return vectors
 
 
+def measures(folder: Path) -> dict[str, Path]:
+    """The measures of culture that a folder has, and their files: the paper's two, and any other
+    CSV file there with a column `Demonym`, called by the file's name."""
+    names = {file: name for name, file in FILES.items()}
+    found = {}
+    for path in sorted(folder.glob("*.csv")):
+        head = next((item.fields for item in read(str(path)) if item.fields is not None), {})
+        if path.name in names or _DEMONYM in head:
+            found[names.get(path.name, path.stem)] = path
+    return found
+
+
 def culture_distances(
     vectors: Mapping[str, Sequence[float]], identities: Sequence[str]
 ) -> NDArray[np.float64]:
@@ -153,22 +165,21 @@ class CultureStudy:
     ) -> None:
         self.labels, self.folder, self.results = (condition, kind), Path(data), results
         self.identities = list(dict.fromkeys(item.fields["identity"] for item in results))
-        self.cultures = {
-            name: read_vectors(self.folder / file)
-            for name, file in FILES.items()
-            if (self.folder / file).is_file()
-        }
+        self.cultures = {name: read_vectors(path) for name, path in measures(self.folder).items()}
         self.values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
         by_concept: dict[str, list[MeasuredAnswer]] = defaultdict(list)
         for result in results:
             by_concept[result.fields["concept"]].append(result)
         documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         for results_of_concept in by_concept.values():
-            texts = _texts(results_of_concept)
-            self._measure(texts)
+            by_template: dict[object, list[MeasuredAnswer]] = defaultdict(list)
+            for result in results_of_concept:
+                by_template[result.fields.get("template")].append(result)
+            texts_by_template = [*map(_texts, by_template.values())]
+            self._measure(texts_by_template)
             # The paper takes stories together, QA by topic (section 5.2).
             topic = "all" if condition == "stories" else results_of_concept[0].fields["topic"]
-            for identity, outputs in texts.items():
+            for identity, outputs in chain(*(texts.items() for texts in texts_by_template)):
                 documents[topic][identity].update(filter(_TELLING.match, chain(*outputs)))
         self.words = {
             (topic, identity): [word for word, _ in words]
@@ -176,24 +187,30 @@ class CultureStudy:
             for identity, words in top_words(by_identity).items()
         }
 
-    def _measure(self, texts: Mapping[str, list[WordCounts]]) -> None:
-        """Add one concept's values."""
-        owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
-        outputs = list(chain.from_iterable(texts.values()))
-        by_culture = {
-            name: culture_distances(vectors, [*texts]) for name, vectors in self.cultures.items()
-        }
-        for metric in METRICS:
-            across, blocks = distances(outputs, owners, metric)
-            self.values[metric, "across"].append(lexical_variance(across))
-            self.values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
-            for name, by_values in by_culture.items():
-                self.values[metric, name].append(_plain_mean(taus(across, by_values)))
+    def _measure(self, by_template: Sequence[Mapping[str, list[WordCounts]]]) -> None:
+        """Add one concept's values, each the mean of those of the templates."""
+        values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+        for texts in by_template:
+            owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
+            outputs = list(chain.from_iterable(texts.values()))
+            by_culture = {
+                name: culture_distances(vectors, [*texts])
+                for name, vectors in self.cultures.items()
+            }
+            for metric in METRICS:
+                across, blocks = distances(outputs, owners, metric)
+                values[metric, "across"].append(lexical_variance(across))
+                values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
+                for name, by_values in by_culture.items():
+                    values[metric, name].append(_plain_mean(taus(across, by_values)))
+        for key, of_templates in values.items():
+            self.values[key].append(_plain_mean(of_templates))
 
     def culture_notes(self) -> Iterator[str]:
-        for name, file in FILES.items():
+        for name in dict.fromkeys((*FILES, *self.cultures)):
             if (vectors := self.cultures.get(name)) is None:
-                yield f"{self.labels[0]}: no {name} values, {self.folder / file} is not there."
+                path = self.folder / FILES[name]
+                yield f"{self.labels[0]}: no {name} values, {path} is not there."
                 continue
             count, of = (
                 sum(identity in vectors for identity in self.identities),
@@ -247,7 +264,10 @@ _RULE = (
     "orders, countries' distances over the values that both have, scaled up. Of scripts without "
     "spaces each letter is a word."
 )
-_OVER_CONCEPTS = "Means over concepts; intervals are 95 %, bootstrapped over concepts."
+_OVER_CONCEPTS = (
+    "Means over concepts; intervals are 95 %, bootstrapped over concepts. Outputs of one template "
+    "are compared with one another; of several, a concept's value is the mean."
+)
 _ABOVE = (
     "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
     "mean over countries, each in turn the anchor."

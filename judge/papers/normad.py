@@ -12,17 +12,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, label_of
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import class_scores, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer
-from judge.records import Record
+from judge.records import Record, read
 from judge.records.fields import LabelError
 from judge.records.lines import Line
 from judge.report.table import Cell, Table
-from judge.verdict import Verdict
+from judge.verdict import AnswerOutcome, Verdict
 
 LABELS = ("yes", "no", "neutral")
 """The answers there are (section 4.1), in the order in which they are asked for."""
@@ -37,6 +40,10 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 
 _TASK, _NEITHER_TASK = "normad_acceptability", "normad_neither"
 NEITHER = "neither"
+# Released answers: their column, the labels, and what the names of the files say of the context.
+_PREDICTED = "prediction_label"
+_RELEASED_LABELS = {**{label: label for label in LABELS}, NEITHER: "neutral"}
+_CONTEXTS = dict(zip(("_none_", "_country_", "_value_", "_rot_"), CONDITIONS, strict=True))
 # Fields of a norm that are neither asked about nor sliced by.
 _LEFT_OUT = {"id", "label", "background", "explanation"}
 
@@ -66,6 +73,7 @@ _BINS = {
 }
 _CLUSTER_OF = {country: name for name, countries in _BINS.items() for country in countries.split()}
 _BETWEEN = re.compile(r"[\s_-]+")
+_WORDS = re.compile(r"[a-z]+")
 _SMALL_WORDS = re.compile(r"\b(And|Of)\b")
 
 CLUSTERS = tuple(_BINS)
@@ -98,22 +106,70 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
     def of_row(row: Record) -> Iterator[Record]:
         line = Line.of(row.visible)
-        if line is not None and line.verdict != Verdict.PASS:
-            return
-        norm = row.of_kind("norm").usable().typed
-        if "label" not in norm:
-            raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
-        fields = {
-            **{name: content for name, content in norm.items() if name not in _LEFT_OUT},
-            "cluster": norm.get("cluster") or cluster_of(norm.get("country", "")),
-            "gold": norm["label"],
-        }
-        for condition in choices.conditions:
-            names = CONDITIONS[condition]
-            if all(name in norm for name in names):
-                yield asked(row, condition, fields)
+        if line is None or line.verdict == Verdict.PASS:
+            yield from _of_norm(row, choices.conditions)
 
     return each_row(sources, of_row, columns=choices.columns)
+
+
+def _of_norm(row: Record, conditions: Sequence[str]) -> Iterator[Record]:
+    """The items of a norm record. Raises LabelError for a row that is none."""
+    norm = row.of_kind("norm").usable().typed
+    if "label" not in norm:
+        raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
+    fields = {
+        **{name: content for name, content in norm.items() if name not in _LEFT_OUT},
+        "cluster": norm.get("cluster") or cluster_of(norm.get("country", "")),
+        "gold": norm["label"],
+    }
+    for condition in conditions:
+        if all(name in norm for name in CONDITIONS[condition]):
+            yield asked(row, condition, fields)
+
+
+def released(
+    answers: str, gold: Sequence[str], choices: Choices
+) -> Mapping[str, MeasuredAnswer] | None:
+    """A model's answers as the authors release them: the rows of the set with a column
+    `prediction_label_temp0.0` (of some models `..0.001`), a file for each context.
+
+    The context is the one condition chosen, else the one that the file's name says. An answer is
+    the one label among a cell's words, `neither` for neutral; a cell with none or several is
+    unreadable.
+
+    Raises:
+        UsageError: the context is not known, or a row is at fault.
+    """
+    head = next((item.fields for item in read(answers) if item.fields is not None), {})
+    column = next((name for name in head if name.startswith(_PREDICTED)), None)
+    if column is None:
+        return None
+    contexts = [name for mark, name in _CONTEXTS.items() if mark in Path(answers).name]
+    conditions = choices.conditions if len(choices.conditions) == 1 else contexts
+    if len(conditions) != 1:
+        raise UsageError(f"{answers}: name the context that it answers: --condition NAME")
+
+    def of_row(row: Record) -> Iterator[tuple[Record, Any]]:
+        return ((item, row.visible.get(column)) for item in _of_norm(row, conditions))
+
+    results: dict[str, MeasuredAnswer] = {}
+    for row in each_row([answers], of_row):
+        if isinstance(row, Record):
+            message = row.problem.message if row.problem else "it holds no record"
+            raise UsageError(f"{answers}, line {row.line}: {message}")
+        item, cell = row
+        # A cell that names no label stays as it is, and is unreadable as an answer.
+        answer = _label_in(cell) or cell
+        result = MeasuredAnswer(item.fields or {}, AnswerOutcome.ANSWERED, answer)
+        results[result.id] = result
+    return results
+
+
+def _label_in(cell: object) -> str | None:
+    """The one label among the words of a cell; None for none or several."""
+    words = set(_WORDS.findall(cell.casefold())) if isinstance(cell, str) else set()
+    labels = {_RELEASED_LABELS[word] for word in words if word in _RELEASED_LABELS}
+    return labels.pop() if len(labels) == 1 else None
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
@@ -160,4 +216,5 @@ benchmark = Benchmark(
     ask=ask,
     read=lambda fields, answer: label_of(answer, LABELS),
     tables=tables,
+    released=released,
 )

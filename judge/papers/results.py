@@ -25,7 +25,7 @@ from judge.verdict import AnswerOutcome, Verdict
 from judge.version import __version__
 
 if TYPE_CHECKING:
-    from judge.papers.benchmark import Benchmark, Choices
+    from judge.papers.benchmark import AnswersById, Benchmark, Choices
 
 _RESULT = TypeAdapter(MeasuredAnswer)
 _NO_ANSWER = "no answer"
@@ -157,8 +157,9 @@ def scored(
     """Answers from a file, scored by the benchmark's rule.
 
     ANSWERS, a line each, is what `judge evaluate` wrote, which holds its own gold, or `{"id",
-    "answer"}`; `answer` is null where there is no readable one. An id is the item's (`7/country`),
-    or the row's where one condition is chosen. An answer that the rule does not know is unreadable.
+    "answer"}`; `answer` is null where there is no readable one; or it has the benchmark's released
+    form. An id is the item's (`7/country`), or the row's where one condition is chosen. An answer
+    that the rule does not know is unreadable.
 
     Args:
         gold: the benchmark's own sources.
@@ -167,7 +168,12 @@ def scored(
     Raises:
         UsageError: a file cannot be read, a line is at fault, or the two have no id in common.
     """
-    answers_by_id, unasked = _read(benchmark, answers, columns)
+    answers_by_id: AnswersById | None = None
+    unasked = 0
+    if benchmark.released is not None and not columns and answers != "-":
+        answers_by_id = benchmark.released(answers, gold, choices)
+    if answers_by_id is None:
+        answers_by_id, unasked = _read(benchmark, answers, columns)
     if not gold:
         if not answers_by_id or any(
             "condition" not in result.fields for result in answers_by_id.values()

@@ -107,7 +107,10 @@ def test_shuffling_hangs_on_seed_and_row_alone_and_spreads_the_right_option() ->
         ([{**easy_row("1", SINGLE), "answer": "E"}], "field 'answer' must be one of A, B, C, D"),
         ([{**easy_row("1", SINGLE), "prompt_option_c": ""}], "'prompt_option_c' is empty"),
         ([{"question": "x", "n": "1"}], "field 'prompt_question' is missing"),
-        ([{**HARD_ROW, "answer": "maybe"}], "field 'answer' must be one of true, false, not 'maybe'"),
+        (
+            [{**HARD_ROW, "answer": "maybe"}],
+            "field 'answer' must be one of true, false, not 'maybe'",
+        ),
         ([{**HARD_ROW, "question_idx": ""}], "field 'question_idx' is missing"),
         ([HARD_ROW, HARD_ROW], "question_idx 3 has 2 readable rows, not 4"),
         ([HARD_ROW] * 5, "question_idx 3 has 5 readable rows, not 4"),

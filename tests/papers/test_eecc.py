@@ -24,8 +24,9 @@ from judge.papers.tasks import MeasuredAnswer, load_task, task_messages
 from judge.records import Record
 from judge.stats.text import lexical_variance
 from judge.verdict import AnswerOutcome
+from tests.cli.typed import Typed
 
-from .eecc_folder import ANSWER, HOFSTEDE, put, write_folder
+from .eecc_folder import ANSWER, HOFSTEDE, STORY, put, write_folder
 from .examinee import Examined, ask, items, problems, public, table, value
 
 NAN = float("nan")
@@ -106,7 +107,8 @@ def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a folder"):
         listed(folder / "identities.tsv")
     for name, lines, message in (
-        ("qa/templates.tsv", [f"_\t_\t{ANSWER}"] * 2, "2 templates"),
+        ("qa/templates.tsv", [f"_\t_\t{ANSWER}"] * 2, "templates.tsv:2: the template stood there"),
+        ("qa/templates.tsv", [""], "templates.tsv: no template"),
         ("qa/templates.tsv", ["_\t_\tExplain {concept}."], r"templates.tsv:1: .*\{identity\}"),
         ("stories/concepts.tsv", ["no tab"], ":1: not two cells"),
         ("stories/concepts.tsv", ["a\tx", "b\tx"], ":2: concept 'x'"),
@@ -259,6 +261,81 @@ def test_variance_across_and_within_words_and_tau(folder: Path) -> None:
     assert benchmark.tables is not None
     notes = " ".join(benchmark.tables(honesty)[-1].notes)
     assert "Hofstede values for 3 of 4" in notes and "no WVS values" in notes
+
+
+def test_outputs_of_one_template_are_compared_with_one_another_alone(folder: Path) -> None:
+    """Of two templates a concept's value is the mean; ids of a folder with one stay as they are."""
+    plain = results_in(folder)
+    before = table(benchmark, plain, "eecc-variance")["stories", "country", "WED", "across"]
+    put(folder / "stories/templates.tsv", [f"_\t_\t{STORY}", f"_\t_\tIn short: {STORY}"])
+    both = [item.fields for item in listed(folder)]
+    assert len(both) == 2 * 2 * 4 * 5
+    assert both[0] is not None and both[-1] is not None
+    assert (plain[0].id, both[0]["id"]) == (
+        "stories/honesty/Indian/0",
+        "stories/1/honesty/Indian/0",
+    )
+    assert both[-1]["prompt"].startswith("In short: Write")
+    # The second template's outputs are all alike: no variance, and half of it in the mean.
+    alike = [replace(one, fields={**one.fields, "template": 2}, answer="a tale") for one in plain]
+    results = [replace(one, fields={**one.fields, "template": 1}) for one in plain] + alike
+    after = table(benchmark, results, "eecc-variance")["stories", "country", "WED", "across"]
+    whole = value(before["mean"])
+    assert whole and value(after["mean"]) == pytest.approx(whole / 2)
+
+
+def test_values_of_ones_own_are_a_file_beside_the_papers(folder: Path) -> None:
+    put(folder / "trust.csv", ["Demonym,trust", "Indian,1", "German,5", "Nigerian,1.5", "Thai,2"])
+    put(folder / "notes.csv", ["name,text", "a,b"])
+    rows = table(benchmark, results_in(folder), "eecc-tau")
+    assert {labels[2] for labels in rows} == {"Hofstede", "trust"}
+    # The Indian and the German write alike, and are farthest apart here.
+    here, there = (
+        value(rows["stories", "country", name, "WED"]["mean"]) for name in ("trust", "Hofstede")
+    )
+    assert here is not None and there is not None and here < 0 < there
+
+
+def test_released_outputs_are_scored_as_our_own_answers_are(typed: Typed) -> None:
+    """Tab-separated, five outputs a line, `~| ` for a line's end, cells quoted as pandas does."""
+    folder = write_folder(typed.folder / "f", identities=("Indian", "Ugandan"))
+    lines, ours = ["_\t_\ttemplate\ttopic\tconcept\tgranularity\tidentity\tprompt\t0"], []
+    texts = {"Indian": 'Raj said: "No."\n\nHe went.', "Ugandan": "Okello went home."}
+    for concept, topic in (("honesty", "moral_values"), ("forest", "specific_settings")):
+        for identity, text in texts.items():
+            outputs = [f"{text} {draw}" for draw in range(5)]
+            ours += [
+                {"id": f"stories/{concept}/{identity}/{draw}", "answer": output}
+                for draw, output in enumerate(outputs)
+            ]
+            cells = [output.replace("\n", "~| ") for output in outputs]
+            cells = ['"' + c.replace('"', '""') + '"' if '"' in c else c for c in cells]
+            start = ["_", "_", STORY, topic, concept, "country", identity, "an Ugandan prompt"]
+            lines.append("\t".join(start + cells))
+    ours[-1]["answer"] = None
+    lines[-1] = lines[-1].removesuffix("Okello went home. 4")
+    lines.append(
+        "\t".join(["_", "_", STORY, "moral_values", "honesty", "country", "Thai", "p", "x"])
+    )
+    put(typed.folder / "released.tsv", lines)
+    typed.write("ours.jsonl", ours)
+    code, shown, told = typed.text(
+        "score", "eecc", "released.tsv", str(folder), "--json", "-o", "a"
+    )
+    assert code == 0, told
+    assert "1 answer to no gold item, left out: line 6/0\n" in told
+    code, expected, told = typed.text(
+        "score", "eecc", "ours.jsonl", str(folder), "--json", "-o", "b"
+    )
+    assert (code, shown) == (0, expected), told
+    assert typed.read("a") == typed.read(
+        "b"
+    ) and b'Raj said: \\"No.\\"\\n\\nHe went. 3' in typed.read("a")
+    code, _, told = typed.text("score", "eecc", "released.tsv")
+    assert code == 2 and "name the folder as well" in told
+    put(typed.folder / "released.tsv", [lines[1], "_\t_\tcut"])
+    code, _, told = typed.text("score", "eecc", "released.tsv", str(folder))
+    assert code == 2 and "released.tsv, line 2: 3 cells, and no output" in told
 
 
 def test_the_words_that_tell_chinese_outputs_apart_are_letters(folder: Path) -> None:

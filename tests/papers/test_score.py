@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from typing import Any
 
@@ -171,3 +172,40 @@ def test_hards_four_truth_values_in_a_table(typed: Typed) -> None:
     code, out, told = typed.text("score", "culturalbench", "said.csv", "easy.jsonl", "--json")
     assert (code, told) == (0, "")
     assert [row["accuracy"]["value"] for row in json.loads(out)[0]["rows"]] == [1.0, 1.0]
+
+
+def test_normads_released_answers_are_scored_as_their_notebooks_score_them(typed: Typed) -> None:
+    """GPT-4 with the rule: 0.876187 of 2,633 rows, as printed there, from 2,307 right answers."""
+    labels = ("yes",) * 943 + ("no",) * 875 + ("neutral",) * 815
+    spelt = {"yes": "Yes", "no": "no.", "neutral": "Neither"}
+    rows = [
+        {
+            "ID": str(number),
+            "Country": "egypt",
+            "Value": "v",
+            "Rule-of-Thumb": "Greet.",
+            "Story": f"Ann came {number}.",
+            "Gold Label": label,
+            "prediction_label_temp0.0": spelt[label] if number < 2307 else "yes or no",
+        }
+        for number, label in enumerate(labels)
+    ]
+    rows[0]["prediction_label_temp0.0"] = "answer: yes"
+    with (typed.folder / "etiquette_rot_conditioned_gpt-4.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, [*rows[0]])
+        table.writeheader()
+        table.writerows(rows)
+    done = typed("score", "normad", "etiquette_rot_conditioned_gpt-4.csv", "--json", "-o", "o")
+    assert done.returncode == 3, done.stderr
+    (row,) = json.loads(done.stdout)[0]["rows"]
+    assert (row["context"], row["answered"], row["unreadable"]) == ("rule-of-thumb", 2307, 326)
+    assert row["accuracy"]["value"] == pytest.approx(0.876187, abs=1e-6)
+    assert b"'yes or no' is none of yes, no, neutral" in done.stderr
+    # What it wrote is a run like any other, in another context where one is named.
+    assert typed("score", "normad", "o", "--json").stdout == done.stdout
+    (typed.folder / "etiquette_rot_conditioned_gpt-4.csv").rename(typed.folder / "gpt-4.csv")
+    done = typed("score", "normad", "gpt-4.csv")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"gpt-4.csv: name the context that it answers: --condition NAME" in done.stderr
+    done = typed("score", "normad", "gpt-4.csv", "--condition", "country+value", "--json")
+    assert json.loads(done.stdout)[0]["rows"][0]["context"] == "country+value"

@@ -20,10 +20,12 @@ Examples:
   judge score normad answers.jsonl normad.csv --condition country
   judge score normad answers.jsonl          what judge evaluate -o wrote
   judge score cali people.jsonl data.tsv -o people.scored.jsonl
+  judge score eecc outputs.tsv eecc         the authors' released outputs
   judge compare model.jsonl people.scored.jsonl
 
 ANSWERS holds a line for each item: its `id` (as judge evaluate writes it, or the row's with one
---condition) and its `answer`, null where there is no readable one. GOLD are the benchmark's files.
+--condition) and its `answer`, null where there is no readable one; or it is a file of answers as the
+authors of NormAd or EECC released them. GOLD are the benchmark's files.
 Extracted values have no rule: judge validate credits them (workflow extraction).
 
 Exit code 3: some answers could not be read, and are named, or there is none.
