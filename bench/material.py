@@ -113,7 +113,7 @@ def judge_route() -> list[tuple[str, dict[str, str]]]:
         ('"Ready"', {"ready": "yes"}),
         ('"SpeechesFound"', no_speeches()),
         ('"Insertions"', inserted()),
-        (SPEECHES[-1][2], reflected()),
+        (INSERTED, reflected()),
         (UNSHOWN, reflected(missing=5)),
     )
     return [(n, {"role": "assistant", "content": json.dumps(reply)}) for n, reply in replies]

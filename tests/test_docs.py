@@ -32,15 +32,25 @@ def test_the_reference_is_what_the_code_says() -> None:
     assert read("docs/reference.md") == script["reference"](), "run python docs/make_reference.py"
 
 
+def arguments(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The arguments of a function, or of what makes a class: its fields, if it is a dataclass."""
+    if not isinstance(node, ast.ClassDef):
+        return {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+    targets = (part.target for part in node.body if isinstance(part, ast.AnnAssign))
+    fields = {target.id for target in targets if isinstance(target, ast.Name)}
+    makers = (part for part in node.body if isinstance(part, ast.FunctionDef))
+    return fields.union(*(arguments(part) for part in makers if part.name == "__init__"))
+
+
 def test_docstrings_explain_arguments_that_are_there() -> None:
     for file in (*ROOT.glob("judge/**/*.py"), *ROOT.glob("graphs/*.py"), *ROOT.glob("bench/*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             text = (ast.get_docstring(node) or "").partition("Args:\n")[2].partition("\n\n")[0]
             named = ", ".join(re.findall(r"^ {4}(\w[\w, ]*):", text, re.MULTILINE))
-            there = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
-            assert {*filter(None, named.split(", "))} <= there, f"{file.name}: {node.name}"
+            explained = {*filter(None, named.split(", "))}
+            assert explained <= arguments(node), f"{file.name}: {node.name}"
 
 
 def test_options_in_readme_and_guide_exist() -> None:

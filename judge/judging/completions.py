@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from contextlib import ExitStack
+from typing import Any
 from weakref import WeakValueDictionary
 
 from judge.backends.base import Backend, Call, Completion, Mode, Prompt
@@ -20,26 +20,14 @@ from judge.judging.served_model import ServedModel
 from judge.judging.transport import CANARY, Transport
 
 
-class Attempts:
+class Attempts(ExitStack):
     """The completions of one ask: their entries in the cache, whether the last is `fresh` from the
     server, and the last text that is not empty. Other asks for the same wait until it ends."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.entries: list[str] = []
-        self.locks: list[asyncio.Lock] = []
         self.fresh, self.text = False, ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for lock in self.locks:
-            lock.release()
 
 
 class Completions:
@@ -72,7 +60,7 @@ class Completions:
         key = self._key(call, mode)
         lock = self._locks.setdefault(key, asyncio.Lock())
         await lock.acquire()
-        attempts.locks.append(lock)
+        attempts.callback(lock.release)
         if self._served is not None and not self._served.ready:
             await self._served.look()
         completion = self._cached(self._entry(key), call)

@@ -93,10 +93,12 @@ class Transport:
     """A backend with retries, limits and counts around each call.
 
     Args:
-        free: calls cost nothing, and are made after `--max-cost` is reached, too.
         limit: most calls under way at once.
+        price: of the model (None: unknown); where it is 0, calls are made after `--max-cost` is
+            reached, too.
         backoff: seconds before the first retry.
         timeout: seconds until a call is given up; an engine in this process has none.
+        remote: whether calls go to a server.
 
     `canary` makes one small call, without retries; None for an engine of our own.
     """
