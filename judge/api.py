@@ -19,22 +19,21 @@ from collections.abc import (
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from importlib import import_module
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from judge.arguments import (
     Pathlike,
-    default_model,
     in_memory,
     inputs,
-    paths,
     refuse_existing,
     resolved,
     settings_and_rubrics,
     source_of,
+    texts,
     with_profile,
 )
+from judge.backends import default_judge
 from judge.configuration import refuse_stray
 from judge.records.lines import Line
 from judge.rubric import Rubric
@@ -68,7 +67,7 @@ __all__ = [
     "agreement",
     "avalidate",
     "calibrate",
-    "default_model",
+    "default_judge",
     "export",
     "load_profile",
     "load_workflow",
@@ -141,8 +140,9 @@ def validate(
             judgement for a model.
         JudgeError: behind the last judgement: what ended the run early, such as a spent budget.
     """
-    part = {"format": format, "limit": limit, "sample": sample, "by": by}
-    job, resolved_settings = in_memory(records, rubric, settings, part)
+    job, resolved_settings = in_memory(
+        records, rubric, settings, format=format, limit=limit, sample=sample, by=by
+    )
     from judge.run import memory
 
     lines = memory.lines(job, resolved_settings, watcher or Watcher())
@@ -157,7 +157,7 @@ def avalidate(
     **settings: Any,
 ) -> AsyncIterator[Judgement]:
     """`validate` as an asynchronous iterator: the loop goes on while the judges are asked."""
-    job, resolved_settings = in_memory(records, rubric, settings, {})
+    job, resolved_settings = in_memory(records, rubric, settings)
     from judge.run import memory
 
     lines = memory.async_lines(job, resolved_settings, watcher or Watcher())
@@ -171,7 +171,7 @@ def validate_to(
     rubric: AnyRubric | Sequence[AnyRubric] = (),
     resume: bool = False,
     overwrite: bool = False,
-    rejudge: Sequence[str] = (),
+    rejudge: str | Sequence[str] = (),
     review: Pathlike | None = None,
     summary: Pathlike | None = None,
     format: str | None = None,
@@ -208,7 +208,7 @@ def validate_to(
         out=Path(out),
         resume=resume,
         overwrite=overwrite,
-        rejudge=rejudge,
+        rejudge=texts(rejudge),
         format=format,
         limit=limit,
         sample=sample,
@@ -241,8 +241,9 @@ def plan(
     Raises:
         UsageError: a file, setting, rubric or model that cannot be used.
     """
-    part = {"format": format, "limit": limit, "sample": sample, "by": by}
-    job, resolved_settings = in_memory(records, rubric, settings, part)
+    job, resolved_settings = in_memory(
+        records, rubric, settings, format=format, limit=limit, sample=sample, by=by
+    )
     return _beside_any_loop(lambda: plan_job(job, resolved_settings))
 
 
@@ -256,14 +257,14 @@ def plan_job(job: Job, settings: Settings) -> Plan:
 def calibrate(
     labels: Pathlike | Sequence[Pathlike],
     *,
-    rubric: Pathlike | Sequence[Pathlike] = (),
-    by: Sequence[str] = (),
+    rubric: AnyRubric | Sequence[AnyRubric] = (),
+    by: str | Sequence[str] = (),
     guarantee: float | None = None,
     sample: int | None = None,
     group: str | None = None,
     folds: int | None = None,
-    contrast_set: str | None = None,
-    test_set: Sequence[str] = (),
+    contrast_set: Pathlike | None = None,
+    test_set: Pathlike | Sequence[Pathlike] = (),
     controls: bool = True,
     out: Pathlike | None = None,
     overwrite: bool = False,
@@ -275,7 +276,7 @@ def calibrate(
 
     Args:
         labels: files with labels, or NAME:PATH of a public set.
-        rubric: files, folders or built-in names.
+        rubric: as `validate`.
         by: fields to tell results apart by.
         guarantee: the agreement to guarantee, from 0.5 to below 1.
         sample: so many records of each check.
@@ -287,7 +288,7 @@ def calibrate(
             others.
         out: a folder for report.json, profile.json and the plots; a new one unless `overwrite`.
         progress: is called with a check, a model, how many items are asked, and out of how many.
-        settings: settings that are resolved already, in the place of `options`.
+        settings: settings that are resolved already, in the place of `rubric` and `options`.
         options: `check`, `model`, `method`, `votes`, `seed`, ...
 
     Raises:
@@ -299,21 +300,20 @@ def calibrate(
 
     if out is not None:
         refuse_existing("-o", Path(out), overwrite, is_folder=True)
-    if settings is None:
-        sources = [rubric] if isinstance(rubric, str | PathLike) else rubric
-        settings = resolved(None, {**options, "rubric": [source_of(source) for source in sources]})
+    resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
     job = CalibrationJob(
-        sources=paths(labels),
+        sources=texts(labels),
+        rubrics=rubrics,
         records=sample,
-        by=tuple(by),
+        by=texts(by),
         group=group,
         folds=folds,
-        contrast_set=contrast_set,
-        test_sets=tuple(test_set),
+        contrast_set=None if contrast_set is None else str(contrast_set),
+        test_sets=texts(test_set),
         controls=controls,
         agreement=guarantee,
     )
-    calibration = _beside_any_loop(lambda: run_calibration(job, settings, progress))
+    calibration = _beside_any_loop(lambda: run_calibration(job, resolved_settings, progress))
     if out is not None:
         from judge.report.plots import write
 
@@ -337,7 +337,7 @@ def agreement(
     *,
     check: str | None = None,
     majority: str = "half",
-    opt_out: Sequence[str] = (),
+    opt_out: str | Sequence[str] = (),
     seed: int = 0,
     settings: Settings | None = None,
     **options: Any,
@@ -359,10 +359,7 @@ def agreement(
     from judge.calibration.people import agreement_of
 
     resolved_settings = resolved(settings, options)
-    return agreement_of(paths(labels), resolved_settings, check, majority, opt_out, seed)
-
-
-# ---------------------------------------------------------------- before a run
+    return agreement_of(texts(labels), resolved_settings, check, majority, texts(opt_out), seed)
 
 
 def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:

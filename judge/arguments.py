@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from judge import backends
-from judge.configuration import refuse_stray, resolve
+from judge.configuration import no_such_setting, refuse_stray, resolve
 from judge.errors import UsageError
 from judge.rubric import Rubric
 from judge.run.job import Job
@@ -20,12 +18,10 @@ Pathlike = str | PathLike[str]
 
 
 def in_memory(
-    records: Any, rubric: Any, options: Mapping[str, Any], part: Mapping[str, Any]
+    records: Any, rubric: Any, options: Mapping[str, Any], **part: Any
 ) -> tuple[Job, Settings]:
-    """The job and settings of a run whose lines are taken in memory.
-
-    `part` says which part of the records is taken.
-    """
+    """The job and settings of a run whose lines are taken in memory; `part` are fields of the job
+    that say which records are taken."""
     settings, rubrics = settings_and_rubrics(rubric, options)
     if (name := settings.engine) not in IN_PROCESS:
         raise UsageError(f"engine: {name} needs OUT: judge.validate_to, or `judge validate -o`")
@@ -48,7 +44,7 @@ def inputs(records: Any) -> dict[str, Any]:
             "as path objects"
         )
     if _is_path(records) or isinstance(first, PathLike):
-        return {"inputs": paths(records)}
+        return {"inputs": texts(records)}
     return {"records": records}
 
 
@@ -56,17 +52,26 @@ def _is_path(value: object) -> bool:
     return isinstance(value, str | PathLike)
 
 
-def paths(value: Any) -> list[str]:
-    return [str(path) for path in ([value] if _is_path(value) else value)]
+def texts(value: Any) -> list[str]:
+    """Texts or paths, as texts; one by itself is a list of one."""
+    return [str(text) for text in ([value] if _is_path(value) else value)]
 
 
-def settings_and_rubrics(rubric: Any, options: Mapping[str, Any]) -> tuple[Settings, list[Rubric]]:
-    """The settings, with the rubrics of files, and the rubrics in memory."""
+def settings_and_rubrics(
+    rubric: Any,
+    options: Mapping[str, Any],
+    command: str = "validate",
+    settings: Settings | None = None,
+) -> tuple[Settings, Sequence[Rubric]]:
+    """The settings, with the rubrics of files, and the rubrics in memory; or the settings that are
+    resolved already, which name their rubrics."""
+    if settings is not None:
+        return settings, ()
     several = isinstance(rubric, list | tuple)
     sources = [_rubric(source) for source in (rubric if several else [rubric])]
     names = [source for source in sources if isinstance(source, str)]
     settings = resolved(None, {**options, "rubric": names})
-    refuse_stray(settings)
+    refuse_stray(settings, command)
     return settings, [source for source in sources if isinstance(source, Rubric)]
 
 
@@ -94,9 +99,7 @@ def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
         return settings
     for name in options:
         if name not in Settings.model_fields:
-            near = get_close_matches(name, Settings.model_fields, 1)
-            hint = f"did you mean {near[0]}?" if near else "docs/reference.md lists them"
-            raise UsageError(f"{name}: unknown setting; {hint}")
+            raise UsageError(f"{name}: {no_such_setting(name, Settings.model_fields)}")
     plain = {name: str(v) if isinstance(v, PathLike) else v for name, v in options.items()}
     return resolve(plain, flag_name=str)
 
@@ -109,17 +112,6 @@ def with_profile(settings: Settings) -> tuple[Settings, list[str]]:
     """
     profiles = profiles_of(settings)
     return profiled_models(settings, profiles), list(profiles.contents())
-
-
-def default_model() -> backends.DefaultModel:
-    """The embedded model, which judges where none is named.
-
-    Raises:
-        UsageError: no local engine is installed.
-    """
-    if (model := backends.default_model()) is None:
-        raise UsageError(f"no --model named: {backends.MODEL_HINT}")
-    return model
 
 
 def refuse_existing(

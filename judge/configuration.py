@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from judge.errors import UsageError, read_text
-from judge.problems import worded
+from judge.errors import UsageError, meant, read_text
+from judge.model_tables import SECRET_NAME, TABLES
+from judge.problems import no_such_key, worded
 from judge.settings import (
     PREFIX,
-    SECRET_NAME,
     TOML,
     Settings,
     flag,
@@ -98,9 +98,10 @@ def refuse_stray(settings: Settings, command: str = "validate") -> None:
             f"only judge validate runs with engine = ray, and {command} does not: take "
             "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
         )
-    for name, value in (("--address", settings.address), ("--workers", settings.workers)):
-        if value is not None and settings.engine != "ray":
-            raise UsageError(f"{name} {value} needs --engine ray; the engine is {settings.engine}")
+    for name in ("address", "workers", "worker_gpus"):
+        if settings.given(name) and settings.engine != "ray":
+            value = f"{flag(name)} {getattr(settings, name)}"
+            raise UsageError(f"{value} needs --engine ray; the engine is {settings.engine}")
 
 
 def strays() -> list[str]:
@@ -141,4 +142,22 @@ def _why(error: Any) -> str:
             "VLLM_API_KEY, ...), never from a file: take it out, and if others may have seen "
             "the file, replace it"
         )
-    return f"unknown setting; known are {', '.join(sorted(map(key, Settings.model_fields)))}"
+    table, *inner = error["loc"]
+    if inner:
+        return no_such_key(str(inner[-1]), TABLES[table].model_fields)
+    return no_such_setting(str(table), map(key, Settings.model_fields))
+
+
+_FORMER = {
+    "injected": "on_injection",
+    "margin": "abstain_margin",
+    "models": "model_for",
+    "neutral": "normad_release",
+}
+"""What settings were called before, as the nearest name would be that of another one."""
+
+
+def no_such_setting(name: str, names: Iterable[str]) -> str:
+    """The message for an unknown setting, with the nearest of `names`."""
+    names = sorted(names)
+    return f"unknown setting; {meant(_FORMER.get(name, name), names)}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from judge.redact import redacted
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from judge.verdict import Unfinished
@@ -104,6 +105,19 @@ def why_unread(error: OSError | UnicodeDecodeError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8: byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"
     return error.strerror or str(error)
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of `names` that a mistyped name is most like; None where none is."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, [*names], 1)), None)
+
+
+def meant(name: str, names: Collection[str]) -> str:
+    """How a message about an unknown name ends: with the nearest of `names`, else with all."""
+    near = nearest(name, names)
+    return f"did you mean {near}?" if near else f"there are {', '.join(names)}"
 
 
 class BackendError(JudgeError):

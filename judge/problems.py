@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
+
+from judge.errors import nearest
 
 KeyPath = tuple[str, ...]
 KeyProblem = tuple[KeyPath, str]
@@ -81,5 +82,5 @@ def worded(error: Any) -> str:
 
 def no_such_key(key: str, keys: Iterable[str]) -> str:
     """The message for an unknown key, with the nearest of `keys`."""
-    near = get_close_matches(key, {*keys} - {key}, 1)
-    return "unknown key" + (f"; did you mean {near[0]!r}?" if near else "")
+    near = nearest(key, {*keys} - {key})
+    return "unknown key" + (f"; did you mean {near!r}?" if near else "")

@@ -11,19 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
 from judge import plugins
+from judge.model_tables import Price, Server, StepModel
 
 TOML = "judge.toml"
 _NEXT_MODEL = re.compile(r"\s*,\s*(?=\w[\w-]*:)")
@@ -32,70 +25,6 @@ PREFIX = "JUDGE_"
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
 LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
 """Groups of settings: a command asks for some of them, and its help shows each under its name."""
-
-
-SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
-"""Names under which a file must hold no value."""
-
-_HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
-_HeaderText = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
-
-
-class Price(BaseModel):
-    """US dollars for a million tokens."""
-
-    model_config = ConfigDict(extra="forbid")
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
-
-
-class Server(BaseModel):
-    """A server with OpenAI's protocol: its address, the variable that holds its key, its ways.
-
-    The variable's name ends in KEY, TOKEN, SECRET or PASSWORD, because the values of such variables
-    are redacted in all that is written. Without `key_env` no key is sent. `key_header` is the
-    header for the key; `headers` and `query` go with every request, `omit` names what does not, and
-    `mode` is the only way to ask for JSON.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-    url: str
-    key_env: str | None = Field(
-        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)$"
-    )
-    key_header: _HeaderName | None = None
-    headers: Mapping[_HeaderName, _HeaderText] = {}
-    query: Mapping[str, str] = {}
-    omit: tuple[Literal["temperature", "seed", "max_tokens", "strict", "system"], ...] = ()
-    mode: Literal["json_schema", "tools", "json", "words"] | None = None
-
-    @field_validator("headers", "query")
-    @classmethod
-    def _without_keys(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
-        for name in headers:
-            if SECRET_NAME.search(name):
-                raise ValueError(
-                    f"{name}: keys are read from the environment alone: name its variable in "
-                    "key_env, and the header in key_header"
-                )
-        return headers
-
-
-class StepModel(BaseModel):
-    """The model and the temperature of one step; None: as for the other steps of its kind."""
-
-    model_config = ConfigDict(extra="forbid")
-    model: str | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _in_short(cls, content: object) -> object:
-        """`insertion = "openai:gpt-4o"` for `insertion = {model = "openai:gpt-4o"}`."""
-        return {"model": content} if isinstance(content, str) else content
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +252,11 @@ class Settings(BaseModel):
     def from_files(self) -> Mapping[str, tuple[str, ...]]:
         """The settings that files decided: their names by file."""
         return self._from_files
+
+    def given(self, name: str) -> bool:
+        """Whether a flag, variable or argument set it for this run, and no file."""
+        in_file = any(key(name) in names for names in self._from_files.values())
+        return name in self.model_fields_set and not in_file
 
     @property
     def columns(self) -> dict[str, str]:

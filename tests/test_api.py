@@ -279,6 +279,35 @@ def test_the_rubric_is_the_same_whatever_it_is_made_of(asked: dict[str, Any]) ->
     assert len({one.fingerprint for one in found}) == 1
 
 
+def test_calibrate_takes_a_rubric_in_every_form_and_one_path_or_word(asked: dict[str, Any]) -> None:
+    short = {"name": "kind", "question": "Is it kind?", "fields": ["mail"]}
+    text = "name: kind\nquestion: Is it kind?\nfields: [mail]\n"
+    Path("kind.yaml").write_text(text)
+    mails = [("thanks", "yes"), ("go", "no"), ("thanks again", "yes"), ("go on", "no")]
+    for name in ("labels.jsonl", "more.jsonl"):
+        rows = [{"mail": f"{mail}, {name}", "labels": {"kind": label}} for mail, label in mails]
+        Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = {"model": asked["model"], "cache_dir": asked["cache_dir"], "controls": False}
+    sets = {"test_set": "more.jsonl", "contrast_set": Path("more.jsonl"), "by": "mail"}
+    made = judge.Rubric.from_dict(short)
+    for rubric in (made, short, text, Path("kind.yaml"), [made]):
+        found = judge.calibrate("labels.jsonl", rubric=rubric, **sets, **settings)
+        (report,) = found.checks[0].judges
+        assert (found.checks[0].check, report.final.accuracy.value) == ("kind", 1.0)
+        assert (list(report.test_sets), len(report.by["mail"])) == (["more.jsonl"], 4)
+    with pytest.raises(UsageError, match="calibrate does not"):
+        judge.calibrate("labels.jsonl", rubric=made, engine="ray", **settings)
+
+
+def test_one_word_is_one_verdict(asked: dict[str, Any]) -> None:
+    records = mails("thanks", "go")
+    judge.validate_to("out.jsonl", records, **asked)
+    again = judge.validate_to("out.jsonl", records, resume=True, rejudge="fail", **asked)
+    assert (again.exit_code, again.summary.kept) == (0, 1)
+    with pytest.raises(UsageError, match=r"--fail-under 90: type 0\.9"):
+        judge.validate_to("new.jsonl", records, fail_under=90, **asked)
+
+
 def test_an_assertion_says_why(asked: dict[str, Any]) -> None:
     model = {"model": asked["model"], "cache": False}
     assert str(assert_judged({"mail": "thanks"}, "Polite?", on="mail", **model).verdict) == "pass"

@@ -36,7 +36,7 @@ LAYERS = (
     "configuration",
     "questions",
     "replies reasons cache settings records stats",
-    "verdict answers",
+    "verdict answers model_tables",
     "errors redact digest evidence locking names plugins problems proxies stepping templates "
     "tracing version voting yamlfile",
 )

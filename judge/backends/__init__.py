@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from judge import plugins
 from judge.backends.base import Backend, parse_model
-from judge.errors import UsageError
+from judge.errors import UsageError, nearest
 
 _GROUP = "judge.backends"
 
@@ -43,6 +42,17 @@ def default_model() -> DefaultModel | None:
     return model
 
 
+def default_judge() -> DefaultModel:
+    """The default model, for a run that names none.
+
+    Raises:
+        UsageError: this installation brings none.
+    """
+    if (model := default_model()) is None:
+        raise UsageError(f"no --model named: {MODEL_HINT}")
+    return model
+
+
 def providers() -> tuple[str, ...]:
     """The providers installed, sorted by name."""
     return plugins.names(_GROUP)
@@ -64,8 +74,8 @@ def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
         raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
     if backend is None:
         names = sorted((*providers(), *servers))
-        near = get_close_matches(provider, names, 1)
-        hint = f"; did you mean {near[0]}:{name}?" if near else ";"
+        near = nearest(provider, names)
+        hint = f"; did you mean {near}:{name}?" if near else ";"
         raise UsageError(
             f"{spec}: unknown provider {provider!r}{hint} known are {', '.join(names)}"
         )

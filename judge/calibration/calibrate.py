@@ -32,8 +32,9 @@ from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
 from judge.names import entry_name
 from judge.profile import Profile, Profiles, Rates, shipped
+from judge.records.base import no_such_field
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric
+from judge.rubric import ASKED, Rubric
 from judge.run.models import NO_PROFILE
 from judge.run.panels import Resources
 from judge.settings import Settings
@@ -51,7 +52,7 @@ def calibrate(
     plain = settings.without_steps().model_copy(update={"profile": NO_PROFILE, "check": ()})
 
     async def go() -> Calibration:
-        resources = Resources.of(plain)
+        resources = Resources.of(plain, rubrics=job.rubrics)
         try:
             await resources.prepare()
             return await acalibrate(job, resources, progress)
@@ -152,11 +153,14 @@ def _refuse_unusable(
     job: CalibrationJob, judges: Sequence[Judge], items: Sequence[LabelledItem]
 ) -> None:
     """Refuse, before any call, what cannot succeed."""
-    rubric = judges[0].rubric
+    rubric, first = judges[0].rubric, items[0].record.texts
     named = rubric.control.field if rubric.control and not rubric.fields else None
     entry = entry_name(rubric.each) if rubric.each else None
     if job.controls and named and named != entry and not any(i.record.has(named) for i in items):
         raise UsageError(f"{rubric.name}: control: no record has a field {named!r}")
+    for name in rubric.fields if rubric.name == ASKED else ():
+        if not any(item.record.has(name) for item in items):
+            raise UsageError(no_such_field(f"--on {name}", name, [*first]))
     if job.folds is not None and (job.agreement is not None or job.contrast_set):
         option = "--guarantee" if job.agreement is not None else "--contrast-set"
         raise UsageError(f"{option} needs records that nothing was fitted to: leave out --folds")

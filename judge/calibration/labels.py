@@ -45,6 +45,7 @@ class CalibrationJob:
     - `controls`: whether each judge is asked without the deciding field, and with another's
     - `agreement`: the agreement with people to guarantee (0.5 to 1); None for no guarantee
     - `draws`, `seed`: resamples of each interval, and the seed of everything random
+    - `rubrics`: asked besides those that the settings name
     """
 
     sources: Sequence[str]
@@ -61,6 +62,7 @@ class CalibrationJob:
     agreement: float | None = None
     draws: int = 1000
     seed: int = 0
+    rubrics: Sequence[Rubric] = ()
 
 
 def gather(

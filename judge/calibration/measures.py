@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibration.observe import LabelledAnswer
-from judge.errors import UsageError
+from judge.errors import UsageError, meant
 from judge.stats.agreement import (
     AlternativeAnnotator,
     alternative_annotator,
@@ -178,7 +178,7 @@ def slices(labelled: Sequence[LabelledAnswer], name: str) -> dict[str, list[Labe
                 for key in (*answer.item.slices, *answer.item.record.visible)
             }
         )
-        raise UsageError(f"no item has '{name}' to slice by; items have: {', '.join(names)}")
+        raise UsageError(f"--by {name}: no item has this field; {meant(name, names)}")
     return dict(sorted(parts.items()))
 
 

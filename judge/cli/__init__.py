@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from judge.cli.commands import Commands
+from judge.cli.options import HelpAllOfGroup
 from judge.cli.printing import drop_stdout, guard_streams, print_message, print_output
 from judge.errors import Exit, JudgeError, unwritable
 from judge.redact import guard_process, redacted
@@ -65,6 +66,7 @@ def _root(
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
+    help_all: HelpAllOfGroup = False,
 ) -> None:
     """Check text that language models wrote."""
 

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from judge import plugins
-from judge.cli.options import HELP_ALL, parsed
+from judge.cli.options import HELP_ALL, HelpAllOfGroup, parsed
 
 BUILT_IN = (
     *("validate", "plan", "calibrate", "agreement", "compare"),
@@ -31,7 +31,8 @@ class Command(TyperCommand):
     """Shows options under the headings of their groups: those that most runs need, or all.
 
     An option under a heading of its own is shown by --help-all only, unless it is a setting that
-    most runs need. Typer's names for types, `<int range>` or `<list[str]>`, are no words for users.
+    most runs need; without any of these, --help-all is not shown itself. Typer's names for types,
+    `<int range>` or `<list[str]>`, are no words for users.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -47,8 +48,12 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[Any]] = {"Arguments": [], "Options": []}
-        for parameter in self.get_params(ctx):
-            if _is_advanced(parameter) and not ctx.meta.get(HELP_ALL):
+        parameters = self.get_params(ctx)
+        advanced = [parameter for parameter in parameters if _is_advanced(parameter)]
+        for parameter in parameters:
+            if parameter in advanced and not ctx.meta.get(HELP_ALL):
+                continue
+            if parameter.name == "help_all" and not advanced:
                 continue
             if (record := parameter.get_help_record(ctx)) is not None:
                 (name, _, kind), about = record[0].partition(" <"), record[1]
@@ -110,11 +115,16 @@ def _summary(name: str) -> str:
     return cleandoc(text or "").partition("\n\n")[0].removesuffix(".") + "."
 
 
+def _group(help_all: HelpAllOfGroup = False) -> None:
+    """What a group of commands does by itself: its help."""
+
+
 @cache
 def _built(name: str, module: Any) -> Any:
     """The command, or group of commands, of a module."""
     if hasattr(module, "app"):
         app = module.app
+        app.callback()(_group)
     else:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(name, epilog=module.EPILOG)(module.command)

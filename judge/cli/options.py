@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from importlib.util import find_spec
@@ -73,12 +73,9 @@ def _show_all(context: typer.Context, flag: bool) -> None:
         raise typer.Exit
 
 
-HelpAll = Annotated[
-    bool,
-    typer.Option(
-        "--help-all", is_eager=True, callback=_show_all, help="Show all options, by topic."
-    ),
-]
+_help_all = partial(typer.Option, "--help-all", is_eager=True, callback=_show_all)
+HelpAll = Annotated[bool, _help_all(help="Show all options, by topic.")]
+HelpAllOfGroup = Annotated[bool, _help_all(hidden=True)]
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", help="Write to this file instead of standard output.")
 ]
@@ -122,8 +119,15 @@ def parsed(function: Function) -> Callable[..., None]:
 
     Settings are loaded here and not by `with_settings`, so that `judge --help` does without them.
     """
+    keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    help_all = keyword("help_all", default=False, annotation=HelpAll)
     if not hasattr(function, "settings"):
-        return function
+
+        def plain(help_all: bool, **values: Any) -> None:
+            function(**values)
+
+        own = inspect.signature(function, eval_str=True).parameters.values()
+        return _signed(plain, function, [*own, help_all])
     from judge import settings as declared
 
     requested, helps = {*function.settings[0], declared.TRUST}, function.settings[1]
@@ -148,7 +152,6 @@ def parsed(function: Function) -> Callable[..., None]:
             values["context"] = context
         function(**values, settings=settings)
 
-    keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     parameters = [
         *(
             parameter
@@ -156,9 +159,17 @@ def parsed(function: Function) -> Callable[..., None]:
             if name not in ("context", "settings")
         ),
         keyword("context", annotation=typer.Context),
-        keyword("help_all", default=False, annotation=HelpAll),
+        help_all,
         *(keyword(n, default=None, annotation=_flag(n, helps.get(n))) for n in names),
     ]
+    return _signed(command, function, parameters)
+
+
+def _signed(
+    command: Function, function: Function, parameters: Sequence[inspect.Parameter]
+) -> Function:
+    """The command with these parameters, and the name and help of the function that it calls."""
+    parameters = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     command.__name__, command.__doc__ = function.__name__, function.__doc__
@@ -198,6 +209,15 @@ def _flag(name: str, about: str | None) -> Any:
         metavar=None if switch else declared.metavar(name),
     )
     return Annotated[bool | None if switch else list[str] | None if several else str | None, flag]
+
+
+def share(text: str) -> float:
+    """A share of records as typed: `0.9` or `90%`."""
+    number = text.removesuffix("%")
+    try:
+        return float(number) if number == text else float(number) / 100
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no share: type 0.9 or 90%") from None
 
 
 def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:

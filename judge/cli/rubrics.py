@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from judge.cli.printing import print_table
-from judge.errors import UsageError
+from judge.errors import UsageError, meant
 
 app = typer.Typer(help="Show the questions that judges are asked.", no_args_is_help=True)
 Sources = Annotated[
@@ -40,6 +40,6 @@ def show(name: Annotated[str, typer.Argument(help="A built-in rubric.")]) -> Non
     from judge.rubric import builtin
 
     if name not in builtin():
-        raise UsageError(f"{name}: no such rubric; there are {', '.join(builtin())}")
+        raise UsageError(f"{name}: no such rubric; {meant(name, builtin())}")
     text = (resources.files("judge.rubrics") / f"{name}.yaml").read_text("utf-8")
     typer.echo(text, nl=False)

@@ -42,7 +42,7 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
             print_message(shortened(line, MAX_LENGTH))
     if settings.model:
         return
-    model = api.default_model()
+    model = api.default_judge()
     if model.is_missing():
         from judge.cli.progress import steps
 

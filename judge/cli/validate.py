@@ -45,14 +45,16 @@ def command(
     fail_under: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="Exit 1 if fewer than this share of records pass (before repair)."
+            parser=opt.share,
+            metavar="X",
+            help="Exit 1 if fewer than this share of records pass (before repair).",
         ),
     ] = None,
     fail_under_repaired: Annotated[
         float | None,
         typer.Option(
-            min=0,
-            max=1,
+            parser=opt.share,
+            metavar="X",
             help="Exit 1 if fewer than this share pass after --repair.",
             rich_help_panel=opt.OUTPUT,
         ),

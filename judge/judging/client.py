@@ -33,8 +33,8 @@ from judge.judging.limits import Budget
 from judge.judging.negotiation import Negotiation
 from judge.judging.served_model import ServedModel
 from judge.judging.transport import CANARY, Transport
+from judge.model_tables import Price
 from judge.replies import Reply, held_against, schema_of
-from judge.settings import Price
 from judge.verdict import Usage
 
 R = TypeVar("R", bound=Reply)

@@ -25,7 +25,7 @@ from judge.errors import (
     ServerFault,
 )
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
-from judge.settings import Price
+from judge.model_tables import Price
 
 Keep = Callable[[Completion], Awaitable[None]]
 

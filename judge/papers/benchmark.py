@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge import plugins
 from judge.answers import spelt_as
-from judge.errors import UsageError
+from judge.errors import UsageError, meant
 from judge.papers.tasks import Fields, MeasuredAnswer, replaced
 from judge.records import Record
 from judge.records.base import clip
@@ -125,8 +125,7 @@ def load_benchmark(name: str) -> Benchmark:
     """The benchmark with this name; raises UsageError."""
     benchmark: Benchmark | None = plugins.load(BENCHMARKS, name)
     if benchmark is None:
-        names = ", ".join(benchmark_names())
-        raise UsageError(f"no benchmark is called {name!r}; there are {names}")
+        raise UsageError(f"no benchmark is called {name!r}; {meant(name, benchmark_names())}")
     return benchmark
 
 

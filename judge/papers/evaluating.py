@@ -91,6 +91,9 @@ def _resources(
         changes = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
         update = {**changes, "on_injection": "abstain"}
         return Resources.of(settings.without_steps().model_copy(update=update), build=build)
+    if settings.given("rubric") and not judges:
+        asks = f"{benchmark.name} asks by its tasks: --task FILE"
+        raise UsageError(f"--rubric {settings.rubric[0]} is for benchmarks of judges; {asks}")
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
     if settings.method == "probe":

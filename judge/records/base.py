@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from judge.digest import digest
-from judge.errors import unwritable
+from judge.errors import nearest, unwritable
+from judge.records.text import chat_in
 from judge.verdict import Judgement, Verdict
 
 RESERVED = "judge"
@@ -97,7 +98,7 @@ def keys_of(names: Mapping[str, str], fields: Mapping[str, Any]) -> dict[str, st
 
 def at(fields: Any, path: str) -> Any:
     """The content of a field, or at a path: `a.b` is the field b of the object a, `a.0` the first
-    entry of the list a, `a.-1` the last.
+    entry of the list a, or the first turn of the chat that a is in JSON, `a.-1` the last.
 
     Raises:
         KeyError: there is nothing.
@@ -112,17 +113,17 @@ def at(fields: Any, path: str) -> Any:
         return at(entry, tail) if tail else entry
     if not isinstance(fields, dict):
         raise KeyError(path)
-    nested = bool(tail) and isinstance(fields.get(head), dict | list)
-    key = path if path in fields or not nested else head
+    inner = _opened(fields.get(head)) if tail else None
+    key = path if path in fields or inner is None else head
     if key not in fields:
         raise KeyError(path)
     if (twin := next((k for k in fields if k != key and _alike(k, key)), None)) is not None:
         raise LabelError(f"fields {key!r} and {twin!r} have the same name: rename one", path)
     if key != path:
-        return at(fields[head], tail)
-    if nested:
+        return at(inner, tail)
+    if inner is not None:
         with suppress(KeyError):
-            at(fields[head], tail)
+            at(inner, tail)
             message = (
                 f"field {path!r}, and field {tail!r} of {head!r}, have the same path: rename one"
             )
@@ -130,12 +131,36 @@ def at(fields: Any, path: str) -> Any:
     return fields[path]
 
 
+def _opened(content: object) -> dict[str, Any] | list[Any] | None:
+    """What a path goes on in; None for all that has no parts."""
+    return content if isinstance(content, dict | list) else chat_in(content)
+
+
 def _alike(first: str, second: str) -> bool:
     return normalise(first) == normalise(second)
 
 
+def holds(fields: Any, path: str) -> bool:
+    """Whether `at` finds something, be it two fields of that path."""
+    with suppress(LabelError):
+        try:
+            at(fields, path)
+        except KeyError:
+            return False
+    return True
+
+
+def no_such_field(origin: str, name: str, there: Collection[str]) -> str:
+    """The message that no record has a field, with the nearest of those `there` in the first."""
+    near = nearest(name, there)
+    hint = f"did you mean {near}?" if near else f"the first has {clip([*there], 300)}"
+    if "," in name and {part.strip() for part in name.split(",")} <= {*there}:
+        hint = f"give {origin.split()[0]} once for each field"
+    return f"{origin}: no record has this field; {hint}"
+
+
 def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
-    """Set what `at` finds there; objects and lists on the way are copied."""
+    """Set what `at` finds there; objects, lists and chats on the way are made anew."""
     head, _, tail = path.partition(".")
     whole: Any = isinstance(fields, dict) and (path in fields or not tail)
     key: Any = path if whole else head if isinstance(fields, dict) else int(head)
@@ -143,8 +168,11 @@ def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
     if whole or not tail:
         container[key] = content
     else:
-        container[key] = container[key].copy()
-        put(container[key], tail, content)
+        inner = container[key]
+        opened = (_opened(inner) or inner).copy()
+        put(opened, tail, content)
+        in_cell = isinstance(inner, str)
+        container[key] = json.dumps(opened, ensure_ascii=False) if in_cell else opened
 
 
 def fence_mark(seed: str, texts: Sequence[str]) -> str:

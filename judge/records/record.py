@@ -299,11 +299,12 @@ class Record:
         return f"text in {name}" + (f" ({omitted} not shown)" if omitted else "")
 
     def has(self, name: str) -> bool:
-        """Whether the record has this field, also where it is empty."""
-        try:
-            self.texts.shown(name)
-        except KeyError:
-            return self._lists(name)
+        """Whether the record has this field, also where it is empty, or has two of that path."""
+        with suppress(LabelError):
+            try:
+                self.texts.shown(name)
+            except KeyError:
+                return self._lists(name)
         return True
 
     def _lists(self, name: str) -> bool:

@@ -77,7 +77,7 @@ class Shown(NamedTuple):
 def shown(content: object) -> Shown:
     """A JSON value as text. A text stays as it is, but for a chat in JSON, as tables have it in a
     cell; the work is in proportion to the value."""
-    content = _chat_in(content) or content
+    content = chat_in(content) or content
     if not isinstance(content, dict | list):
         text = _scalar(content)
         if omission := data_url(text):
@@ -94,7 +94,7 @@ def shown(content: object) -> Shown:
 def entries(content: object) -> tuple[str, ...]:
     """The texts of a list's entries, without those that have none; of a text, which may be a list
     in JSON as tables have it in a cell, each line; () for anything else."""
-    content = _chat_in(content) or content
+    content = chat_in(content) or content
     if isinstance(content, str):
         lines: Any = content.splitlines()
         if content.lstrip().startswith("["):
@@ -111,13 +111,13 @@ def entries(content: object) -> tuple[str, ...]:
 
 def form(content: object) -> str:
     """What a value is, in a word for people; "" for a text, a number or a truth value."""
-    content = _chat_in(content) or content
+    content = chat_in(content) or content
     if isinstance(content, list):
         return "list" if _turns(content) is None else "chat"
     return "object" if isinstance(content, dict) else ""
 
 
-def _chat_in(content: object) -> list[Any] | None:
+def chat_in(content: object) -> list[Any] | None:
     """The messages that a text is in JSON, or as Python and pandas print them; None for any other
     text, and all that is none."""
     if not isinstance(content, str) or not (begins := _CHAT.match(content)):

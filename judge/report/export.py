@@ -23,13 +23,13 @@ from judge.errors import missing_extra
 from judge.records.lines import Line
 from judge.redact import printable
 from judge.run.summary import Summary
-from judge.verdict import Judgement, Verdict
+from judge.verdict import Check, Judgement, Verdict
 
 Judged = Iterable[tuple[Line, Judgement]]
 
 COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("id", "verdict", "original_verdict", "workflow"), "string"),
-    **dict.fromkeys(("check", "quote", "reason"), "string"),
+    **dict.fromkeys(("check", "entry", "quote", "reason"), "string"),
     **dict.fromkeys(("failed", "undecided", "checks", "models"), "string"),
     **dict.fromkeys(("votes", "edits", "dropped"), "int64"),
     "recall": "double",
@@ -53,15 +53,14 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 def row(line: Line, judgement: Judgement) -> dict[str, Any]:
     """One line, flat: a cell for each of `COLUMNS`, None where there is nothing to say.
 
-    `check`, `quote` and `reason` tell why the record has its verdict. In JSON, `checks` has the
-    last verdict, answer and score of each check, `record` the record's own fields.
+    `check`, `entry`, `quote` and `reason` tell why the record has its verdict. In JSON, `checks`
+    has the last verdict, answer and score of each check, and the verdict on each entry that it was
+    made on; `record` has the record's own fields.
     """
-    last = {
-        check.name: {"verdict": check.verdict, "answer": check.answer, "score": check.score}
-        for check in judgement.checks
-    }
+    last = {check.name: _outcome(check) for check in judgement.checks}
     check = judgement.deciding
     finding = check and check.best_evidence
+    entry = finding and finding.value
     if finding and not (finding.quote or finding.reason):
         finding = None
     models = dict.fromkeys(vote.model for check in judgement.checks for vote in check.votes)
@@ -71,6 +70,7 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         "original_verdict": judgement.original_verdict and str(judgement.original_verdict),
         "workflow": judgement.workflow,
         "check": check and check.name,
+        "entry": entry,
         "quote": finding and finding.quote,
         "reason": finding.reason
         if finding and (finding.quote or finding.reason)
@@ -93,6 +93,12 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         name: cell.encode(errors="backslashreplace").decode() if isinstance(cell, str) else cell
         for name, cell in cells.items()
     }
+
+
+def _outcome(check: Check) -> dict[str, Any]:
+    outcome = {"verdict": check.verdict, "answer": check.answer, "score": check.score}
+    entries = {entry: verdict for entry, verdict in check.verdicts().items() if entry is not None}
+    return {**outcome, "entries": entries} if entries else outcome
 
 
 def _named(last: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Verdict]) -> str | None:
@@ -151,10 +157,10 @@ def write_junit(lines: Judged, file: IO[bytes]) -> None:
         if (outcome := _OUTCOMES.get(judgement.verdict)) is not None:
             tag, counter = outcome
             counts[counter] += 1
-            parts = [
-                cells["error"] or cells["reason"] or "",
-                cells["quote"] and f"“{cells['quote']}”",
-            ]
+            reason = cells["error"] or cells["reason"] or ""
+            # The judgement's own reason names the entry.
+            entry = None if reason == judgement.reason else cells["entry"]
+            parts = [entry, reason, cells["quote"] and f"“{cells['quote']}”"]
             message = _xml(" – ".join(part for part in parts if part))
             kind = _xml(cells["check"] or str(judgement.verdict))
             SubElement(case, tag, {"message": message, "type": kind})

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from judge.arguments import Pathlike, paths
+from judge.arguments import Pathlike, texts
 from judge.errors import UsageError, unwritable
 from judge.records.lines import Lines
 from judge.run.output import input_path, read_description, refuse_nameless, refuse_same, replacing
@@ -68,7 +68,7 @@ def report(
     """
     from judge.report.page import render
 
-    sources = paths(outputs)
+    sources = texts(outputs)
     runs = {k: v for source in sources for k, v in read_description(Path(source)).items()}
     with writing(Path(out), sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
@@ -87,7 +87,7 @@ def export(
     """
     from judge.report.export import FORMS
 
-    sources, out = paths(outputs), Path(out)
+    sources, out = texts(outputs), Path(out)
     if (write := FORMS.get(out.suffix.lower())) is None:
         raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
     with writing(out, sources, overwrite=overwrite) as file:

@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from judge.errors import UsageError
-from judge.records.base import flat
+from judge.records.base import flat, no_such_field
 from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.entry import LARGEST, Entry, differ, probability, tally
@@ -103,12 +103,14 @@ def render(
     """
     overview = Overview(Summary(by))
     groups: dict[Verdict, list[tuple[Line, Judgement]]] = {verdict: [] for verdict in MEANINGS}
+    first: Line | None = None
     for line, judgement in lines:
+        first = first or line
         overview.add(line, judgement)
         if len(groups[judgement.verdict]) < limit:
             groups[judgement.verdict].append((line, judgement))
-    if overview.summary.slices.keys() == {NONE}:
-        raise UsageError(f"--by {by}: no record has this field")
+    if by and first is not None and overview.summary.slices.keys() == {NONE}:
+        raise UsageError(no_such_field(f"--by {by}", by, first.fields))
     entries = [Entry(*pair, number) for number, pair in enumerate(chain(*groups.values()), 1)]
     counts = {v: (len(records), overview.summary.verdicts[v]) for v, records in groups.items()}
     counts = {verdict: (records, of) for verdict, (records, of) in counts.items() if of}

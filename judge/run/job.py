@@ -16,7 +16,7 @@ from pathlib import Path
 
 from judge.errors import UsageError
 from judge.records import Record, from_memory, read
-from judge.records.base import at
+from judge.records.base import LabelError, at, no_such_field
 from judge.records.lines import FINISHED, REDONE
 from judge.rubric import Rubric
 from judge.run.output import (
@@ -27,6 +27,7 @@ from judge.run.output import (
     refuse_nameless,
     refuse_same,
 )
+from judge.run.summary import SEVERAL
 
 _OTHER_FORMS = frozenset(
     (".gz", ".zst", ".csv", ".tsv", ".tab", ".psv", ".parquet", ".arrow", ".feather", ".xlsx")
@@ -123,6 +124,11 @@ class Job:
         if strange := [verdict for verdict in self.rejudge if verdict not in FINISHED | REDONE]:
             verdicts = ", ".join(sorted(FINISHED | REDONE))
             raise UsageError(f"--rejudge {strange[0]}: no such verdict; there are {verdicts}")
+        gates = {"--fail-under": self.fail_under, "--fail-under-repaired": self.fail_under_repaired}
+        for flag, share in gates.items():
+            if share is not None and not 0 <= share <= 1:
+                hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
+                raise UsageError(f"{flag} {share:g}: {hint}")
         files = [(input_path(source), "the input") for source in self.inputs]
         if self.out is not None:
             files.append((description_file(self.out), "where OUT is described"))
@@ -194,7 +200,8 @@ def _sampled(items: Iterator[Record], count: int, seed: int, by: str | None) -> 
             if not groups[largest]:
                 del groups[largest], lots[largest]
     if by is not None and groups.keys() == {""}:
-        raise UsageError(f"--by {by}: no sampled record has this field")
+        first = next((item.fields for *_, item in groups[""] if item.fields), {})
+        raise UsageError(no_such_field(f"--by {by}", by, first))
     yield from (item for *_, item in sorted(chain(*groups.values()), key=itemgetter(1)))
 
 
@@ -204,6 +211,8 @@ def _group(item: Record, by: str | None) -> str:
         return json.dumps(at(item.fields or {}, by), sort_keys=True) if by is not None else ""
     except KeyError:
         return ""
+    except LabelError:
+        return SEVERAL
 
 
 def _refuse_foreign_summary(path: Path) -> None:

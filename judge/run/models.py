@@ -10,15 +10,16 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
-from judge.backends import MODEL_HINT, default_model, factory, providers
+from judge.backends import default_judge, default_model, factory, providers
 from judge.backends.base import Backend, Method, Mode, parse_model
 from judge.cache import ReplyCache, cache_dir
 from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
+from judge.model_tables import Server
 from judge.profile import Profiles, named, shipped
-from judge.settings import Server, Settings
+from judge.settings import Settings
 
 if TYPE_CHECKING:
     from judge.backends.openai import Request
@@ -87,11 +88,7 @@ class Models:
 
     @property
     def judges(self) -> tuple[str, ...]:
-        if self.settings.model:
-            return self.settings.model
-        if (model := default_model()) is None:
-            raise UsageError(f"no --model named: {MODEL_HINT}")
-        return (model.spec,)
+        return self.settings.model or (default_judge().spec,)
 
     @property
     def final(self) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def plan(job: Job, settings: Settings) -> Plan:
                 without_text[check.name, check.reason or ""] += 1
 
     without_text: Counter[tuple[str, str]] = Counter()
-    task = Validation(resources, job.items())
+    task = Validation(resources, job.items(), job.by)
     task.look_ahead()
     estimate = plan_items(task.items(), calls_of)
     estimate.shown, estimate.unasked = task.shown, without_text

@@ -6,7 +6,6 @@ import os
 import runpy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Self, get_args
 
 from judge import plugins
 from judge.digest import digest
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError, meant, nearest, why_unread
 from judge.records import Kind
 from judge.rubric import Rubric, builtin, load, rubric_from_flags
 from judge.settings import Settings, flag
@@ -60,7 +59,7 @@ class RubricSet:
             raise UsageError("--answers and --pass need --ask")
         rubrics_of_run = cls(settings, by_name, additional)
         rubrics_of_run._refuse_unknown()
-        rubrics_of_run._refuse_idle_repair()
+        rubrics_of_run._refuse_idle()
         return rubrics_of_run
 
     @property
@@ -85,8 +84,8 @@ class RubricSet:
         """The judging rubric with this name; raises UsageError: there is none."""
         rubric = self.by_name.get(name)
         if rubric is None or rubric.role != "judge":
-            names = ", ".join(name for name, r in self.by_name.items() if r.role == "judge")
-            raise UsageError(f"no rubric is called {name!r}; there are {names}")
+            names = [name for name, r in self.by_name.items() if r.role == "judge"]
+            raise UsageError(f"no rubric is called {name!r}; {meant(name, names)}")
         return rubric
 
     def wanted(self, workflow: Workflow) -> frozenset[str]:
@@ -129,14 +128,14 @@ class RubricSet:
         for name in settings.model_for:
             _refuse_strange(f"{flag('model_for')} {name}", "step", name, steps)
 
-    def _refuse_idle_repair(self) -> None:
-        """Refuse options of repairs without --repair, and --repair where no workflow rewrites."""
+    def _refuse_idle(self) -> None:
+        """Refuse options that would do nothing, and --repair where no workflow rewrites."""
         settings, workflows = self.settings, self.workflows()
-        for name in ("rounds", "keep_dropped"):
-            from_file = any(name in names for names in settings.from_files.values())
-            typed = name in settings.model_fields_set and not from_file
-            if typed and getattr(settings, name) and not settings.repair:
-                raise UsageError(f"{flag(name)} needs --repair")
+        pairs = (("rounds", "repair"), ("keep_dropped", "repair"), ("cheap_margin", "cheap_model"))
+        for name, needed in pairs:
+            idle = settings.given(name) and getattr(settings, name) is not False
+            if idle and not getattr(settings, needed):
+                raise UsageError(f"{flag(name)} needs {flag(needed)}")
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
 
@@ -144,8 +143,8 @@ class RubricSet:
 def _refuse_strange(flag: str, noun: str, name: str, names: Collection[str]) -> None:
     """Raises UsageError if there is no such check or step; names the nearest."""
     if name not in names:
-        near = get_close_matches(name, names, 1)
-        hint = f"; did you mean {near[0]}?" if near else "."
+        near = nearest(name, names)
+        hint = f"; did you mean {near}?" if near else "."
         raise UsageError(
             f"{flag}: there is no such {noun}{hint} There are {', '.join(sorted(names))}. "
             "`judge rubrics list` shows more, --rubric adds your own"
@@ -234,8 +233,9 @@ def _read(source: str) -> list[tuple[str, Rubric]]:
             return [(source, builtin()[source])]
         if path.exists():
             raise UsageError(f"{source}: not a built-in rubric; a file needs a path: ./{source}")
-        names = ", ".join(builtin())
-        raise UsageError(f"{source}: neither a path nor a built-in rubric ({names})")
+        raise UsageError(
+            f"{source}: neither a path nor a built-in rubric; {meant(source, builtin())}"
+        )
     files = [path]
     if path.is_dir():
         files = sorted(file for suffix in _SUFFIXES for file in path.glob(f"*{suffix}"))
@@ -265,7 +265,7 @@ def load_workflow(name: str) -> Workflow:
         return _from_file(Path(path).absolute(), variable)
     workflow: Workflow | None = plugins.load(_WORKFLOWS, name)
     if workflow is None:
-        raise UsageError(f"no workflow is called {name!r}; there are {', '.join(workflow_names())}")
+        raise UsageError(f"no workflow is called {name!r}; {meant(name, workflow_names())}")
     return workflow
 
 

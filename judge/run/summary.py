@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.judging.answer_reader import FAR
 from judge.prompts import LACKS
-from judge.records.base import at
+from judge.records.base import LabelError, at
 from judge.records.lines import Line
 from judge.verdict import Verdict
 
@@ -28,7 +28,8 @@ SLICES = 20
 _MAX_SLICES = 10_000
 """Values counted one by one; later ones are counted together."""
 
-OTHERS, NONE = "(others)", "(none)"
+OTHERS, NONE, SEVERAL = "(others)", "(none)", "(several)"
+"""For values: the rarer ones; no field; several fields of that name."""
 
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
@@ -118,6 +119,8 @@ class Summary:
             content = at(fields, self.by or "")
         except KeyError:
             content = NONE
+        except LabelError:
+            content = SEVERAL
         name = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         fits = name in self.slices or len(self.slices) < _MAX_SLICES
         self.slices[name if fits else OTHERS][verdict] += 1

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from itertools import chain, islice
 from typing import Self
@@ -19,12 +17,11 @@ from judge.records import (
     Problem,
     Record,
     SeenIds,
-    clip,
     lines,
     mapped,
     recognise,
 )
-from judge.records.base import LabelError, at
+from judge.records.base import RESERVED, LabelError, holds, no_such_field
 from judge.records.lines import Line
 from judge.records.text import form
 from judge.run.job import Job
@@ -67,32 +64,6 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
         except OSError as error:
             watcher.say(f"--summary {job.summary} was not written: {error.strerror}")
     return report
-
-
-def no_such_field(origin: str, name: str, first: Record) -> str:
-    """The message that no record has a field, with the nearest field of the `first` record."""
-    there = [*first.texts]
-    near = get_close_matches(name, there, 1)
-    hint = f"did you mean {near[0]}?" if near else f"the first has {clip(there, 300)}"
-    if "," in name and {part.strip() for part in name.split(",")} <= {*there}:
-        hint = "give --on once for each field"
-    return f"{origin}: no record has this field; {hint}"
-
-
-def _has(record: Record, name: str) -> bool:
-    with suppress(LabelError):
-        return record.has(name)
-    return True
-
-
-def _has_path(item: Record, path: str) -> bool:
-    try:
-        at(item.fields or {}, path)
-    except KeyError:
-        return False
-    except LabelError:
-        return True
-    return True
 
 
 def fields_shown(record: Record) -> str:
@@ -172,38 +143,46 @@ class Validation(Task):
             self.watcher.note(self.shown)
 
     def look_ahead(self) -> None:
-        """Read on until one record can be judged and each field of --on and --by was there, and see
-        what is shown of the first record where a rubric names no field.
+        """Read on until one record can be judged and each field of --on, --by and --map was there,
+        and see what is shown of the first record where a rubric names no field.
 
         Raises:
             UsageError: no record has this field, or nothing is asked of any (of the first
                 `MAX_LOOK_AHEAD` records at most).
         """
-        on, by = {*self.resources.settings.on}, self._by
+        on = {*self.resources.settings.on}
+        paths = {f"--map {name}={path}": path for name, path in self.columns.items()}
+        paths |= {f"--by {self._by}": self._by} if self._by else {}
         items: list[Record] = []
         first: Record | None = None
         problem: str | None = None
         search = self._whole or not (self.kind or self._any_record)
-        while (on or by or (search and first is None)) and len(items) < MAX_LOOK_AHEAD:
+        while (on or paths or (search and first is None)) and len(items) < MAX_LOOK_AHEAD:
             if (item := next(self._items, None)) is None:
                 break
             items.append(item)
-            if by and _has_path(item, by):
-                by = None
+            renamed = {RESERVED: item.input_key or RESERVED}
+            paths = {
+                origin: path
+                for origin, path in paths.items()
+                if not holds(item.fields, renamed.get(path, path))
+            }
             record = item.of_kind(self.kind_of(item))
             if record.problem is None:
                 if first is None and self._whole:
                     self.shown = fields_shown(record)
                     self._hidden.update(record.hidden())
                 first = first or record
-                on = {name for name in on if not _has(record, name)}
+                on = {name for name in on if not record.has(name)}
             elif problem is None and self._nothing_asked(item):
                 problem = f"line {item.line} of {item.source}: {record.problem.message}"
+        readable = next((item.fields for item in items if item.fields), None)
+        if readable and paths and len(items) < MAX_LOOK_AHEAD:
+            raise UsageError(no_such_field(*next(iter(paths.items())), readable))
         if first is None and problem is not None:
             raise UsageError(f'{problem}: add --ask "QUESTION" or --rubric FILE')
-        for flag, names in (("--on", on), ("--by", {by} if by else set())):
-            if first is not None and names and len(items) < MAX_LOOK_AHEAD:
-                raise UsageError(no_such_field(f"{flag} {min(names)}", min(names), first))
+        if first is not None and on and len(items) < MAX_LOOK_AHEAD:
+            raise UsageError(no_such_field(f"--on {min(on)}", min(on), [*first.texts]))
         self._items = chain(items, self._items)
 
     def _nothing_asked(self, item: Record) -> bool:
@@ -249,7 +228,7 @@ class Validation(Task):
         """Messages about fields of `--on` and of additional rubrics that no record had."""
         for name, origin in self._unseen.items():
             if self._first is not None:
-                yield no_such_field(origin, name, self._first)
+                yield no_such_field(origin, name, [*self._first.texts])
 
     def kind_of(self, item: Record) -> Kind | None:
         """The workflow's kind, or `record` where only the user's own questions apply."""

@@ -20,7 +20,7 @@ from judge.backends.vllm import ModelServer, VLLMBackend
 from judge.errors import Denied, UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.settings import Price
+from judge.model_tables import Price
 
 from .made_vllm import alive, put, starts, wait_for
 

@@ -284,7 +284,7 @@ def test_a_full_disk_leaves_the_earlier_report_and_profile_whole(
     [
         (["missing.jsonl"], "missing.jsonl"),
         (["labels.jsonl", "--check", "humour"], "no labels for humour"),
-        (["labels.jsonl", "--by", "planet"], "no item has 'planet' to slice by"),
+        (["labels.jsonl", "--by", "planet"], "--by planet: no item has this field; there are"),
         (["labels.jsonl", "--guarantee", "0.9", *["-m", "scripted:yes.yaml"] * 2], "3 given"),
         (["bare.jsonl"], "bare.jsonl"),
         (["nosuchset:labels.jsonl"], "there is no labelled set 'nosuchset'"),
@@ -298,6 +298,14 @@ def test_bad_usage_is_exit_code_2(typed: Typed, words: list[str], told: str) -> 
     code, out, error = typed.text("calibrate", *words, *model)
     assert (code, out) == (2, "")
     assert told in error and "Traceback" not in error
+
+
+def test_a_field_that_no_item_has_is_refused(typed: Typed) -> None:
+    typed.write("mails.jsonl", [{"email": "Thanks.", "labels": {"polite": "yes"}}] * 2)
+    ask = ("--ask", "Polite?", "--on", "emial", "-m", "scripted:yes.yaml")
+    code, out, told = typed.text("calibrate", "mails.jsonl", *ask)
+    assert (code, out) == (2, "")
+    assert "--on emial: no record has this field; did you mean email?" in told
 
 
 @pytest.mark.parametrize("error", ["unreachable", "denied"])

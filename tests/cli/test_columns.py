@@ -75,6 +75,15 @@ def test_a_record_that_does_not_fit_is_an_error_line(typed: Typed) -> None:
     assert good["judge"]["verdict"] == "pass"
 
 
+def test_a_column_that_no_record_has_is_refused(typed: Typed) -> None:
+    typed.write("a.jsonl", [{"email": "Thanks."}, {"email": "Go."}])
+    ask = ("-m", "scripted:yes.yaml", "--ask", "Polite?", "--map", "text=emial")
+    for command in ("validate", "plan"):
+        code, out, told = typed.text(command, "a.jsonl", *ask)
+        assert (code, out) == (2, ""), told
+        assert "--map text=emial: no record has this field; did you mean email?" in told
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -175,10 +184,20 @@ def test_a_field_that_spreads_nothing_is_refused(typed: Typed) -> None:
     typed.write("a.jsonl", [ROW, ROW])
     done = typed("validate", "a.jsonl", *NORM, *MAP, "--sample", "1", "--by", "land")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"--by land: no sampled record has this field" in done.stderr
+    assert b"--by land: no record has this field" in done.stderr
     done = typed("validate", "a.jsonl", *NORM, *MAP, "--by", "land")
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"--by land: no record has this field" in done.stderr
+
+
+def test_two_fields_of_one_name_are_no_value(typed: Typed) -> None:
+    typed.write("a.jsonl", [{**ROW, "land": "x", "Land": "y"}, {**ROW, "id": 2, "land": "x"}])
+    words = ("validate", "a.jsonl", *NORM, *MAP, "--by", "land", "-o", "o.jsonl")
+    code, _, told = typed.text(*words)
+    assert code == 0 and cells(told, "(several)") == [["(several)", "1", "1"]], told
+    code, _, told = typed.text(*words, "--overwrite", "--sample", "2")
+    assert code == 0 and len(lines(typed.read("o.jsonl"))) == 2, told
+    assert typed.text("report", "o.jsonl", "-o", "o.html", "--by", "land")[0] == 0
 
 
 def test_verdicts_are_counted_by_the_values_of_a_field(typed: Typed) -> None:

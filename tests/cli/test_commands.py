@@ -54,6 +54,13 @@ def test_help_shows_what_most_runs_need_and_help_all_the_rest(typed: Typed) -> N
     assert "--help-all" not in typed.text("report", "--help")[1], "it shows every option already"
 
 
+def test_help_all_is_taken_everywhere(typed: Typed) -> None:
+    groups = {words[:1] for words in commands(get_command(app)) if len(words) > 1}
+    for words in ((), *groups, *commands(get_command(app))):
+        code, out, told = typed.text(*words, "--help-all")
+        assert (code, told) == (0, "") and out.startswith("Usage: "), (words, told)
+
+
 def test_version_and_a_command_that_is_none(typed: Typed) -> None:
     assert typed.text("--version")[:2] == (0, f"judge {__version__}\n")
     code, _, told = typed.text("evalute")

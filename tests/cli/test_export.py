@@ -145,6 +145,24 @@ def test_the_step_summary_counts_and_quotes_and_renders_no_markup(judge: Typed) 
     assert "| It is rude. |" in text
 
 
+def test_the_entry_that_failed_is_in_every_form(typed: Typed) -> None:
+    findings = [
+        {"value": "The sky is blue.", "verdict": "pass"},
+        {"value": "Two is odd.", "verdict": "fail", "quote": "odd", "reason": "It is even."},
+    ]
+    about = check("claims", "fail", evidence=findings)
+    typed.write("out.jsonl", [record("fail", about, reason="claims: 1 of 2 failed: Two is odd.")])
+    (row,) = csv.DictReader(io.StringIO(export(typed, "o.csv").decode()))
+    assert (row["check"], row["entry"], row["quote"]) == ("claims", "Two is odd.", "odd")
+    told = json.loads(row["checks"])["claims"]["entries"]
+    assert told == {"The sky is blue.": "pass", "Two is odd.": "fail"}
+    suite = ElementTree.fromstring(export(typed, "o.xml"))[0]
+    assert suite[0][0].get("message") == "Two is odd. – It is even. – “odd”"
+    text = export(typed, "o.md").decode()
+    assert "| id | check | entry | quote | reason |\n| --- | --- | --- | --- | --- |\n" in text
+    assert "| n1 | claims | Two is odd. | odd | It is even. |" in text
+
+
 def test_a_repaired_record_is_told_from_one_that_came_so(judge: Typed) -> None:
     edit = {"round": 1, "check": "relevance", "before": "a", "after": "b", "model": "m"}
     repaired = record(original_verdict="fail", edits=[edit], original={"story": "a"})

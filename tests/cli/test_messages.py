@@ -39,7 +39,12 @@ def test_of_several_inputs_the_file_at_fault_is_named(typed: Typed) -> None:
         (("--rubric", "./bad"), b"\xff", "bad: cannot be read: not UTF-8: byte 0xff at byte 1\n"),
         (("--rubric", "./bad"), b"name: x y\nquestion: Is it?", "bad:1: name: "),
         (("--rubric", "bad"), b"", "bad: not a built-in rubric; a file needs a path: ./bad\n"),
-        (("--rubric", "taste"), b"", "taste: neither a path nor a built-in rubric (abstraction, "),
+        (("--rubric", "taste"), b"", "taste: neither a path nor a built-in rubric; there are abst"),
+        (
+            ("--rubric", "relevence"),
+            b"",
+            "relevence: neither a path nor a built-in rubric; did ",
+        ),
         (("--workflow", "tale"), b"", "no workflow is called 'tale'; there are extraction, norm,"),
         (("--check", "taste"), b"", "--check taste: there is no such check. There are abstraction"),
         (("-m", "oracle:x"), b"", "oracle:x: unknown provider 'oracle'; known are"),

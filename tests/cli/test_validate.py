@@ -65,7 +65,7 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
         code, _, told = typed.text(*run, *flags)
         return code, told, json.loads(typed.read("s.json"))
 
-    code, told, sums = ended("--fail-under", "0.75")
+    code, told, sums = ended("--fail-under", "75%")
     assert code == 0 and "3 of 4 records pass (75.0%)" in told and "after repair" not in told
     assert sums["edits"] == 0 and [one["story"] for one in lines(typed.read("o"))] == [
         norm(number)["story"] for number in range(4)
@@ -91,11 +91,16 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
         (("--rounds", "2"), "--rounds needs --repair"),
         (("--keep-dropped",), "--keep-dropped needs --repair"),
         (("--fail-under-repaired", "1"), "gates repaired records: add --repair"),
+        (("--cheap-margin", "0.1"), "--cheap-margin needs --cheap-model"),
+        (("--worker-gpus", "2"), "--worker-gpus 2 needs --engine ray; the engine is local"),
+        (("--fail-under", "90"), "--fail-under 90: type 0.9"),
+        (("--fail-under", "-1"), "--fail-under -1: a share is from 0 to 1"),
+        (("--fail-under", "most"), "'most' is no share: type 0.9 or 90%"),
         (("--repair", "--rounds", "0"), "--rounds: "),
         (("--repair", "--ask", "Polite?"), "--repair: the record workflow rewrites nothing"),
     ],
 )
-def test_a_word_about_repairs_that_would_change_nothing_is_refused(
+def test_a_word_that_would_change_nothing_is_refused(
     typed: Typed, words: tuple[str, ...], message: str
 ) -> None:
     check = () if "--ask" in words else ("--check", "relevance")

@@ -21,8 +21,8 @@ from judge.evidence import ReplyContext
 from judge.judging.client import Client, Unread
 from judge.judging.limits import Budget, BudgetReached
 from judge.judging.transport import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
+from judge.model_tables import Price
 from judge.replies import YesNo
-from judge.settings import Price
 from judge.verdict import Usage
 
 STORY = "Ann bowed first. Then she poured the tea."

@@ -270,6 +270,14 @@ def test_a_prompt_of_ones_own_that_does_not_fit(
     assert asked(*ASK, "--task", "absent.yaml").returncode == 2
 
 
+def test_a_rubric_or_a_benchmark_that_would_not_be_asked_is_refused(asked: Typed) -> None:
+    code, out, told = asked.text(*ASK, "--rubric", "relevance")
+    assert (code, out) == (2, "")
+    assert "--rubric relevance is for benchmarks of judges; normad asks by its tasks" in told
+    code, _, told = asked.text("evaluate", "normda", "rows.jsonl", "-m", "scripted:model.yaml")
+    assert code == 2 and "no benchmark is called 'normda'; did you mean normad?" in told
+
+
 def test_the_papers_ways_of_asking(asked: Typed) -> None:
     """`--setting`: another question or order, in the answer, the plan and the fingerprint."""
     easy = {f"prompt_option_{letter}": f"Way {letter}" for letter in "abcd"}

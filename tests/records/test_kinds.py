@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -134,6 +135,10 @@ def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
     # What a rubric names is shown all the same.
     assert (texts["mail.lines"], texts["to.-1"], texts["annotator1"]) == ("3", "B", "no")
     assert [name for name in ("blank", "to.7", "judge", "nothing") if name in texts] == []
+    chat = '[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Dear Ann"}]'
+    cell = built({"chat": chat}, "record").texts
+    assert (cell["chat.-1"], cell["chat.0.content"]) == ("assistant: Dear Ann", "Hi")
+    assert "chat.2" not in cell and "chat.0.x" not in cell
     of_norm = built({**NORM, "mood": "calm", "label": "yes"}).texts
     assert dict(of_norm) == {**NORM, "mood": "calm"}
 
@@ -224,6 +229,16 @@ def test_a_text_over_the_limit_is_named_wherever_it_stands() -> None:
     # What a known kind does not show is no hindrance.
     assert built({**NORM, "attachment": long}).kind == "norm"
     assert problem({**NORM, "country": long}).message == f"field 'country' {told}"
+
+
+def test_a_turn_of_a_chat_in_a_cell_is_mapped_and_changed_in_its_cell() -> None:
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ann waited."}]
+    own = {"chat": json.dumps(turns), "rule_of_thumb": "One waits."}
+    (read,) = mapped([item(own)], {"story": "chat.-1.content"})
+    record = read.of_kind()
+    assert (record.kind, record.typed["story"]) == ("norm", "Ann waited.")
+    changed = record.with_changes({"story": "Ann left."})["chat"]
+    assert json.loads(changed) == [turns[0], {**turns[1], "content": "Ann left."}]
 
 
 def test_a_mapped_column_is_judged_under_its_name_and_changed_where_it_stands() -> None:

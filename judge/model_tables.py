@@ -1,0 +1,80 @@
+"""The tables of judge.toml: servers, prices, and the models of steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+"""Names under which a file must hold no value."""
+
+_HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+_HeaderText = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
+
+
+class Price(BaseModel):
+    """US dollars for a million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+class Server(BaseModel):
+    """A server with OpenAI's protocol: its address, the variable that holds its key, its ways.
+
+    The variable's name ends in KEY, TOKEN, SECRET or PASSWORD, because the values of such variables
+    are redacted in all that is written. Without `key_env` no key is sent. `key_header` is the
+    header for the key; `headers` and `query` go with every request, `omit` names what does not, and
+    `mode` is the only way to ask for JSON.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    url: str
+    key_env: str | None = Field(
+        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)$"
+    )
+    key_header: _HeaderName | None = None
+    headers: Mapping[_HeaderName, _HeaderText] = {}
+    query: Mapping[str, str] = {}
+    omit: tuple[Literal["temperature", "seed", "max_tokens", "strict", "system"], ...] = ()
+    mode: Literal["json_schema", "tools", "json", "words"] | None = None
+
+    @field_validator("headers", "query")
+    @classmethod
+    def _without_keys(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
+        for name in headers:
+            if SECRET_NAME.search(name):
+                raise ValueError(
+                    f"{name}: keys are read from the environment alone: name its variable in "
+                    "key_env, and the header in key_header"
+                )
+        return headers
+
+
+class StepModel(BaseModel):
+    """The model and the temperature of one step; None: as for the other steps of its kind."""
+
+    model_config = ConfigDict(extra="forbid")
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_short(cls, content: object) -> object:
+        """`insertion = "openai:gpt-4o"` for `insertion = {model = "openai:gpt-4o"}`."""
+        return {"model": content} if isinstance(content, str) else content
+
+
+TABLES: Mapping[str, type[BaseModel]] = {
+    "model_for": StepModel,
+    "prices": Price,
+    "servers": Server,
+}
+"""What the entries of a setting that is a table are."""
