@@ -1,6 +1,6 @@
 """Labelled passages to teach from: what somebody in a passage does with a value.
 
-    python docs/examples/teaching/passages.py ../shared/data/perspectrum/pairs.jsonl > taught.jsonl
+    python docs/examples/teaching/passages.py pairs.jsonl > taught.jsonl
 
 Our own passages (fixtures/labelled/passages.jsonl, fixtures/taught/passages.jsonl), whose labels
 say what their authors meant, and claims of PERSPECTRUM with statements about them (Chen et al.

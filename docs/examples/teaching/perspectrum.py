@@ -1,7 +1,7 @@
 """Labels of people to teach from, out of PERSPECTRUM (Chen et al. 2019).
 
-    python docs/examples/teaching/perspectrum.py stance ../shared/data/perspectrum/pairs.jsonl
-    python docs/examples/teaching/perspectrum.py health ../shared/data/perspectrum/pairs.jsonl
+    python docs/examples/teaching/perspectrum.py stance pairs.jsonl
+    python docs/examples/teaching/perspectrum.py health pairs.jsonl
 
 `stance`: a hundred pairs of a claim and a statement, two opposite statements a claim, on which two
 of the annotators agreed at least. `health`: a hundred claims, half of them tagged as about health.
