@@ -1,6 +1,6 @@
 """Hours of `judge validate` on a server that fails now and then, in minutes: does anything grow?
 
-    python bench/soak.py [--hours 2] [--share 0.01] [--records N]
+    python bench/soak.py [--hours 2] [--share 0.01] [--records N] [--timeout 1]
 
 The server is the tests' own (tests/faults/server.py). It answers after 20 ms where a hosted model
 takes 2 s, so an hour stands for 28,800 calls with 16 under way; `--records` says it directly. Each
@@ -31,7 +31,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1] / place) for place in ("bench", "tests", "")]
 
-from batchserver import agreeable  # noqa: E402
+from batchserver import agreeable, guest  # noqa: E402
 from loopback import Answer, Asked, says  # noqa: E402
 
 from tests.faults.server import (  # noqa: E402
@@ -56,19 +56,6 @@ LATENCY, NOMINAL, AT_ONCE = 0.02, 2.0, 16
 
 CHECKS = ("relevance", "derivation", "value_derivation")
 SENTENCE = "A guest stopped there, slipped off both shoes, and greeted everybody. "
-
-
-def norm(number: int) -> dict[str, str]:
-    """A norm record of about 2 kB that the tests' server finds nothing wrong with."""
-    return {
-        "id": f"n{number}",
-        "country": "japan",
-        "background": "- Guests take off their shoes at the door.",
-        "value": "Respect for the home",
-        "rule_of_thumb": "Take off your shoes before you enter a home.",
-        "story": f"This is guest number {number}. {SENTENCE * 28}Was it fine?",
-        "label": "yes",
-    }
 
 
 DRIVER = """
@@ -139,8 +126,10 @@ class Soaked:
 
 
 def record(number: int) -> dict[str, str]:
-    made = norm(number)
-    return made | {"story": f"An odd guest. {made['story']}"} if number % 5 == 0 else made
+    """A norm of about 2 kB; the tests' server finds every fifth at fault."""
+    odd = "An odd guest. " if number % 5 == 0 else ""
+    story = f"{odd}This is guest number {number}. {SENTENCE * 28}Was it fine?"
+    return guest(number) | {"story": story}
 
 
 def run(folder: Path, out: str, server: Misbehaving, schedule: Schedule, *flags: str) -> Soaked:
@@ -149,7 +138,6 @@ def run(folder: Path, out: str, server: Misbehaving, schedule: Schedule, *flags:
     checks = [word for check in CHECKS for word in ("--check", check)]
     words = ["validate", "in.jsonl", "-m", "openai:m", *checks, "-o", out]
     words += ["-q", "--no-cache", "--concurrency", str(AT_ONCE), *flags]
-    words += [] if "--timeout" in flags else ["--timeout", "1"]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
     began = time.monotonic()
     with (folder / "said").open("wb") as said:
@@ -219,6 +207,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=2.0)
     parser.add_argument("--share", type=float, default=0.01)
     parser.add_argument("--records", type=int)
+    parser.add_argument("--timeout", default="1", help="seconds until a silent server is given up")
     chosen = parser.parse_args()
     records = chosen.records or int(chosen.hours * 3600 * AT_ONCE / NOMINAL / len(CHECKS))
     with (
@@ -231,10 +220,13 @@ def main() -> None:
         # Where nothing fails, a machine that is busy should not look like a server that stalls.
         calm = run(folder, "calm", server, server.schedule, "--timeout", "60")
         faulty = now_and_then(list(FAULTS.values()), chosen.share, good(answer))
-        soaked = run(folder, "faulty", server, faulty)
+        patience = ("--timeout", chosen.timeout)
+        soaked = run(folder, "faulty", server, faulty, *patience)
         show(soaked)
         found = judgements(folder / "faulty")
-        again = run(folder, "faulty", server, faulty, "--resume") if soaked.code == 3 else None
+        again = None
+        if soaked.code == 3:
+            again = run(folder, "faulty", server, faulty, *patience, "--resume")
         expected, after = judgements(folder / "calm"), judgements(folder / "faulty")
     hours = calm.calls * NOMINAL / AT_ONCE / 3600
     print(

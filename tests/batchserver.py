@@ -23,7 +23,7 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -44,6 +44,20 @@ def agreeable(asked: Asked) -> Answer:
         return says({"quote": None, "reason": "another deed", "answer": "no"})
     quote = "slipped off both shoes" if "slipped off" in asked.prompt else "take off their shoes"
     return says({"quote": quote, "reason": "it does", "answer": "yes"})
+
+
+def guest(number: int) -> dict[str, Any]:
+    """A norm that `agreeable` answers about; number 3 is of an odd guest."""
+    return {
+        "id": f"n{number}",
+        "country": ("Japan", "Peru")[number % 2],
+        "background": "- Guests take off their shoes at the door.\n- Gifts go from both hands.",
+        "value": "Respect for the home",
+        "rule_of_thumb": "Take off your shoes before you enter a home.",
+        "story": f"{'An odd guest' if number == 3 else 'A guest'} number {number} stopped there "
+        "and slipped off both shoes. Was it fine?",
+        "label": "yes",
+    }
 
 
 class BatchServer(OnThread):
@@ -81,12 +95,6 @@ class BatchServer(OnThread):
     def requests(self, name: str) -> int:
         """How many HTTP requests of a kind came: create, online, poll."""
         return self._requests[name]
-
-    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < until, what
-            time.sleep(0.02)
 
     async def _start(self) -> int:
         app = web.Application(middlewares=[self._guard], client_max_size=1 << 28)

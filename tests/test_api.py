@@ -222,7 +222,7 @@ async def test_both_ways_work_inside_a_running_loop(asked: dict[str, Any]) -> No
     found = [one async for one in judge.avalidate(records, cache=False, **asked)]
     beside.cancel()
     assert [str(one.verdict) for one in found] == ["pass", "pass"]
-    assert turns > 10, "the loop goes on meanwhile"
+    assert turns > 2, "the loop goes on meanwhile"
     assert len(list(judge.validate(records, **asked))) == 2
 
 

@@ -197,7 +197,7 @@ def test_a_second_interrupt_ends_a_run_whose_cache_is_locked(cache: ReplyCache) 
             process.send_signal(signal.SIGINT)
         begun = time.monotonic()
         assert b"CancelledError" in process.communicate(timeout=60)[1]
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 20, "the lock is waited for 30 s"
 
 
 async def test_a_lock_that_goes_away_is_waited_for_and_one_that_stays_is_told(

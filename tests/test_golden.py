@@ -90,14 +90,3 @@ def test_a_benchmark_prints_its_tables(golden: Typed, request: pytest.FixtureReq
     same(request, "cali.txt", done.stdout)
     lines = golden.read("answers.jsonl").splitlines(keepends=True)
     same(request, "cali.jsonl", b"".join(lines[::48]))
-
-
-def test_a_resumed_run_ends_with_the_same_bytes(golden: Typed) -> None:
-    """What a kill leaves: whole lines, and the beginning of one."""
-    words = ("validate", "fixtures/norms.jsonl", *SCRIPT, "--limit", "8", "-q", "-o", "out.jsonl")
-    assert golden(*words).returncode == 0
-    whole = golden.read("out.jsonl")
-    for cut in (len(whole) // 3, whole.index(b"\n") + 1, len(whole) - 2):
-        (golden.folder / "out.jsonl").write_bytes(whole[:cut])
-        assert golden(*words, "--resume").returncode == 0
-        assert golden.read("out.jsonl") == whole, cut

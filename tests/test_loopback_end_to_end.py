@@ -14,29 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from batchserver import agreeable as fine
+from batchserver import guest
 from cli.typed import Typed
-from loopback import Answer, Asked, Loopback, chances, says
+from loopback import Answer, Asked, Loopback, says
 
 from judge.judging.client import Client
 
 pytestmark = pytest.mark.slow
 
 KEY = "sk-loopback-0123456789abcdef"
-LINES = 4
-
-NORMS: list[dict[str, Any]] = [
-    {
-        "id": f"n{number}",
-        "country": "japan",
-        "background": "- Guests take off their shoes at the door.\n- Gifts go from both hands.",
-        "value": "Respect for the home",
-        "rule_of_thumb": "Take off your shoes before you enter a home.",
-        "story": f"Guest number {number} stopped there and slipped off both shoes. Was it fine?",
-        "label": "yes",
-        "source": {"row": number},
-    }
-    for number in range(LINES)
-]
+NORMS: list[dict[str, Any]] = [guest(0)]
 STORY = {
     "id": "s1",
     "values": ["Thrift is worth teaching--Agree", "Neighbours can be trusted--Agree"],
@@ -46,9 +34,7 @@ STORY = {
 
 
 def agreeable(asked: Asked) -> Answer:
-    """What a judge says to whom all the records above are fine."""
-    if asked.body.get("logprobs"):
-        return chances(Yes=-0.05, No=-3.1)
+    """What a judge says to whom all records here are fine."""
     if asked.schema_name == "ValuesReflected":
         quotes = {1: ("Ann", "I mend my own coats"), 2: ("Ben", "I leave my door open all night")}
         values = [
@@ -58,10 +44,7 @@ def agreeable(asked: Asked) -> Answer:
         return says({"values": values})
     if asked.schema_name == "SpeechesFound":
         return says({"values": [{"value": n, "reason": "", "speeches": []} for n in (1, 2)]})
-    if asked.schema_name == "LeaksFound":
-        return says({"leaks": []})
-    quote = "slipped off both shoes" if "slipped off" in asked.prompt else "take off their shoes"
-    return says({"quote": quote, "reason": "it does", "answer": "yes"})
+    return fine(asked)
 
 
 @dataclass(frozen=True)
@@ -74,10 +57,6 @@ class Ran:
     def lines(self) -> list[dict[str, Any]]:
         """Standard output, which must be JSON lines and nothing else."""
         return [json.loads(line) for line in self.out.splitlines()]
-
-    @property
-    def verdicts(self) -> list[str]:
-        return [line["judge"]["verdict"] for line in self.lines]
 
 
 @pytest.fixture
@@ -120,46 +99,14 @@ def judge(
 RELEVANCE = ("--check", "relevance")
 
 
-# ---------------------------------------------------------------- the normal case
-
-
-def test_norms_and_a_story_pass(server: Loopback, judge: Runner) -> None:
-    ran = judge(server.url, "--summary", "s.json", records=[*NORMS, STORY])
-    assert ran.code == 0, ran.err
-    assert ran.verdicts == ["pass"] * (LINES + 1)
-    for record, line in zip([*NORMS, STORY], ran.lines, strict=True):
-        own = {key: value for key, value in line.items() if key != "judge"}
-        assert own == record and list(own) == list(record)
-    usage = [line["judge"]["usage"]["replies"] for line in ran.lines]
-    assert sum(usage) > 0 and sum(usage) >= len(server.asked)
-    assert all(call.mode == "json_schema" for call in server.calls)
-    assert server.count == len(server.asked) + 1, "one probe"
-    summary = json.loads(judge.typed.read("s.json"))
-    assert summary["verdicts"] == {"pass": LINES + 1}
-    assert summary["models"]["openai:m"]["calls"] == server.count
-
-
-def test_a_second_run_makes_no_call_and_writes_the_same_bytes(
-    server: Loopback, judge: Runner
-) -> None:
-    first = judge(server.url, records=[*NORMS, STORY])
-    made = server.count
-    second = judge(server.url, records=[*NORMS, STORY])
-    assert (second.code, second.out) == (first.code, first.out)
-    assert server.count == made
-    third = judge(server.url, "--no-cache", "--concurrency", "2", records=[*NORMS, STORY])
-    assert third.out == first.out and server.count == 2 * made
-
-
 def test_no_more_calls_at_once_than_wanted(judge: Runner) -> None:
     def slow(asked: Asked) -> Answer:
         return says(agreeable(asked).text, delay=0.3)
 
-    many = [NORMS[0] | {"id": f"m{n}", "story": f"{NORMS[0]['story']} ({n})"} for n in range(12)]
     with Loopback(slow, key=KEY) as server:
-        ran = judge(server.url, *RELEVANCE, "--concurrency", "3", records=many)
+        ran = judge(server.url, *RELEVANCE, "--concurrency", "3", records=[*map(guest, range(12))])
         assert ran.code == 0, ran.err
-        assert server.most_at_once == 3
+        assert 1 < server.most_at_once <= 3, "and more than one"
 
 
 # ---------------------------------------------------------------- named servers, models of steps

@@ -50,13 +50,6 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
-def wait_for(condition: Any, what: str, seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
-
-
 class _Server(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     answered = 0

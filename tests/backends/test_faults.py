@@ -56,4 +56,5 @@ def test_a_moment_counts_from_now() -> None:
         {"x-ratelimit-reset": f"{at:.0f}"},
         {"x-ratelimit-reset": f"{at * 1000:.0f}"},
     ):
-        assert retry_after(headers) == pytest.approx(90, abs=3), headers
+        found = retry_after(headers)
+        assert found is not None and at - time.time() - 1 <= found <= 91, headers

@@ -213,31 +213,6 @@ async def test_one_answer_that_lacks_them_is_asked_for_again(
 # ---------------------------------------------------------------- what goes wrong
 
 
-@pytest.mark.parametrize(
-    ("status", "said", "code", "kind"),
-    [
-        (400, "maximum context length is 4096 tokens", None, "context-exceeded"),
-        (400, "too many words", "context_length_exceeded", "context-exceeded"),
-        (402, "no balance", None, "denied"),
-        (429, "You exceeded your current quota", "insufficient_quota", "denied"),
-    ],
-)
-async def test_a_status_becomes_an_error(
-    router: respx.Router,
-    backend: OpenAIBackend,
-    status: int,
-    said: str,
-    code: str | None,
-    kind: str,
-) -> None:
-    route = replies(router, status=status, json={"error": {"message": said, "code": code}})
-    error = await raised(backend)
-    assert error.kind == kind
-    assert f"HTTP {status}" in str(error)
-    assert said in str(error) and not error.retryable
-    assert route.call_count == 1, "the client must not retry on its own"
-
-
 async def test_half_a_surrogate_pair_cannot_be_sent(
     router: respx.Router, backend: OpenAIBackend
 ) -> None:

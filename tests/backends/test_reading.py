@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from clients import Outcome, outcome_of
 from loopback import Answer, Asked, Loopback, chances, completion, fails, says
-from outcomes import Outcome, outcome_of
 
 from judge import errors
 from judge.backends.base import Call, Completion, Mode
@@ -183,7 +183,9 @@ CREDIT = "Your credit balance is too low to access the API."
         (under_200({"message": "bad key", "code": 401}), "denied", "refuses the key", 1),
         (under_200({"message": "no", "type": "authentication_error"}), "denied", "the key", 1),
         (under_200("This model's maximum context length is 8 tokens"), "context-exceeded", "8", 1),
+        (fails(400, "x", code="context_length_exceeded"), "context-exceeded", "HTTP 400", 1),
         (under_200({"message": "no room", "code": "503"}), "server-fault", "no room", 6),
+        (fails(402, "no balance"), "denied", "HTTP 402", 1),
         (fails(400, CREDIT), "denied", "out of credit", 2),
         (fails(403, "Key limit exceeded (total limit)"), "denied", "out of credit", 2),
         (fails(429, "x", code="insufficient_quota"), "denied", "out of credit", 1),

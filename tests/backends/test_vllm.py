@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from loopback import Loopback, chances
+from waiting import wait_for
 
 from judge.backends import vllm
 from judge.backends.base import Call, Mode
@@ -22,7 +23,7 @@ from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.model_tables import Price
 
-from .made_vllm import alive, put, starts, wait_for
+from .made_vllm import alive, put, starts
 
 QUESTION = Call([{"role": "user", "content": "Is it?"}], max_tokens=1, logprobs=20)
 

@@ -91,11 +91,12 @@ def test_coverage_finds_intervals_that_hold() -> None:
 
 @pytest.mark.slow
 def test_faults_change_no_verdict() -> None:
-    # At two in a hundred, one run in seventy has a call whose six tries all meet a fault.
-    told = printed("soak.py", "--records", "20", "--share", "0.01")
-    assert "exit: 0 with faults, 0 without" in told, told
-    assert "verdicts: 4 fail, 16 pass" in told
-    assert "0 of 20 have another verdict, 0 differ in anything but usage" in told
+    """Which call meets which fault depends on their order: seldom all tries of one, which ends as
+    an error until the run is resumed. The time-out is far beyond what a busy machine takes."""
+    told = printed("soak.py", "--records", "20", "--share", "0.01", "--timeout", "20")
+    assert re.search("exit: [03] with faults, 0 without", told), told
+    *_, last = re.findall(r"(?:records|after --resume \(exit 0\)): (.*)", told)
+    assert last == "0 of 20 have another verdict, 0 differ in anything but usage", told
     calls = re.search(r"calls: (\d+) with faults, (\d+) without", told)
     assert calls is not None
     assert int(calls[1]) > int(calls[2]) == 61, "faults were met"

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judge.backends.base import Call
-from judge.calibration.calibrate import acalibrate
 from judge.calibration.controls import leak_of
-from judge.calibration.labels import CalibrationJob, without_answers
+from judge.calibration.labels import without_answers
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.rubric import rubric_from_flags
-
-from .asking import client, resources_of, yes_no
 
 ANSWERS = ["yes", "no"]
 GOLD = [ANSWERS[n % 2] for n in range(40)]
@@ -131,42 +124,3 @@ def test_by_hand_no_record_tells_its_own_label() -> None:
     ]
     assert leak_of(rare, [{"x": str(n % 2)} for n in range(100)]) is None
     assert leak_of(rare, [{"x": str(n % 20 == 0)} for n in range(100)]) is not None
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_calibrate_shows_no_label_and_calls_a_copy_no_agreement(
-    tmp_path: Path, named: bool
-) -> None:
-    rows = [
-        {"item": f"r{n}", "label": GOLD[n], "second": mostly(38)[n], "mail": TEXTS[n]}
-        for n in range(40)
-    ]
-    labels = tmp_path / "labels.jsonl"
-    labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    prompts = []
-
-    def answer(call: Call) -> Any:
-        prompts.append(str(call.messages))
-        return yes_no(rows[int(call.origin.record[1:])]["second"])
-
-    resources = resources_of(client("one", answer, "structured"))
-    rubric = rubric_from_flags("Is it so?", ["mail", "second"] if named else [])
-    resources.rubrics.by_name["polite"] = rubric.model_copy(update={"name": "polite"})
-    job = CalibrationJob([str(labels)], ["polite"], controls=False, draws=50)
-    found = asyncio.run(acalibrate(job, resources))
-    (check,) = found.checks
-    assert found.profile is not None
-    (profile,) = found.profile.judges
-    assert any("second" in prompt for prompt in prompts) is named
-    if named:
-        assert check.leak is not None and check.leak.field == profile.leak == "second"
-        assert found.failed and profile.guesses
-        assert found.as_json()["checks"][0]["leak"]["right"] == 38
-        refused = asyncio.run(
-            acalibrate(CalibrationJob([str(labels)], ["polite"], agreement=0.6), resources)
-        )
-        assert refused.profile is None
-        assert "'second' alone predicts 38 of 40" in str(refused.refused)
-    else:
-        assert (check.shown, check.withheld, check.leak) == (("mail",), ("second",), None)
-        assert not found.failed and "leak" not in found.profile.model_dump_json()

@@ -175,11 +175,3 @@ def test_answers_of_a_scale_stand_in_the_order_of_their_numbers() -> None:
     values = ["10", "-1", "0.5", "9", "unsure"]
     report = one_check([item("a", dict(zip("abcde", values, strict=True)))])
     assert report.checks[0].classes == ("-1", "0.5", "9", "10", "unsure")
-
-
-def test_no_label_is_no_answer() -> None:
-    items = [item("a", {"1": "yes", "2": "null"}, "na"), item("b", {"1": "nan"}), item("c", "yn")]
-    report = one_check(items)
-    figures = report.checks[0].overall
-    assert (report.no_label, figures.questions, figures.answers) == (3, 2, {"no": 1, "yes": 2})
-    assert "accuracy" not in figures.measures

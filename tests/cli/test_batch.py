@@ -8,23 +8,12 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from batchserver import KEY, BatchServer
+from batchserver import KEY, BatchServer, guest
+from waiting import wait_for
 
 from .typed import Typed
 
-NORMS = [
-    {
-        "id": f"n{number}",
-        "country": "japan",
-        "background": "- Guests take off their shoes at the door.\n- Gifts go from both hands.",
-        "value": "Respect for the home",
-        "rule_of_thumb": "Take off your shoes before you enter a home.",
-        "story": f"{'An odd guest' if number == 3 else 'A guest'} number {number} stopped there "
-        "and slipped off both shoes. Was it fine?",
-        "label": "yes",
-    }
-    for number in range(8)
-]
+NORMS = [*map(guest, range(8))]
 CHECKS = ("--check", "relevance", "--check", "derivation")
 ROUNDS = 4
 """The calls that the odd guest's norm needs one after another."""
@@ -98,7 +87,7 @@ def test_an_interrupt_stops_at_once_and_the_batch_goes_on(judge: Runs, server: B
 
     def interrupt() -> None:
         # Each norm's first question; in two batches where the machine stood still between them.
-        server.wait_for(lambda: under_way() == len(NORMS), "the questions are not at the provider")
+        wait_for(lambda: under_way() == len(NORMS), "the questions are not at the provider")
         os.kill(os.getpid(), signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from typing import IO
 
 import pytest
+from waiting import wait_for, wait_for_lines
 
 from .conftest import Shell, lines, norm, wait_until_told
 from .typed import Typed
@@ -19,27 +19,15 @@ from .typed import Typed
 CHECK = ("--check", "relevance")
 
 
-def wait_for_lines(judge: Shell, name: str, count: int) -> None:
-    path = judge.folder / name
-    until = time.monotonic() + 60
-    while not path.exists() or path.read_bytes().count(b"\n") < count:
-        assert time.monotonic() < until, "the run writes nothing"
-        time.sleep(0.02)
-
-
 def wait_for_calls(judge: Shell, count: int) -> None:
-    until = time.monotonic() + 60
-    while not (judge.folder / "calls.log").exists() or judge.calls()[0] < count:
-        assert time.monotonic() < until, "no call is made"
-        time.sleep(0.02)
+    log = judge.folder / "calls.log"
+    wait_for(lambda: log.exists() and judge.calls()[0] >= count, "no call is made")
 
 
 def wait_until_read(pipe: IO[bytes]) -> None:
     """Come back when nothing that was written into a pipe is left in it."""
-    until = time.monotonic() + 60
-    while any(fcntl.ioctl(pipe.fileno(), termios.FIONREAD, bytes(4))):
-        assert time.monotonic() < until, "nobody reads"
-        time.sleep(0.02)
+    size = bytes(4)
+    wait_for(lambda: not any(fcntl.ioctl(pipe.fileno(), termios.FIONREAD, size)), "nobody reads")
 
 
 # One signal: tests/faults/test_machine.py, and tests/run/test_stream.py for what is under way.
@@ -49,7 +37,7 @@ def test_twice_stops_at_once(judge: Shell) -> None:
     judge.write("n.jsonl", map(norm, range(40)))
     process = judge.counting("validate", "n.jsonl", "-m", "scripted:stuck.yaml", *CHECK, "-o", "o")
     wait_for_calls(judge, 3)
-    wait_for_lines(judge, "o", 1)
+    wait_for_lines(judge.folder / "o", 1)
     process.send_signal(signal.SIGINT)
     # Two signals before the first is heard are one.
     told = wait_until_told(process, b"finishing the records under way")
@@ -103,7 +91,7 @@ def test_of_two_runs_on_one_out_the_second_is_refused(judge: Shell, typed: Typed
     judge.write("n.jsonl", map(norm, range(4)))
     run = ("validate", "n.jsonl", "-m", "scripted:yes.yaml", *CHECK, "-o", "o", "-q")
     first = judge.counting(*run, "--concurrency", "1", held="n2")
-    wait_for_lines(judge, "o", 2)
+    wait_for_lines(judge.folder / "o", 2)
     for chosen in ("--resume", "--overwrite"):
         second = typed(*run, chosen)
         assert second.returncode == 2 and b"another run is writing to" in second.stderr

@@ -94,13 +94,6 @@ def test_a_rubric_of_a_name_and_a_question_shows_what_it_names(typed: Typed, mai
     assert [one["verdict"] for one in found] == ["pass", "fail", "pass"]
 
 
-def test_a_quote_that_stands_nowhere_in_the_record_is_not_shown(typed: Typed, mails: str) -> None:
-    Path("judge.yaml").write_text(json.dumps({"replies": [{"reply": RUDE}]}))
-    found = judged(typed, mails, "--ask", "Polite?")
-    evidence = [one["checks"][0]["votes"][0]["evidence"][0] for one in found]
-    assert [one.get("quote") for one in evidence] == [None, RUDE["quote"], None]
-
-
 def test_what_is_printed_of_a_quote_is_the_texts_own_words(typed: Typed) -> None:
     """With a rubric that must quote, and with one that need not."""
     texts = ("I\u00a0am\u200b tired\nof wai\u00adting, Bo", "I am not tired of waiting")

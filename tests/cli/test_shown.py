@@ -215,6 +215,10 @@ def test_calibrate_shows_no_label_and_says_so_once(typed: Typed, server: Loopbac
     assert code == 3 and "[second rater " in server.asked[-1].prompt, server.asked[-1].prompt
     assert "field 'second_rater' alone predicts 38 of 40 labels" in " ".join(err.split())
     assert "fields shown" not in err and not cells(out, "openai:m"), out
+    (check,) = json.loads(typed.read("done/report.json"))["checks"]
+    assert (check["leak"]["field"], check["leak"]["right"]) == ("second_rater", 38)
+    code, _, told = typed.text("calibrate", "labels.csv", *ASK, *on, "--guarantee", "0.6")
+    assert code == 3 and "no profile" in told and "alone predicts 38 of 40" in told, told
     profile = ("--profile", "done/profile.json", "-o", "o")
     code, _, err = typed.text("validate", "labels.csv", *ASK, *on, *profile)
     assert code == 0 and "corrected" not in err, err

@@ -166,12 +166,10 @@ def test_a_file_that_judge_did_not_write_is_not_continued(typed: Typed, mine: by
 
 def test_several_models_behind_one_flag_are_a_panel(typed: Typed) -> None:
     models = [typed.script(f"{name}.yaml", [{"reply": RELEVANT}]) for name in ("a", "b")]
-    words = ("--check", "relevance", "-q", "-o", "o", "--summary", "sums.json")
+    words = ("--check", "relevance", "-q", "-o", "o")
     assert typed("validate", "n.jsonl", "-m", ", ".join(models), *words).returncode == 0
     (check,) = lines(typed.read("o"))[0]["judge"]["checks"]
     assert [vote["model"] for vote in check["votes"]] == models
-    # The summary of an earlier run is replaced by that of the next.
-    assert typed(*RUN, "-o", "o", "--resume", "--summary", "sums.json").returncode in (0, 2)
 
 
 @pytest.mark.parametrize("name", ["o.run.json", "o.unmatched.jsonl"])

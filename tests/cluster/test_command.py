@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Shell, jsonl, lines, norm, wait_until_told
+from tests.waiting import wait_for, wait_for_lines
 
 pytest.importorskip("ray")
 
@@ -131,25 +131,13 @@ def on_ray(nodes: Any, plugin: Path, judge: Shell) -> Callable[..., subprocess.P
     return start
 
 
-def until(holds: Callable[[], Any], why: str) -> None:
-    end = time.monotonic() + LIMIT
-    while not holds():
-        assert time.monotonic() < end, why
-        time.sleep(0.05)
-
-
-def wait_for_lines(judge: Shell, name: str, count: int) -> None:
-    path = judge.folder / name
-    until(lambda: path.exists() and path.read_bytes().count(b"\n") >= count, "nothing is written")
-
-
 def test_a_node_is_killed_midway_and_nothing_is_lost(
     nodes: Any, judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]], local: bytes
 ) -> None:
     (second,) = nodes.worker_nodes
     (judge.folder / "doomed").write_text(second.node_id)
     process = on_ray(*RUN, "--no-cache", "-o", "out", "--workers", "2", "--summary", "sums")
-    until((judge.folder / "stuck").exists, "the second node has no work")
+    wait_for((judge.folder / "stuck").exists, "the second node has no work", LIMIT)
     nodes.remove_node(second, allow_graceful=False)
     try:
         out, told = process.communicate(timeout=LIMIT)
@@ -166,7 +154,7 @@ def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_
 ) -> None:
     (judge.folder / "hold").touch()
     first = on_ray(*RUN, "-o", "out", "--no-cache")
-    wait_for_lines(judge, "out", 8)
+    wait_for_lines(judge.folder / "out", 8, LIMIT)
     first.kill()
     first.communicate()
     (judge.folder / "hold").unlink()
@@ -196,7 +184,7 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     judge.write("n.jsonl", map(norm, range(100)))
     run = ("validate", "n.jsonl", "-m", "scripted:stuck.yaml", "--check", "relevance", "-o", "o")
     process = judge.start(*run, "--engine", "ray", "--workers", "2", "--concurrency", "4")
-    wait_for_lines(judge, "o", 8)
+    wait_for_lines(judge.folder / "o", 8, LIMIT)
     ours = descendants(process.pid)
     assert len(ours) > 3, "raylet, store and workers"
     process.send_signal(signal.SIGINT)
@@ -211,7 +199,7 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     assert b"the same command with --resume continues" in told and b"Traceback" not in told
     judged = [line["id"] for line in lines(judge.read("o"))]
     assert judged[:8] == [f"n{n}" for n in range(8)] and "n20" not in judged
-    until(lambda: not any(map(alive, ours)), "processes of Ray are left behind")
+    wait_for(lambda: not any(map(alive, ours)), "processes of Ray are left behind", LIMIT)
 
 
 STRANGER = """
@@ -233,7 +221,7 @@ def test_a_ray_of_our_own_is_open_to_no_one_else(judge: Shell) -> None:
     judge.write("n.jsonl", map(norm, range(400)))
     run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", "--check", "relevance", "-o", "o")
     process = judge.start(*run, "--engine", "ray", "--workers", "1", "--concurrency", "1")
-    wait_for_lines(judge, "o", 1)
+    wait_for_lines(judge.folder / "o", 1, LIMIT)
     running = [process.pid, *descendants(process.pid)]
     sockets = {address for pid in running for address in listening(pid)}
     assert sockets and {host for host, _ in sockets} == {"127.0.0.1"}

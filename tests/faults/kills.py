@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 sys.path[:0] = [str(Path(__file__).parents[2] / place) for place in ("bench", "tests")]
 
-from batchserver import KEY, BatchServer, agreeable  # noqa: E402
+from batchserver import KEY, BatchServer, agreeable, guest  # noqa: E402
 from cli.conftest import norm  # noqa: E402
 from loopback import Answer, Asked, Loopback, chances, says  # noqa: E402
 from material import judge_route, story  # noqa: E402
@@ -123,20 +123,6 @@ kinds: [norm]
 fields: [rule_of_thumb, story]
 question: Is the rule kept?
 """
-
-
-def guest(number: int) -> dict[str, Any]:
-    """A norm that `agreeable` answers about."""
-    return {
-        "id": f"n{number}",
-        "country": ("Japan", "Peru")[number % 2],
-        "background": "- Guests take off their shoes at the door.\n- Gifts go from both hands.",
-        "value": "Respect for the home",
-        "rule_of_thumb": "Take off your shoes before you enter a home.",
-        "story": f"{'An odd guest' if number == 3 else 'A guest'} number {number} stopped there "
-        "and slipped off both shoes. Was it fine?",
-        "label": "yes",
-    }
 
 
 def fill(folder: Path) -> None:

@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
+from clients import scripted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.backends.scripted import ScriptedBackend
 from judge.judging.client import Client
 from judge.judging.judge import Judge
-from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.records import Record, Value
 from judge.rubric import builtin
@@ -37,12 +35,8 @@ class Models:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def client(self, *script: Entry, name: str = "a", max_calls: int | None = None) -> Client:
-        path = self.folder / f"{name}.yaml"
-        path.write_text(json.dumps({"replies": list(script)}), "utf-8")
-        backend = ScriptedBackend(str(path))
-        budget = Budget(max_calls=max_calls)
-        return Client(f"scripted:{name}", backend, cache=None, budget=budget, limit=8, reasks=0)
+    def client(self, *script: Entry, name: str = "a") -> Client:
+        return scripted(self.folder, *script, name=name)
 
     @staticmethod
     def panel(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import Outcome, outcome_of
+from clients import Outcome, outcome_of
 
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
@@ -523,19 +523,6 @@ async def test_a_server_that_changes_its_way_is_asked_in_the_next(cache: ReplyCa
     assert server.ways == [WORDS], "the new way is remembered"
 
 
-async def test_a_mode_that_is_not_heeded_gives_way_before_any_re_ask(cache: ReplyCache) -> None:
-    server = Server(SCHEMA, TOOLS, WORDS)
-    server.ignored = (SCHEMA, TOOLS)
-    asker = server.client(cache)
-    asked = await ask(asker)
-    assert asked.trouble is None and asker.counters.reasks == 0
-    assert server.ways == [SCHEMA, SCHEMA, TOOLS, WORDS]
-    assert asked.usage.replies == 1 and asker.counters.calls == 4
-    again = server.client(cache)
-    assert await ask(again) == asked and again.counters.calls == 0, "cached as it was fresh"
-    assert again.adaptations == {"mode": "json"}
-
-
 async def test_an_invalid_reply_of_an_earlier_run_is_no_reason_to_try_another_mode(
     cache: ReplyCache,
 ) -> None:
@@ -646,14 +633,3 @@ async def test_a_bad_state_is_its_calls_fault_and_is_not_kept(
         await asker.state(second)
     assert list((await asker.state(second, width=3))[0]) == good
     assert len(backend.calls) == len(said)
-
-
-async def test_a_server_that_counts_next_to_nothing_is_stopped_by_the_budget_all_the_same() -> None:
-    prompt: list[Message] = [{"role": "user", "content": "Does Ann bow? " * 200}]
-    asker, backend = client(
-        one_by_one(Completion(GOOD, input_tokens=1, output_tokens=1)), budget=Budget(max_cost=1e-3)
-    )
-    with pytest.raises(BudgetReached):
-        for vote in range(100):
-            await ask(asker, replace(CALL, messages=prompt, vote=vote))
-    assert len(backend.calls) < 5

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from outcomes import outcome_of
+from clients import outcome_of
 
 from judge.backends.base import Call, Completion
 from judge.backends.reading import cut, fewest_tokens

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from clients import scripted
 
-from judge.backends.scripted import ScriptedBackend
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.first_token import open_share, word_chances
 from judge.judging.judge import Judge
-from judge.judging.limits import Budget
 from judge.prompts import messages
 from judge.records import Record
 from judge.rubric import Rubric, builtin
@@ -114,8 +112,6 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A client that answers a question with these first tokens, and the prompts that it got."""
 
     def made(answers: Mapping[str, Mapping[str, float]]) -> tuple[Client, list[str]]:
-        path = tmp_path / "judge.yaml"
-        path.write_text(yaml.safe_dump({"replies": []}))
         asked: list[str] = []
 
         async def first_token(
@@ -126,8 +122,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return logs(answers[asked[-1]]), Usage(1, 10, 1)
 
         monkeypatch.setattr(Client, "first_token", first_token)
-        backend = ScriptedBackend(str(path))
-        return Client("scripted:a", backend, cache=None, budget=Budget(), limit=8), asked
+        return scripted(tmp_path), asked
 
     return made
 

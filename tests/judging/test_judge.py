@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from clients import scripted
 
-from judge.backends.scripted import ScriptedBackend
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
-from judge.judging.limits import Budget
 from judge.records import Record, Value
 from judge.rubric import Rubric, builtin
 from judge.verdict import Verdict
@@ -30,15 +29,7 @@ def norm(label: str | None) -> Record:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Any:
-    def made(*script: dict[str, Any], reasks: int = 0) -> Client:
-        path = tmp_path / "judge.yaml"
-        path.write_text(yaml.safe_dump({"replies": list(script)}), "utf-8")
-        backend = ScriptedBackend(str(path))
-        return Client(
-            "scripted:a", backend, cache=None, budget=Budget(), limit=8, reasks=reasks, backoff=0
-        )
-
-    return made
+    return partial(scripted, tmp_path)
 
 
 # ---------------------------------------------------------------- decision lists, by hand

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from clients import scripted
 
 from judge.backends.base import Call
-from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.judge import Judge
-from judge.judging.limits import Budget
 from judge.judging.overlap import overlap
 from judge.records import Record
 from judge.rubric import Rubric, builtin
@@ -60,17 +59,11 @@ async def test_a_value_that_a_sentence_repeats_is_found_and_quoted_without_a_cal
         raise AssertionError("nothing is to be asked")
 
     monkeypatch.setattr(Client, "first_token", first_token)
-    script = tmp_path / "judge.yaml"
-    script.write_text("replies: []\n")
-    client = Client(
-        "scripted:a", ScriptedBackend(str(script)), cache=None, budget=Budget(), limit=1
-    )
     half = Logistic(
         questions=(1,), answers=("yes", "no"), weights=((1,), (0,)), intercepts=(0.2, 0)
     )
-    judge = Judge(
-        builtin()["implicitness"], client, "logprobs", reader=AnswerReader(classifier=half)
-    )
+    reader = AnswerReader(classifier=half)
+    judge = Judge(builtin()["implicitness"], scripted(tmp_path), "logprobs", reader=reader)
     values = ("People should vote from the age of sixteen--Agree", "Old houses stay--Agree")
     record = Record("s.jsonl", 1, {"story": STORY, "values": [*values]}).of_kind("story")
     vote = await judge.vote(record)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from clients import scripted
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.backends.base import Call
-from judge.backends.scripted import ScriptedBackend
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.judge import Judge
-from judge.judging.limits import Budget
 from judge.judging.overlap import overlap
 from judge.judging.passages import MAX_WORDS, passages, word_count
 from judge.prompts import messages
@@ -84,11 +82,9 @@ STORY = f"{SHOWN}\n\n{AGAINST}"
 
 
 def client(tmp_path: Path, replies: list[dict[str, Any]], slots: int | None = None) -> Client:
-    script = tmp_path / "judge.yaml"
-    script.write_text(json.dumps({"replies": replies}))
-    backend = ScriptedBackend(str(script))
-    backend.slots = slots
-    return Client("scripted:a", backend, cache=None, budget=Budget(), limit=1)
+    made = scripted(tmp_path, *replies, limit=1)
+    made.backend.slots = slots
+    return made
 
 
 def record(story: str = STORY, values: tuple[str, ...] = VALUES) -> Record:

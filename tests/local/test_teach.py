@@ -118,17 +118,24 @@ control: rule
 
 
 def test_a_judge_that_ignores_the_rule_is_exposed(bag: Loopback, typed: Typed) -> None:
-    """Its labels can be read off the deed alone, and so they are."""
+    """Its labels can be read off the deed alone, and so they are, also of a set turned round."""
     (typed.folder / "kept.yaml").write_text(KEPT)
-    typed.write("labels.jsonl", pairs(lambda rule, deed: "yes" if deed == "greeted" else "no"))
-    _, out, _ = typed.text(
-        "calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"
-    )
+    rows = pairs(lambda rule, deed: "yes" if deed == "greeted" else "no")
+    typed.write("labels.jsonl", rows)
+    other = {"yes": {"kept": "no"}, "no": {"kept": "yes"}}
+    turned = [row | {"id": f"t{row['id']}", "labels": other[row["labels"]["kept"]]} for row in rows]
+    typed.write("turned.jsonl", turned)
+    sets = ("--contrast-set", "turned.jsonl", "--test-set", "turned.jsonl")
+    run = ("calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, *sets, "-o", "out")
+    _, out, _ = typed.text(*run)
     told, controls = report(typed.folder), report(typed.folder)["controls"]
     assert told["calibrated"]["kappa"]["value"] > 0.9, out
     assert controls["blind"]["value"] > 0.9
     assert controls["stays"]["value"] > 0.9
-    assert not controls["looks"]
+    assert controls["contrast"]["value"] < -0.9 and not controls["looks"]
+    assert "turned round agreement is no better than chance" in " ".join(out.split())
+    # Without those whose text was fitted to under another id.
+    assert told["test_sets"]["turned.jsonl"]["items"] == 60
     by = ("--profile", "out/profile.json", *PROBE[:2])
     _, _, err = typed.text("validate", "labels.jsonl", *by, "-o", "judged.jsonl")
     assert "not shown to look at rule" in " ".join(err.split())
@@ -181,30 +188,6 @@ def test_a_group_on_both_sides_would_flatter(bag: Loopback, typed: Typed) -> Non
     assert report(typed.folder)["calibrated"]["kappa"]["value"] > 0.8
     typed(*run, "--group", "team")
     assert abs(report(typed.folder)["calibrated"]["kappa"]["value"] or 0.0) < 0.6
-
-
-def test_a_set_turned_round_shows_what_is_judged(bag: Loopback, typed: Typed) -> None:
-    (typed.folder / "kept.yaml").write_text(KEPT)
-    plain = pairs(lambda rule, deed: "yes" if deed == "greeted" else "no")
-    typed.write("labels.jsonl", plain)
-    turned = [
-        {
-            **row,
-            "id": f"t{row['id']}",
-            "labels": {"kept": "no" if row["labels"]["kept"] == "yes" else "yes"},
-        }
-        for row in plain
-    ]
-    typed.write("turned.jsonl", turned)
-    _, out, _ = typed.text(
-        *("calibrate", "labels.jsonl", "--rubric", "kept.yaml", *PROBE, "-o", "out"),
-        *("--contrast-set", "turned.jsonl", "--test-set", "turned.jsonl"),
-    )
-    found = report(typed.folder)
-    assert found["controls"]["contrast"]["value"] < -0.9
-    assert "turned round agreement is no better than chance" in " ".join(out.split())
-    # Without those whose text was fitted to under another id.
-    assert found["test_sets"]["turned.jsonl"]["items"] == 60
 
 
 def test_a_model_without_states_and_a_method_without_a_profile_are_told(typed: Typed) -> None:

@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from clients import scripted
 
 from judge.backends.base import Method
-from judge.backends.scripted import ScriptedBackend
-from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.judging.limits import Budget
 from judge.papers.asking import MeasuredModel
 from judge.papers.tasks import NoAnswer
 from judge.rubric import Rubric
@@ -43,17 +40,7 @@ def given(tmp_path: Path) -> Any:
     def made(
         ask: Ask, *script: dict[str, Any], method: Method = "structured"
     ) -> tuple[Any, MeasuredModel]:
-        path = tmp_path / "model.yaml"
-        path.write_text(yaml.safe_dump({"replies": list(script)}), "utf-8")
-        client = Client(
-            "scripted:m",
-            ScriptedBackend(str(path)),
-            cache=None,
-            budget=Budget(),
-            limit=4,
-            reasks=1,
-            backoff=0,
-        )
+        client = scripted(tmp_path, *script, reasks=1)
         fields = {"id": "i1", "colour": "red"}
         measured = MeasuredModel(client, method, Sampling(0.7, 5), fields)
         try:

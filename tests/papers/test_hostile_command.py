@@ -136,17 +136,3 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_asked(
     scripted(judge, {"error": "denied"})
     done = judge(*HOSTILE_TEXT, *words)
     assert done.returncode == 2 and told in done.stderr
-
-
-def test_a_run_that_was_cut_short_goes_on_and_gives_the_same_bytes(judge: Typed) -> None:
-    some = [case for case in ALL if case.check == "irony"]
-    scripted(judge, *script(some, RUBRICS, wanted))
-    words = (*HOSTILE_TEXT, "--rubric", "irony", "--json", "--no-cache")
-    whole = judge(*words, "-o", "whole.jsonl")
-    kept = judge.read("whole.jsonl").splitlines(keepends=True)
-    (judge.folder / "cut.jsonl").write_bytes(b"".join(kept[:-1]) + kept[-1][:20])
-    gone_on = judge(*words, "-o", "cut.jsonl", "--resume")
-    assert gone_on.returncode == whole.returncode == 0, gone_on.stderr
-    assert judge.read("cut.jsonl") == judge.read("whole.jsonl")
-    assert printed(gone_on.stdout) == printed(whole.stdout)
-    assert b" 1 call" in gone_on.stderr

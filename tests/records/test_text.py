@@ -288,56 +288,21 @@ def test_any_value_has_a_text_or_none(content: Any) -> None:
 
 
 WORDS = st.text(alphabet='ab:. \n[]1"\\', min_size=1, max_size=8)
-KEYS = st.sampled_from(
-    [
-        "role",
-        "content",
-        "type",
-        "name",
-        "id",
-        "call_id",
-        "tool_call_id",
-        "tool_use_id",
-        "tool_calls",
-        "function",
-        "arguments",
-        "input",
-        "text",
-        "output",
-        "summary",
-        "is_error",
-        "data",
-        "source",
-        "url",
-        "media_type",
-        "from",
-        "value",
-        "note",
-        "functionCall",
-        "functionResponse",
-        "response",
-        "thinking",
-    ]
-)
-TYPES = st.sampled_from(
-    [
-        "text",
-        "tool_use",
-        "tool_result",
-        "thinking",
-        "function",
-        "function_call",
-        "function_call_output",
-        "reasoning",
-        "message",
-        "image_url",
-        "input_audio",
-        "file",
-    ]
-)
+KEYS = """
+    role content type name id call_id tool_call_id tool_use_id tool_calls function arguments
+    input text output summary is_error data source url media_type from value note
+    functionCall functionResponse response thinking
+"""
+TYPES = """
+    text tool_use tool_result thinking function function_call function_call_output reasoning
+    message image_url input_audio file
+"""
 MESSAGES = st.recursive(
-    WORDS | TYPES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    WORDS | st.sampled_from(TYPES.split()),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5)
+    ),
     max_leaves=12,
 )
 

@@ -57,31 +57,31 @@ def collector() -> Iterator[Collector]:
     server.server_close()
 
 
+def traced(program: str, *words: str, cwd: Path, to: Collector, **env: str) -> tuple[int, bytes]:
+    """(exit code, standard error) of a program that LangSmith's variables set to tracing."""
+    reply = {"quote": None, "reason": "so it is", "answer": "no"}
+    keys = {"OPENAI_API_KEY": "sk-test-0123456789abcdef", "LANGSMITH_TRACING": "true"}
+    keys |= {"LANGSMITH_ENDPOINT": to.url, "LANGSMITH_API_KEY": "ls-test-0123456789abcdef"}
+    with Loopback(lambda asked: says(reply)) as server:
+        env = {**os.environ, **keys, "OPENAI_BASE_URL": server.url, **env}
+        run = (sys.executable, "-c", program, *words)
+        done = subprocess.run(run, cwd=cwd, env=env, capture_output=True, check=False)
+        assert server.asked, done.stderr
+    return done.returncode, done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("told", [None, "1"])
 def test_records_are_uploaded_only_where_judge_is_told(
     tmp_path: Path, collector: Collector, told: str | None
 ) -> None:
     (tmp_path / "n.jsonl").write_text(json.dumps(norm(0)) + "\n")
-    reply = {"quote": None, "reason": "so it is", "answer": "no"}
-    with Loopback(lambda asked: says(reply)) as server:
-        words = ("validate", "n.jsonl", "-m", "langchain:openai:m", "--check", "leakage")
-        words = (*words, "--method", "structured", "--no-cache")
-        env = {
-            **os.environ,
-            "OPENAI_API_KEY": "sk-test-0123456789abcdef",
-            "OPENAI_BASE_URL": server.url,
-            "LANGSMITH_TRACING": "true",
-            "LANGSMITH_ENDPOINT": collector.url,
-            "LANGSMITH_API_KEY": "ls-test-0123456789abcdef",
-            **({} if told is None else {tracing.TOLD: told}),
-        }
-        done = subprocess.run(
-            (sys.executable, "-c", VALIDATE, *words), cwd=tmp_path, env=env, capture_output=True
-        )
-        assert server.asked, done.stderr
-    assert bool(collector.seen) == (told is not None), done.stderr
-    assert (b"judge: tracing is on" in done.stderr) == (told is not None)
+    words = ("validate", "n.jsonl", "-m", "langchain:openai:m", "--check", "leakage")
+    words = (*words, "--method", "structured", "--no-cache")
+    env = {} if told is None else {tracing.TOLD: told}
+    _, said = traced(VALIDATE, *words, cwd=tmp_path, to=collector, **env)
+    assert bool(collector.seen) == (told is not None), said
+    assert (b"judge: tracing is on" in said) == (told is not None)
 
 
 @pytest.mark.parametrize("name", tracing.SWITCHES)
@@ -116,20 +116,8 @@ wait_for_all_tracers()
 def test_a_program_that_uses_judge_keeps_its_own_traces(
     tmp_path: Path, collector: Collector
 ) -> None:
-    reply = {"quote": None, "reason": "so it is", "answer": "no"}
-    with Loopback(lambda asked: says(reply)) as server:
-        env = {
-            **os.environ,
-            "OPENAI_API_KEY": "sk-test-0123456789abcdef",
-            "OPENAI_BASE_URL": server.url,
-            "LANGSMITH_TRACING": "true",
-            "LANGSMITH_ENDPOINT": collector.url,
-            "LANGSMITH_API_KEY": "ls-test-0123456789abcdef",
-        }
-        done = subprocess.run(
-            (sys.executable, "-c", HOST), cwd=tmp_path, env=env, capture_output=True, check=False
-        )
-        assert done.returncode == 0 and server.asked, done.stderr
+    code, said = traced(HOST, cwd=tmp_path, to=collector)
+    assert code == 0, said
     seen = b"".join(collector.seen)
     assert b"host" in seen and b"words after the judging" in seen, "its traces go on"
     assert b"secret record" not in seen
