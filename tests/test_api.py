@@ -165,9 +165,7 @@ def test_a_part_of_the_records_and_its_plan(asked: dict[str, Any]) -> None:
 # ---------------------------------------------------------------- pace and end
 
 
-def test_a_slow_reader_holds_the_run_up_and_one_that_leaves_ends_it(
-    asked: dict[str, Any],
-) -> None:
+def test_a_slow_reader_holds_the_run_up_and_one_that_leaves_ends_it(asked: dict[str, Any]) -> None:
     begun = itertools.count()
     endless = ({"mail": f"thanks {next(begun)}"} for _ in itertools.repeat(None))
     found = judge.validate(endless, concurrency=4, **asked)

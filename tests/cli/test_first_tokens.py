@@ -64,18 +64,6 @@ def test_a_cheap_judge_of_half_the_probability_passes_on(
     assert (strong["model"], strong["verdict"]) == ("openai:strong", "fail")
 
 
-def test_a_margin_within_the_bounds_abstains_and_says_so(
-    judge: Typed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("openai:m", "--method", "logprobs", "--abstain-margin", "0.1")
-    found = judged(judge, monkeypatch, listing(sampled=-0.654), *words)
-    assert {one["verdict"] for one in found} == {"abstain"}
-    assert found[0]["reason"] == (
-        "question: P(pass) is between 0.52 and 1.00: "
-        "the model lists too little of the first token's probability"
-    )
-
-
 @pytest.mark.parametrize("text", ["Yes", " yes"])
 def test_tokens_of_one_text_add_up(
     judge: Typed, monkeypatch: pytest.MonkeyPatch, text: str

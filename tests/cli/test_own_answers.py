@@ -221,12 +221,8 @@ def test_a_plan_of_several_questions_counts_one_call(typed: Typed) -> None:
         (("--answers", "1,2", "--pass", "2", "--ask", "?"), "--pass: scores pass by a bound"),
         (("--answers", "1,2", "--pass", ">= 3", "--ask", "?"), "--pass: no score passes '>= 3'"),
         (("--answers", "a,b", "--pass", "c", "--ask", "?"), "'c' is not one of the answers a, b"),
-        (
-            ("--answers", "a,a", "--pass", "a", "--ask", "?"),
-            "--answers: give at least two",
-        ),
+        (("--answers", "a,a", "--pass", "a", "--ask", "?"), "--answers: give at least two"),
         (("--answers", "a,A", "--pass", "a", "--ask", "?"), "'a' and 'A' are one answer"),
-        (("--answers", "yes,Yes.", "--pass", "yes", "--ask", "?"), "'yes' and 'Yes.' are one"),
         (("--answers", "no,b,false", "--pass", "b", "--ask", "?"), "'no' and 'false' are one"),
         (("--answers", "a,b"), "--answers and --pass need --ask"),
     ],

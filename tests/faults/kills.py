@@ -97,9 +97,7 @@ MODES = [
         out=("done/report.json", "done/profile.json"),
     ),
     Scenario(
-        "`judge evaluate`",
-        30,
-        ("evaluate", "normad", "rows.jsonl", "-m", "openai:m", "-o", "out"),
+        "`judge evaluate`", 30, ("evaluate", "normad", "rows.jsonl", "-m", "openai:m", "-o", "out")
     ),
     Scenario("`--engine batch`", 30, (*NORMS, "-m", "openai:m", "--engine", "batch"), "batches"),
 ]

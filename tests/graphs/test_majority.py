@@ -69,8 +69,7 @@ VERDICTS = st.sampled_from([Verdict(v) for v in ("pass", "fail", "abstain", "unr
 
 @settings(deadline=None)
 @given(
-    said=st.lists(st.tuples(VERDICTS, VERDICTS), min_size=1, max_size=7),
-    per_value=st.booleans(),
+    said=st.lists(st.tuples(VERDICTS, VERDICTS), min_size=1, max_size=7), per_value=st.booleans()
 )
 def test_early_stopping_gives_what_all_votes_give_and_the_line_recounts_it(
     said: list[Any], per_value: bool

@@ -306,13 +306,7 @@ async def test_another_model_is_another_question(cache: ReplyCache) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [
-        {"text": 5},
-        {"finish_reason": "later"},
-        {"unknown": 1},
-    ],
-    ids=str,
+    "damage", [{"text": 5}, {"finish_reason": "later"}, {"unknown": 1}], ids=str
 )
 async def test_a_damaged_entry_is_asked_anew(cache: ReplyCache, damage: dict[str, Any]) -> None:
     asker, backend = client(one_by_one(GOOD), cache=cache)

@@ -192,11 +192,7 @@ async def test_a_vote_is_sure_whatever_the_unlisted_tokens_are_or_abstains(
 
 async def test_chances_of_any_question_and_none_where_one_is_unreadable(client: Any) -> None:
     made, asked = client(
-        {
-            "A?": {"Yes": 0.4, "No": 0.4},
-            "C?": {"neutral": 0.8, "No": 0.2},
-            "D?": {"Maybe": 0.9},
-        }
+        {"A?": {"Yes": 0.4, "No": 0.4}, "C?": {"neutral": 0.8, "No": 0.2}, "D?": {"Maybe": 0.9}}
     )
     judge = Judge(RUBRIC, made, "logprobs")
     record = norm("yes")

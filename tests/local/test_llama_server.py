@@ -19,16 +19,7 @@ pytestmark = pytest.mark.slow
 
 SMALL = "smollm2-135m"
 MAILS = [{"id": "a", "email": "Do it over at once."}, {"id": "b", "email": "Wrong. Again."}]
-ASK = (
-    "--ask",
-    "Is this e-mail polite?",
-    "--on",
-    "email",
-    "-m",
-    "openai:small",
-    "--concurrency",
-    "1",
-)
+ASK = ("--ask", "Is it polite?", "--on", "email", "-m", "openai:small", "--concurrency", "1")
 
 
 @pytest.fixture(scope="module")

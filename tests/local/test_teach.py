@@ -208,10 +208,7 @@ TEACH = ("teach", "labels.jsonl", "-q", "-o", "mine.gguf")
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (
-            (*ASK, "-m", "scripted:s.yaml"),
-            "cannot be taught: name a model as local:",
-        ),
+        ((*ASK, "-m", "scripted:s.yaml"), "cannot be taught: name a model as local:"),
         (
             (*ASK, "-m", "local:smollm2-135m+none.gguf"),
             "the adapter 'none.gguf' is not a .gguf file",
