@@ -24,8 +24,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
 os.environ["no_proxy"] = ",".join(filter(None, (given, "127.0.0.1", "localhost")))
 
-# What somebody has set for a terminal, or for a server of their own, is not what is tested.
-for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+# What somebody has set for a terminal, for a server of their own or for this run of pytest is not
+# what is tested: recipes start a pytest of their own.
+for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTEST_ADDOPTS"):
     os.environ.pop(name, None)
 for name in [name for name in os.environ if name.startswith(("OPENAI_", "VLLM_"))]:
     del os.environ[name]
