@@ -398,6 +398,17 @@ async def test_a_server_that_reports_no_tokens_is_stopped_all_the_same(cache: Re
     assert replayed.usage == asked.usage
 
 
+async def test_a_server_that_counts_next_to_nothing_is_stopped_by_the_budget_all_the_same() -> None:
+    prompt: list[Message] = [{"role": "user", "content": "Does Ann bow? " * 200}]
+    asker, backend = client(
+        one_by_one(Completion(GOOD, input_tokens=1, output_tokens=1)), budget=Budget(max_cost=1e-3)
+    )
+    with pytest.raises(BudgetReached):
+        for vote in range(100):
+            await ask(asker, replace(CALL, messages=prompt, vote=vote))
+    assert len(backend.calls) < 5
+
+
 # ---------------------------------------------------------------- first token
 
 
