@@ -92,8 +92,8 @@ def test_coverage_finds_intervals_that_hold() -> None:
 @pytest.mark.slow
 def test_faults_change_no_verdict() -> None:
     """Which call meets which fault depends on their order: seldom all tries of one, which ends as
-    an error until the run is resumed. The time-out is far beyond what a busy machine takes."""
-    told = printed("soak.py", "--records", "20", "--share", "0.01", "--timeout", "20")
+    an error until the run is resumed. What a busy machine takes longer for is asked again, too."""
+    told = printed("soak.py", "--records", "20", "--share", "0.01", "--timeout", "5")
     assert re.search("exit: [03] with faults, 0 without", told), told
     *_, last = re.findall(r"(?:records|after --resume \(exit 0\)): (.*)", told)
     assert last == "0 of 20 have another verdict, 0 differ in anything but usage", told
