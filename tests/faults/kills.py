@@ -23,7 +23,6 @@ from typing import Any, Literal
 sys.path[:0] = [str(Path(__file__).parents[2] / place) for place in ("bench", "tests")]
 
 from batchserver import KEY, BatchServer, agreeable, guest  # noqa: E402
-from calibration.asking import PLAIN_FILE  # noqa: E402
 from cli.conftest import norm  # noqa: E402
 from loopback import Answer, Asked, Loopback, chances, says  # noqa: E402
 from material import judge_route, story  # noqa: E402
