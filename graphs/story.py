@@ -23,7 +23,7 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from judge.judging.passages import word_count
+from judge.judging.passages import counts_letters, word_count
 from judge.settings import Settings
 from judge.verdict import Answer, Check, Verdict, worst
 from judge.workflow import By, State, Work, Workflow, WorkflowResult, last_of_each
@@ -110,7 +110,9 @@ def _count_words(work: Work) -> None:
     if "length" in work.context.selected:
         words, least = word_count(work.record.story), work.context.min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
-        reason = f"{words} words, at least {least} are wanted" if words < least else None
+        counted = " (letters count as words)" if counts_letters(work.record.story) else ""
+        wanted = f"{words} words{counted}, at least {least} are wanted"
+        reason = wanted if words < least else None
         work.keep(Check(name="length", verdict=verdict, by="counting", reason=reason))
 
 

@@ -47,6 +47,10 @@ MAX_QUESTIONS = 12
 """Questions that one reply may answer."""
 
 
+_ENTRIES = 5
+"""Entries that a reply of `max_tokens` has room for."""
+
+
 class Rubric(RubricKeys):
     """One rubric, by the keys of its file (`RubricKeys`)."""
 
@@ -201,6 +205,12 @@ class Rubric(RubricKeys):
         if self.role == "task":
             return None if self.bare else system_text("tasks/_system.txt")
         return system_text()
+
+    def reply_limit(self, entries: int) -> int:
+        """Most tokens of a reply about so many entries: `max_tokens` are for up to five, and each
+        further one adds a tenth (twenty of 1,600 have 4,000, which servers that give 4,096 at most
+        take)."""
+        return self.max_tokens + self.max_tokens * max(0, entries - _ENTRIES) // 10
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that computes its digest and its other cached properties anew."""

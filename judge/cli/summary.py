@@ -172,11 +172,18 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
 
 
 def _answered(summary: Summary) -> Iterator[str]:
-    """The mean score of each check that has scores; how often each label was the answer."""
+    """The mean score of each check that has scores, the mean recall of extractions; how often each
+    label was the answer."""
     for name in summary.scores:
         mean = summary.mean_score(name)
         between = "" if mean.low is None else f", 95 % interval {mean.low:.2f} to {mean.high:.2f}"
         yield f"{name}: mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
+    if recalls := summary.mean_recalls():
+        records, values = recalls["records"], recalls["values"]
+        yield (
+            f"mean recall {records} ({records.n} of {records.of} records); "
+            f"over values {values} ({values.n} of {values.of})"
+        )
     for name, counts in summary.answers.items():
         text = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
         of = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from judge.backends.base import Call, Method, Origin, Prompt
+from judge.backends.base import Call, Method, Origin
 from judge.errors import BackendError, NotHere
 from judge.evidence import ReplyContext, locate
 from judge.judging.answer_reader import ORDERS_DISAGREE, AnswerReader, mean_of
@@ -136,7 +136,7 @@ class Judge:
         for numbers in self._groups(self.numbers(record)):
             if not self.probabilistic:
                 for swapped in (False, True) if self.rubric.comparing else (False,):
-                    yield replace(call, messages=self._prompt(record, numbers, swapped))
+                    yield self._about(call, record, numbers, swapped)
                 continue
             if probe is not None:
                 yield self.observer.state_call(record, numbers[0], call, probe.layer)
@@ -148,10 +148,12 @@ class Judge:
         split = self.one_by_one or self.probabilistic
         return [(n,) for n in numbers] if split else [numbers]
 
-    def _prompt(self, record: Record, numbers: Sequence[int], swapped: bool) -> Prompt:
-        """The prompt for a structured reply about these values, or about the record (0)."""
+    def _about(self, call: Call, record: Record, numbers: Sequence[int], swapped: bool) -> Call:
+        """The call for a structured reply about these values, or about the record (0)."""
         values = tuple(n for n in numbers if n)
-        return messages(self.rubric, record, swapped=swapped, numbers=values, framing=self.framing)
+        rubric, framing = self.rubric, self.framing
+        prompt = messages(rubric, record, swapped=swapped, numbers=values, framing=framing)
+        return replace(call, messages=prompt, max_tokens=rubric.reply_limit(len(values)))
 
     async def _part(self, record: Record, call: Call, numbers: tuple[int, ...]) -> Vote:
         """The vote on these values, or on the record (0), by one reply or reading."""
@@ -231,12 +233,10 @@ class Judge:
     ) -> Vote:
         rubric = self.rubric
         context = self._context(record, numbers, swapped)
-        prompt = self._prompt(record, numbers, swapped)
         reply_type = self._reply_type.sized(len(context.values))
         try:
-            reply, usage = await self.client.ask(
-                replace(call, messages=prompt), reply_type, context
-            )
+            asked = self._about(call, record, numbers, swapped)
+            reply, usage = await self.client.ask(asked, reply_type, context)
         except Unread as error:
             return self._lost(call, record, numbers, str(error), error.usage)
         assert isinstance(reply, JudgingReply), "a judge's rubric has such a reply"

@@ -19,6 +19,9 @@ _WORD = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s
 """Of scripts without spaces, every letter with the marks and signs beside it."""
 
 
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+
 @lru_cache(maxsize=16)  # Every entry, question and vote about a text cuts the same text.
 def passages(text: str) -> tuple[str, ...]:
     """The text's paragraphs, as they stand in it; short ones joined, long ones cut; none if it is
@@ -47,6 +50,11 @@ def _pieces(text: str) -> Iterator[tuple[int, int, int]]:
                     begun, remaining, words = position, remaining - words, 0
         if text[begun : line.end()].strip():
             yield begun, line.end(), remaining
+
+
+def counts_letters(text: str) -> bool:
+    """Whether letters of a script without spaces are among the words that `word_count` counts."""
+    return _UNSPACED.search(text) is not None
 
 
 def word_count(text: str, start: int = 0, end: int | None = None) -> int:

@@ -29,11 +29,12 @@ class Rewriter:
 
     def call(self, record: Record, round: int, **material: Any) -> Call:
         """The call of an ask in this round; `material` as for `ask`."""
+        parts = max(len(material.get(name, ())) for name in ("numbers", "passages"))
         return Call(
             messages=messages(self.rubric, record, **material),
             temperature=self.sampling.temperature,
             seed=self.sampling.seed + round if self.client.backend.seeded else None,
-            max_tokens=self.rubric.max_tokens,
+            max_tokens=self.rubric.reply_limit(parts),
             vote=round,
             role="rewriting",
             origin=Origin(self.rubric.name, record.id, round, 0, record.as_mapping),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from judge.papers.asking import MeasuredModel
@@ -33,6 +34,7 @@ from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError
 from judge.report.table import Cell, Table
+from judge.stats.intervals import Estimate
 
 CONDITIONS = (
     *("attitude", "attitude+steps", "selection", "selection+steps"),
@@ -227,7 +229,8 @@ def score(fields: Fields, answer: Any) -> float | None:
 
 _MEANING = (
     "score: accuracy (attitude detection), mean F1 of the items (selection), mean recall of the "
-    "stories (extraction). stories: how many the questions that got a reply are about."
+    "stories (extraction). stories: how many the questions that got a reply are about. over values: "
+    "the mean credit of all values of extractions, as the released script has it."
 )
 
 
@@ -248,7 +251,11 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
 
 def _cells(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     sample = ResultSample(results)
-    return {**sample.counts(), "stories": sample.rows(), "score": sample.accuracy()}
+    cells = {**sample.counts(), "stories": sample.rows(), "score": sample.accuracy()}
+    credits = [credit for result in results for credit in result.steps.get("credits", ())]
+    if settled := [credit for credit in credits if credit is not None]:
+        cells["over values"] = Estimate(fmean(settled), n=len(settled), of=len(credits))
+    return cells
 
 
 benchmark = Benchmark(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,7 +41,8 @@ class Summary:
     `before_repair` has the verdicts on records as they came in, `slices` these for each value of
     the field `by`; `scales` the lowest and highest score, and `far` how many records are unlike a
     probe's labels, by check; `unshown` records had nothing to show. `cheap_votes` are those of a
-    cascade's cheap judge, `cheap_lost` of these the ones without an answer."""
+    cascade's cheap judge, `cheap_lost` of these the ones without an answer.
+    `recalls` sum what extractions are credited with, over records and over values."""
 
     by: str | None = None
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Summary:
     verdicts: Counter[str] = field(default_factory=Counter)
     before_repair: Counter[str] = field(default_factory=Counter)
     scores: dict[str, list[float]] = field(default_factory=dict)
+    recalls: dict[str, list[float]] = field(default_factory=dict)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     errors: Counter[str] = field(default_factory=Counter)
@@ -100,6 +102,9 @@ class Summary:
                 self._count_cheap(votes[0])
             if not votes and check["verdict"] == Verdict.ABSTAIN:
                 self.unasked[name, check.get("reason") or ""] += 1
+        if extraction := line.content.get("extraction"):
+            self._add_recall("records", [extraction.get("recall")])
+            self._add_recall("values", extraction["credits"])
         unshown = [(c.get("reason") or "").startswith(LACKS) for c in last.values()]
         self.unshown += verdict == Verdict.ABSTAIN and bool(unshown) and all(unshown)
         usage = line.usage
@@ -156,6 +161,30 @@ class Summary:
 
         return {name: plain(self.mean_score(name)) for name in self.scores}
 
+    def _add_recall(self, name: str, credits: Sequence[float | None]) -> None:
+        of, n, total, squares = self.recalls.get(name, (0, 0, 0.0, 0.0))
+        settled = [credit for credit in credits if credit is not None]
+        squares += sum(credit * credit for credit in settled)
+        self.recalls[name] = [of + len(credits), n + len(settled), total + sum(settled), squares]
+
+    def mean_recalls(self) -> dict[str, Estimate]:
+        """The mean recall of extractions over `records`, with its interval, and the mean credit
+        over `values`, without: values of one record depend on one another. Empty where no record
+        is an extraction."""
+        from judge.stats.intervals import Estimate, mean_of_sums
+
+        estimates: dict[str, Estimate] = {}
+        for name, (of, n, total, squares) in self.recalls.items():
+            mean = mean_of_sums(int(n), total, squares, of=int(of), scale=(0.0, 1.0))
+            alone = Estimate(mean.value, n=mean.n, of=mean.of)
+            estimates[name] = mean if name == "records" else alone
+        return estimates
+
+    def _recalls(self) -> dict[str, Any]:
+        from judge.stats.intervals import plain
+
+        return {name: plain(mean) for name, mean in self.mean_recalls().items()}
+
     @property
     def incomplete(self) -> int:
         """Records without a verdict; all of them, too, where none had anything to show."""
@@ -208,6 +237,7 @@ class Summary:
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
             **({"by": {self.by: slices}} if self.by is not None else {}),
             **({"scores": self._mean_scores()} if self.scores else {}),
+            **({"recall": self._recalls()} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),

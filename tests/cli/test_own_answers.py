@@ -268,3 +268,42 @@ def test_calibrate_reads_labels_in_any_spelling(
     assert (check["with_reference"], report["no_label"]) == (2, left_out)
     assert check["judges"][0]["stands"]["accuracy"]["value"] == 1.0
     assert b"no label (NULL, NA, - and the like): 2 answers, left out" in done.stderr
+
+
+def test_the_mean_recall_of_extractions_is_told_over_records_and_over_values(typed: Typed) -> None:
+    presences = {"a": ("fully", "absent", "absent", "absent"), "b": ("fully",), "c": ("partially",)}
+    typed.write(
+        "e.jsonl",
+        [
+            {"id": id, "values": [f"V{n}--Agree" for n in range(len(one))], "predicted": ["P"]}
+            for id, one in presences.items()
+        ]
+        + [{"id": "lost", "values": ["V--Agree", "W--Agree"], "predicted": ["P"]}],
+    )
+    replies: list[dict[str, Any]] = [
+        {
+            "when": {"id": id},
+            "reply": {
+                "values": [
+                    {
+                        "value": number,
+                        "predicted": [] if presence == "absent" else [1],
+                        "reason": "",
+                        "presence": presence,
+                    }
+                    for number, presence in enumerate(one, 1)
+                ]
+            },
+        }
+        for id, one in presences.items()
+    ]
+    judge = typed.script("judge.yaml", [*replies, {"text": "no"}])
+    run = ("validate", "e.jsonl", "-m", judge, "-o", "o.jsonl", "--summary", "s.json")
+    done = typed(*run)
+    # Records: (1/4 + 1 + 1/2) / 3; s = 0.3819, t(2) = 4.3027. Values: (1 + 1 + 0.5) / 6.
+    told = "mean recall 0.58 (0.00 to 1.00) (3 of 4 records); over values 0.42 (6 of 8)"
+    assert told in done.stderr.decode()
+    recall = json.loads(typed.read("s.json"))["recall"]
+    assert (recall["records"]["value"], recall["values"]["value"]) == (0.583333, 0.416667)
+    typed(*run, "--resume")
+    assert json.loads(typed.read("s.json"))["recall"] == recall

@@ -211,6 +211,23 @@ async def test_consistency_is_not_asked_in_the_multiple_setting(take: Take) -> N
     assert taken.judgement.verdict is Verdict.PASS
 
 
+async def test_replies_about_many_values_have_room_for_them(take: Take) -> None:
+    """Twenty values of the multiple setting: 1,600 and 15 tenths of it; two values: 1,600."""
+    values = [f"Bo:Fares {n}--Disagree" for n in range(20)]
+    taken = await take({**MULTIPLE, "values": values}, [], rounds=0, min_words=5)
+    assert {call.max_tokens for call in taken.asked("incorporation")} == {4000}
+    taken = await take(RECORD, never_helps("incorporation"), rounds=1, min_words=5)
+    assert {call.max_tokens for call in taken.asked("incorporation")} == {1600}
+    assert {call.max_tokens for call in taken.asked("insertion")} == {1400}
+
+
+async def test_words_of_a_script_without_spaces_are_said_to_be_letters(take: Take) -> None:
+    taken = await take({**RECORD, "story": "\u6cb3\u6d41\u5f88\u957f\u3002"}, SOUND)
+    assert taken.judgement.reason == (
+        "length: 4 words (letters count as words), at least 400 are wanted"
+    )
+
+
 async def test_a_story_that_is_too_short_is_not_put_to_any_model(take: Take) -> None:
     taken = await take(RECORD, SOUND)
     assert not taken.calls

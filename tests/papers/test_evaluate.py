@@ -183,7 +183,7 @@ def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
     (vote,) = judged["steps"]["checks"][0]["votes"]
     assert vote["model"] == "scripted:judge.yaml" and vote["evidence"][0]["reason"] == "so"
     (row, _) = (table["rows"][0] for table in json.loads(done.stdout))
-    assert row["score"]["value"] == 0.375
+    assert row["score"]["value"] == row["over values"]["value"] == 0.375
     asked.script("judge.yaml", [{"error": "bad-request"}])
     lost = asked(*words, *models, *what, "--overwrite")
     assert lost.returncode == 3 and json.loads(lost.stdout)[0]["rows"][0]["error"] == 1

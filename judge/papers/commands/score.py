@@ -24,8 +24,8 @@ Examples:
   judge compare model.jsonl people.scored.jsonl
 
 ANSWERS holds a line for each item: its `id` (as judge evaluate writes it, or the row's with one
---condition) and its `answer`, null where there is no readable one; or it is a file of answers as the
-authors of NormAd or EECC released them. GOLD are the benchmark's files.
+--condition) and its `answer`, null where there is no readable one; or it is a file of answers that
+the authors of NormAd or EECC released. GOLD are the benchmark's files.
 Extracted values have no rule: judge validate credits them (workflow extraction).
 
 Exit code 3: some answers could not be read, and are named, or there is none.
