@@ -115,7 +115,7 @@ def validate(
     format: str | None = None,
     limit: int | None = None,
     sample: int | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     watcher: Watcher | None = None,
     **settings: Any,
 ) -> Iterator[Judgement]:
@@ -131,7 +131,7 @@ def validate(
         rubric: the user's own: a `Rubric`, its YAML, a dict, a file, a folder, a built-in name.
         format: of files, where their endings do not tell.
         limit: only the first records.
-        sample: so many at random, drawn evenly from the values of the field `by`.
+        sample: so many at random, drawn evenly from the values of the field, or fields, `by`.
         watcher: takes progress and messages.
         settings: as in docs/reference.md, with _ for -: `ask`, `on`, `model`, `workflow`, ...
 
@@ -177,7 +177,7 @@ def validate_to(
     format: str | None = None,
     limit: int | None = None,
     sample: int | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     fail_under: float | None = None,
     fail_under_repaired: float | None = None,
     watcher: Watcher | None = None,
@@ -213,7 +213,7 @@ def validate_to(
         limit=limit,
         sample=sample,
         sample_seed=resolved_settings.seed,
-        by=by,
+        by=texts(by or ()),
         review=None if review is None else Path(review),
         summary=None if summary is None else Path(summary),
         fail_under=fail_under,
@@ -230,7 +230,7 @@ def plan(
     format: str | None = None,
     limit: int | None = None,
     sample: int | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> Plan:
     """Estimate the calls, tokens and cost of a run; no model is called.

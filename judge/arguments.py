@@ -25,8 +25,8 @@ def in_memory(
     settings, rubrics = settings_and_rubrics(rubric, options)
     if (name := settings.engine) not in IN_PROCESS:
         raise UsageError(f"engine: {name} needs OUT: judge.validate_to, or `judge validate -o`")
-    seed = settings.seed
-    job = Job(**inputs(records), silent=True, rubrics=rubrics, sample_seed=seed, **part)
+    part = {**part, "by": texts(part.get("by") or ()), "sample_seed": settings.seed}
+    job = Job(**inputs(records), silent=True, rubrics=rubrics, **part)
     job.check()
     return job, settings
 

@@ -39,6 +39,7 @@ def command(
     paper: Annotated[
         bool, typer.Option("--paper", help="The paper's own tables, too, with a row for each run.")
     ] = False,
+    by: opt.BySlice = None,
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the runs' scores: .svg or .png.")
     ] = None,
@@ -58,7 +59,7 @@ def command(
     from judge.api import refuse_existing
 
     refuse_existing("--figure", figure, overwrite)
-    comparison = compare(runs, paper=paper)
+    comparison = compare(runs, paper=paper, by=by or ())
     if figure is not None:
         from judge.report.plots import draw_runs
 
@@ -72,9 +73,10 @@ def command(
         items = ", ".join(f"{comparison.items[name]} in {name}" for name in comparison.runs)
         items = f"{comparison.items['all']} items in all runs; {items}\n"
         print_output("\n".join([comparison.made_by, *sources, items]))
-        print_results(comparison.tables[:1], all_tables=all_tables)
+        ours = 2 if by else 1
+        print_results(comparison.tables[:ours], all_tables=all_tables, headlines=ours)
         if paper:
             print_output("")
-            print_results(comparison.tables[1:], all_tables=True)
+            print_results(comparison.tables[ours:], all_tables=True)
     for note in comparison.notes:
         print_message(note)

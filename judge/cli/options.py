@@ -57,12 +57,17 @@ Sample = Annotated[
     typer.Option(min=1, help="Only N records, drawn at random by --seed.", rich_help_panel=_INPUT),
 ]
 ByField = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Also count by the values of this field; --sample draws evenly from them.",
+        help="Also count by this field; --sample draws evenly from its values; repeatable.",
         metavar="FIELD",
         rich_help_panel=_INPUT,
     ),
+]
+
+BySlice = Annotated[
+    list[str] | None,
+    typer.Option("--by", metavar="FIELD", help="Tables by this field, too; repeatable."),
 ]
 
 

@@ -38,7 +38,7 @@ def command(
     from judge import api
 
     job = api.Job(
-        sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed, by=by
+        sources, format=format, limit=limit, sample=sample, sample_seed=settings.seed, by=by or ()
     )
     show_plan(api.plan_job(job, settings), "check", "records")
 

@@ -41,8 +41,8 @@ def command(
         typer.Option(min=0, help="Show the first N records of each verdict; counts include all."),
     ] = 200,
     by: Annotated[
-        str | None,
-        typer.Option(metavar="FIELD", help="Also count by the values of this field."),
+        list[str] | None,
+        typer.Option(metavar="FIELD", help="Also count by this field; repeatable."),
     ] = None,
     quiet: opt.Quiet = False,
 ) -> None:

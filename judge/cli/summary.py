@@ -105,7 +105,7 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
     if not summary.slices:
         return
     slices = summary.largest_slices(all_values=all_tables)
-    head = f"{summary.by} as it came in" if repair else summary.by or ""
+    head = f"{summary.head} as it came in" if repair else summary.head
     rows = [[*row(name, counts), str(counts.total())] for name, counts in slices]
     print_table([head, *columns, "of"], rows, err=True)
     if len(slices) < len(summary.slices):

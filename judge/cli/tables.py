@@ -20,9 +20,14 @@ _MAX_DISAGREEMENTS = 5
 
 
 def print_tables(
-    tables: Sequence[Table], *, as_json: bool, all_tables: bool, beside: bool = False
+    tables: Sequence[Table],
+    *,
+    as_json: bool,
+    all_tables: bool,
+    beside: bool = False,
+    headlines: int = 1,
 ) -> None:
-    """Print tables: the headline, every one, or all as JSON.
+    """Print tables: the first `headlines`, every one, or all as JSON.
 
     They go to standard output, or where answers go there (`beside`) to standard error.
     """
@@ -30,18 +35,21 @@ def print_tables(
         parts = [table.as_json() for table in tables]
         print_output(json.dumps(parts, ensure_ascii=False, indent=1), err=beside)
     else:
-        print_results(tables, all_tables=all_tables, err=beside)
+        print_results(tables, all_tables=all_tables, err=beside, headlines=headlines)
 
 
-def print_results(tables: Sequence[Table], *, all_tables: bool, err: bool = False) -> None:
-    """Print the first table that has rows, or every one, each under its title, then the notes.
+def print_results(
+    tables: Sequence[Table], *, all_tables: bool, err: bool = False, headlines: int = 1
+) -> None:
+    """Print the first `headlines` tables that have rows, or every one, each under its title, then
+    the notes.
 
     What is measured stands before the other counts. An estimate is shown with its interval, and
     over how many items it is where its row does not say that.
     """
     printer, cut = Tables(all_tables=all_tables, err=err), []
     for number, table in enumerate(table for table in tables if table.rows):
-        brief = () if all_tables or number else table.brief
+        brief = () if all_tables or number >= headlines else table.brief
         cut += [f"the intervals of {', '.join(brief)}"] if brief else []
         columns = sorted(table.columns, key=lambda name: _rank(table, name))
         rows = [
@@ -51,7 +59,7 @@ def print_results(tables: Sequence[Table], *, all_tables: bool, err: bool = Fals
         printer.add(
             (*table.heads, *columns),
             rows,
-            headline=number == 0,
+            headline=number < headlines,
             notes=table.notes,
             title=table.title,
             labels=len(table.heads),

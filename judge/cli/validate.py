@@ -102,7 +102,7 @@ def command(
         limit=limit,
         sample=sample,
         sample_seed=settings.seed,
-        by=by,
+        by=by or (),
         review=review,
         summary=summary,
         fail_under=fail_under,

@@ -1,37 +1,39 @@
 """CALI: inference that differs between cultures, on pairs rated by people of two countries.
 
 Huang & Yang, "Culturally Aware Natural Language Inference", sections 3.6 and 5.1. The released
-`data.tsv` holds premise, hypothesis, us_ratings and in_ratings; any two groups are read from a file
-with two columns `GROUP_ratings`.
+`data.tsv` holds premise, hypothesis, us_ratings and in_ratings; two groups or more of other names
+are read from a file with a column `GROUP_ratings` for each, or with `votes` by annotators of whom
+`annotators` names the groups, as `judge agreement -o` writes them.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations, islice
 from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices, label_of
 from judge.papers.normad import country_name
-from judge.papers.rows import asked, each_row
+from judge.papers.rows import LOOK, asked, each_row
 from judge.papers.tables import ResultSample, class_scores, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record, read, renamed
 from judge.records.base import own_fields
-from judge.records.fields import ENTAILMENT, LabelError, listed, one_of, text_of
+from judge.records.fields import ENTAILMENT, LabelError, listed, object_of, one_of, text_of
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.agreement import MajorityRule, majority
 from judge.stats.intervals import Estimate
 
-Groups = tuple[str, str]
-"""The two groups that rated, which are countries."""
+Groups = tuple[str, ...]
+"""The groups that rated, which are countries."""
 
 GROUPS: Groups = ("us", "in")
 RATINGS = "_ratings"
@@ -47,6 +49,7 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
 PERCENT = "percent"
+_BETWEEN = re.compile(r"[\s-]+")
 _COUNTRIES = {"us": "the United States", "in": "India"}
 _RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
 _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
@@ -87,42 +90,54 @@ def entailment_of(rating: object, column: str) -> str:
 
 
 def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:
-    """The two groups whose ratings the first record has; those of the paper where it has not two,
-    or comes from standard input. Raises UsageError: ratings of more groups.
-    """
+    """The groups whose ratings the first records have; those of the paper where there are not two,
+    or where the records come from standard input."""
     if sources[0] == "-":
         return GROUPS
-    items = renamed(read(sources[0]), columns)
-    head = next((item.fields for item in items if item.fields is not None), {})
-    names = [key.strip().casefold() for key in head]
-    groups = [name.removesuffix(RATINGS) for name in names if name.endswith(RATINGS)]
-    if len(groups) > 2:
-        columns_text = ", ".join(name + RATINGS for name in groups)
-        raise UsageError(
-            f"{sources[0]}: ratings of {len(groups)} groups ({columns_text}): leave two in"
-        )
-    return (groups[0], groups[1]) if len(groups) == 2 else GROUPS
+    rows = (item.fields for item in renamed(read(sources[0]), columns) if item.fields is not None)
+    names = [group for fields in islice(rows, LOOK) for group in ratings_in(fields)]
+    groups = tuple(dict.fromkeys(names))
+    return groups if len(groups) > 1 else GROUPS
+
+
+def ratings_in(fields: Mapping[str, Any]) -> dict[str, object]:
+    """A record's ratings by group: of its columns `GROUP_ratings`, else of its votes."""
+    folded = {key.strip().casefold(): content for key, content in fields.items()}
+    columns = {key.removesuffix(RATINGS): folded[key] for key in folded if key.endswith(RATINGS)}
+    votes, people = folded.get("votes"), folded.get("annotators")
+    if columns or not isinstance(votes, dict) or not votes:
+        return columns
+    answers = votes.get("entailment", next(iter(votes.values())))
+    groups: dict[str, list[object]] = {}
+    for annotator, answer in object_of(answers, "votes").items():
+        about = people.get(annotator) if isinstance(people, dict) else None
+        group = about.get("group") if isinstance(about, dict) else None
+        if group is not None:
+            groups.setdefault(_BETWEEN.sub("_", str(group).strip().casefold()), []).append(answer)
+    return {**groups}
 
 
 def pair_of(row: Record, groups: Groups) -> SentencePair:
     """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.visible.items()}
+    by_group = ratings_in(row.visible)
+    voted = not any(key.endswith(RATINGS) for key in folded) and "votes" in folded
     ratings = {}
     for group in groups:
         column = group + RATINGS
-        if column not in folded:
+        if group not in by_group and not voted:
             raise LabelError(f"field {column!r} is missing", column)
         ratings[group] = [
-            entailment_of(rating, column) for rating in listed(folded[column], column)
+            entailment_of(rating, column) for rating in listed(by_group.get(group, []), column)
         ]
     if not any(ratings.values()):
-        first, second = (group + RATINGS for group in groups)
-        raise LabelError(f"fields {first!r} and {second!r} are both empty", first)
+        names = ", ".join(repr(group + RATINGS) for group in groups)
+        raise LabelError(f"fields {names} are all empty", groups[0] + RATINGS)
     return SentencePair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
 
 
 def conditions_of(groups: Groups) -> tuple[str, ...]:
-    """Each task without and with the culture indicator of either group."""
+    """Each task without and with the culture indicator of each group."""
     return tuple(
         f"{task}{suffix}" for task in CLASSES for suffix in ("", *(f"+{g}" for g in groups))
     )
@@ -217,8 +232,8 @@ _MEASURED = (
     "over all ratings, and over those of each group."
 )
 _PAPERS_PAIRS = (
-    "Of pairs on which one group at least agrees by 75 %, and both have a majority (3.6). All: "
-    "those of them where both groups' ratings together have one."
+    "Of pairs on which one group at least agrees by 75 %, and all have a majority (3.6). All: "
+    "those of them where the groups' ratings together have one."
 )
 
 
@@ -227,18 +242,17 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     title = "Entailment and plausible alternatives against three sets of labels (CALI, table 2)"
     by = {"condition": ("condition", conditions_of(_groups(results[0])))}
     notes = (_MEASURED, _PAPERS_PAIRS)
-    return [results_table("cali-labels", title, results, by, _cells, notes), _matrix(results)]
+    matrices = [_matrix(results, *pair) for pair in combinations(_groups(results[0]), 2)]
+    return [results_table("cali-labels", title, results, by, _cells, notes), *matrices]
 
 
 def _groups(result: MeasuredAnswer) -> Groups:
-    first, second = (name for name in result.fields["golds"] if name != "all")
-    return first, second
+    return tuple(name for name in result.fields["golds"] if name != "all")
 
 
-def _matrix(results: Sequence[MeasuredAnswer]) -> Table:
+def _matrix(results: Sequence[MeasuredAnswer], first: str, second: str) -> Table:
     """How many pairs have which label in one group and in the other (section 3.6: the figure is of
     the annotations as they came, and leaves out what diverges)."""
-    first, second = _groups(results[0])
     labels = {
         result.fields["pair"]: result.fields["labels"]
         for result in results
@@ -259,7 +273,10 @@ def _matrix(results: Sequence[MeasuredAnswer]) -> Table:
     )
     note += f" ({apart / pairs:.1%})." if pairs else "."
     title = f"Labels of {_head(first)} (rows) and {_head(second)} (columns), pairs (CALI, figure 3)"
-    return Table("cali-matrix", title, (_head(first),), rows if pairs else (), (note,))
+    name = "cali-matrix"
+    if len(_groups(results[0])) > 2:
+        name = f"{name}-{first}-{second}".replace("_", "-")
+    return Table(name, title, (_head(first),), rows if pairs else (), (note,))
 
 
 def _head(group: str) -> str:
@@ -289,7 +306,7 @@ def _measured(results: Sequence[MeasuredAnswer], labels: str, measure: str) -> C
 
 benchmark = Benchmark(
     name="cali",
-    title="Culturally aware inference: the United States and India, or any two groups",
+    title="Culturally aware inference: the United States and India, or other groups",
     source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
     conditions=conditions_of(GROUPS),
     tasks=("cali_entailment", "cali_alternatives", "cali_percent"),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from judge.papers.cali import groups_of, pair_of
+from judge.papers.cali import groups_of, pair_of, ratings_in
 from judge.papers.cqbench_stories import (
     Story,
     ValueList,
@@ -119,18 +119,17 @@ def _hard(row: Record) -> Made:
 def _filtered(sources: Sequence[str], seed: int) -> Made:
     """Records that passed, and whose raters, where they have some, agree strongly (CALI, 3.6)."""
     groups = groups_of(sources)
-    column = f"{groups[0]}_ratings"
 
     def of_row(row: Record) -> Made:
         judgement = judgement_of(row.visible)
-        rated = any(key.strip().casefold() == column for key in row.visible)
+        rated = bool(ratings_in(row.visible)) and "premise" in row.visible
         if judgement is None and not rated:
             raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
         if judgement is not None and judgement.verdict is not Verdict.PASS:
             why = f": {judgement.reason}" if judgement.reason else ""
             raise LabelError(f"{judgement.verdict}{why}", RESERVED, REJECTED)
         if rated and not pair_of(row, groups).kept:
-            raise LabelError("in neither group do 75 % of the raters agree", column, REJECTED)
+            raise LabelError("in no group do 75 % of the raters agree", None, REJECTED)
         yield own_fields(row.visible)
 
     return each_row(sources, of_row)

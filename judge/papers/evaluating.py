@@ -119,7 +119,7 @@ class Evaluation(Task):
     def items(self) -> Iterator[Record]:
         job = self.job
         items = job.among(self.benchmark.items(job.inputs, self.choices))
-        return taken(items, job.limit, job.sample, job.sample_seed)
+        return taken(items, job.limit, job.sample, job.sample_seed, job.by)
 
     async def prepare(self) -> None:
         if self.benchmark.rubrics is not None:

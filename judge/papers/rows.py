@@ -6,17 +6,22 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from judge.errors import UsageError
 from judge.records import Record, read, renamed
-from judge.records.base import clip
+from judge.records.base import clip, strata_of
 from judge.records.fields import LabelError, id_text
 from judge.records.kinds import normalise
+from judge.run.job import sampled
 
 T = TypeVar("T")
+
+LOOK = 1_000
+"""Items that are looked at, at most, for a field of --by."""
 
 REJECTED = "rejected"
 """The type of problem of a sound row that a rule leaves out."""
@@ -94,17 +99,34 @@ def asked(
 
 
 def taken(
-    items: Iterable[Record], limit: int | None, sample: int | None, seed: int
+    items: Iterable[Record],
+    limit: int | None,
+    sample: int | None,
+    seed: int,
+    by: Sequence[str] = (),
 ) -> Iterator[Record]:
     """The items of the first `limit` rows, or of those of `sample` rows drawn at random.
 
     A sample holds all items in memory; each set of rows is equally likely, in the items' order.
+    With `by` the rows are spread evenly over what they have in these fields.
+
+    Raises:
+        UsageError: the first items have none of a field of `by`.
     """
+    items = iter(items)
+    if by:
+        head = list(islice(items, LOOK))
+        sound = [item for item in head if item.problem is None]
+        strata_of(sound, lambda item: item.fields or {}, by if sound else ())
+        items = chain(head, items)
     if sample is not None:
         items = list(items)
-        rows = list(dict.fromkeys(map(_row_of, items)))
-        sampled = set(random.Random(seed).sample(rows, min(sample, len(rows))))
-        items = [item for item in items if _row_of(item) in sampled]
+        rows = {_row_of(item): item for item in items}
+        if by:
+            drawn = {_row_of(item) for item in sampled(rows.values(), sample, seed, by)}
+        else:
+            drawn = {*random.Random(seed).sample([*rows], min(sample, len(rows)))}
+        items = [item for item in items if _row_of(item) in drawn]
     names: set[str] = set()
     for item in items:
         row = _row_of(item)

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from judge.papers.tasks import MeasuredAnswer
-from judge.report.table import Cell, Table, TableRow
+from judge.records.base import strata_of
+from judge.report.table import Cell, Table, TableRow, stacked
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import macro_f1s
 from judge.stats.intervals import Estimate
@@ -103,6 +104,27 @@ def tables_of(benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> list[T
         return [table for table in benchmark.tables(results) if table.rows]
     by = {"condition": ("condition", benchmark.conditions)}
     return [results_table(benchmark.name, "Accuracy by condition", results, by)]
+
+
+def sliced_tables(
+    benchmark: Benchmark, results: Sequence[MeasuredAnswer], by: Sequence[str]
+) -> list[Table]:
+    """The benchmark's tables and, where `by` names fields of the items, those by their strata: the
+    first of each comes first.
+
+    Raises:
+        UsageError: no item has one of the fields.
+    """
+    tables = tables_of(benchmark, results)
+    if not by:
+        return tables
+    strata = strata_of(results, lambda result: result.fields, by)
+    parts = {labels: tables_of(benchmark, part) for labels, part in strata.items()}
+    sliced = [
+        replace(table, name=f"{table.name}-by", title=f"{table.title}, by {', '.join(by)}")
+        for table in stacked(parts, tuple(by))
+    ]
+    return [*tables[:1], *sliced[:1], *tables[1:], *sliced[1:]]
 
 
 def results_table(

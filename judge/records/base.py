@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from judge.digest import digest
-from judge.errors import nearest, unwritable
+from judge.errors import UsageError, nearest, unwritable
 from judge.records.text import chat_in
 from judge.verdict import Judgement, Verdict
 
@@ -134,6 +134,67 @@ def at(fields: Any, path: str) -> Any:
 def _opened(content: object) -> dict[str, Any] | list[Any] | None:
     """What a path goes on in; None for all that has no parts."""
     return content if isinstance(content, dict | list) else chat_in(content)
+
+
+def find(fields: Mapping[str, Any], path: str) -> Any:
+    """As `at`; a field that is not there by this name is found whatever its case, blanks, - and _
+    (`country` finds `Country`, `rule_of_thumb` finds `Rule-of-Thumb`)."""
+    try:
+        return at(fields, path)
+    except KeyError:
+        head, _, tail = path.partition(".")
+        keys = {normalise(key): key for key in fields}
+        if (key := keys.get(normalise(path))) is not None:
+            return fields[key]
+        if not tail or (key := keys.get(normalise(head))) is None:
+            raise
+        return find(fields[key], tail) if isinstance(fields[key], dict) else at(fields[key], tail)
+
+
+NO_CONTENT, SEVERAL = "(none)", "(several)"
+"""Stand for the content of a field that a record lacks, and of several of one name."""
+
+
+def stratum(fields: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """What a record has in each of these fields (`find`), as text, NO_CONTENT or SEVERAL."""
+    contents = []
+    for name in names:
+        try:
+            content = find(fields, name)
+        except KeyError:
+            content = NO_CONTENT
+        except LabelError:
+            content = SEVERAL
+        is_text = isinstance(content, str)
+        contents.append(content if is_text else json.dumps(content, ensure_ascii=False))
+    return tuple(contents)
+
+
+Item = TypeVar("Item")
+
+
+def strata_of(
+    items: Iterable[Item], fields_of: Callable[[Item], Mapping[str, Any]], names: Sequence[str]
+) -> dict[tuple[str, ...], list[Item]]:
+    """Items by what they have in these fields, sorted.
+
+    Raises:
+        UsageError: no item has one of the fields.
+    """
+    strata: dict[tuple[str, ...], list[Item]] = {}
+    for item in items:
+        strata.setdefault(stratum(fields_of(item), names), []).append(item)
+    refuse_absent(strata, names, next((fields_of(part[0]) for part in strata.values()), {}))
+    return dict(sorted(strata.items()))
+
+
+def refuse_absent(
+    strata: Collection[tuple[str, ...]], names: Sequence[str], there: Collection[str]
+) -> None:
+    """Raise UsageError for a field of `--by` that no record has; `there` are the first one's."""
+    for place, name in enumerate(names):
+        if all(labels[place] == NO_CONTENT for labels in strata):
+            raise UsageError(no_such_field(f"--by {name}", name, there))
 
 
 def _alike(first: str, second: str) -> bool:

@@ -7,7 +7,7 @@ record of the same name goes with the second of the other runs.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -18,11 +18,10 @@ from judge import plugins
 from judge.answers import scalar_text
 from judge.errors import UsageError
 from judge.records import content_hash, read
-from judge.records.base import clip
+from judge.records.base import clip, strata_of
 from judge.records.lines import Line
-from judge.report.table import Cell, Table, TableRow
+from judge.report.table import Cell, Table, TableRow, stacked
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
-from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
 from judge.verdict import AnswerOutcome
 
@@ -43,12 +42,13 @@ _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as 
 @dataclass(frozen=True, slots=True)
 class RunItem:
     """One item of a run: its marks by series, the cluster it is drawn with, its gold, and, of a
-    benchmark, the line with its answer."""
+    benchmark, the line with its answer; `fields` are those of the record, or of the item."""
 
     marks: dict[str, ItemScore]
     cluster: str
     gold: Any = None
     answer: Line | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Comparison:
         }
 
 
-def compare(sources: Sequence[str], *, paper: bool = False) -> Comparison:
+def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = ()) -> Comparison:
     """Compare two runs or more, each a file or `-`, on the items that all have.
 
     Every run is a column of mean scores, and every later run has its difference from the first,
@@ -100,10 +100,11 @@ def compare(sources: Sequence[str], *, paper: bool = False) -> Comparison:
 
     Args:
         paper: add the benchmark's own tables, with the runs beneath one another.
+        by: fields of the items; add the table for each stratum of them.
 
     Raises:
         UsageError: a file is no run, the runs are of different benchmarks or workflows, they share
-            no item, or an item's gold differs.
+            no item, an item's gold differs, or no item has a field of `by`.
     """
     if sources.count("-") > 1:
         raise UsageError("standard input can be one run, not both")
@@ -113,7 +114,10 @@ def compare(sources: Sequence[str], *, paper: bool = False) -> Comparison:
     keys = _common_keys(list(runs.values()))
     items = {"all": len(keys), **{name: len(run.entries) for name, run in runs.items()}}
     made_by, series = runs["A"].made_by, _series(runs, keys)
-    tables = [_table(series, runs, "condition" if made_by.startswith(_EVALUATE) else "verdict of")]
+    head = "condition" if made_by.startswith(_EVALUATE) else "verdict of"
+    tables = [_table(series, runs, head)]
+    if by:
+        tables += _by_stratum(runs, keys, head, by)
     if paper:
         if not made_by.startswith(_EVALUATE):
             raise UsageError(f"--paper: {sources[0]} is of no benchmark")
@@ -189,7 +193,7 @@ def _answer(line: Line, where: str) -> tuple[str, RunItem]:
     elif outcome != AnswerOutcome.ANSWERED:
         mark = NO_SCORE if gold is None else 0.0
     id, row = str(line.fields["id"]), str(line.fields.get("row", line.fields["id"]))
-    return id, RunItem({str(line.fields["condition"]): mark}, row, gold, line)
+    return id, RunItem({str(line.fields["condition"]): mark}, row, gold, line, line.fields)
 
 
 def _record(line: Line) -> tuple[str, RunItem]:
@@ -203,7 +207,7 @@ def _record(line: Line) -> tuple[str, RunItem]:
     marks |= {f"check {name}": _mark(c["verdict"]) for name, c in line.last_checks.items()}
     id = scalar_text(fields.get("id"))
     key = f"content {content_hash(fields)}" if id is None else f"id {id}"
-    return key, RunItem(marks, scalar_text(line.fields.get("row")) or key)
+    return key, RunItem(marks, scalar_text(line.fields.get("row")) or key, fields=fields)
 
 
 def _mark(verdict: str) -> ItemScore:
@@ -246,6 +250,19 @@ def _table(series: Mapping[str, Series], runs: Mapping[str, Run], head: str) -> 
         cells[f"Holm p {run}"] = f"{p:.3g}"
     title = "Mean scores on the same items, and differences from A (95 % intervals)"
     return Table("comparison", title, (head,), rows, (_NOTE,), tuple(runs))
+
+
+def _by_stratum(
+    runs: Mapping[str, Run], keys: Sequence[str], head: str, by: Sequence[str]
+) -> list[Table]:
+    """The table of mean scores, a row for each stratum of the first run's items."""
+    entries = next(iter(runs.values())).entries
+    strata = strata_of(keys, lambda key: entries[key].fields, by)
+    parts = {labels: [_table(_series(runs, part), runs, head)] for labels, part in strata.items()}
+    tables = stacked(parts, tuple(by))
+    return [
+        replace(t, name="comparison-by", title=f"{t.title}, by {', '.join(by)}") for t in tables
+    ]
 
 
 def _cells(items: Series, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[str, float]]:
@@ -301,21 +318,9 @@ def _paper_tables(name: str, runs: Mapping[str, Run], keys: Sequence[str]) -> li
     benchmark = plugins.load("judge.benchmarks", name)
     if benchmark is None:
         raise UsageError(f"--paper: no benchmark {name!r} is installed")
-    tables: dict[str, Table] = {}
-    rows: dict[str, dict[tuple[str, ...], list[TableRow]]] = defaultdict(lambda: defaultdict(list))
-    for letter, run in runs.items():
-        for table in benchmark.tabulate([run.entries[key].answer for key in keys]):
-            cells = chain.from_iterable(row.cells.values() for row in table.rows)
-            if any(isinstance(cell, Estimate) for cell in cells):
-                tables.setdefault(table.name, table)
-            for row in table.rows:
-                rows[table.name][row.labels].append(TableRow((*row.labels, letter), row.cells))
-    return [
-        replace(
-            table,
-            heads=(*table.heads, "run"),
-            rows=list(chain.from_iterable(rows[name].values())),
-            notes=(*table.notes, _PAPER_NOTE),
-        )
-        for name, table in tables.items()
-    ]
+    parts: dict[tuple[str, ...], list[Table]] = {
+        (letter,): benchmark.tabulate([run.entries[key].answer for key in keys])
+        for letter, run in runs.items()
+    }
+    tables = stacked(parts, ("run",))
+    return [replace(table, notes=(*table.notes, _PAPER_NOTE)) for table in tables]

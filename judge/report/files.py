@@ -54,14 +54,14 @@ def report(
     *,
     overwrite: bool = False,
     limit: int = 200,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
 ) -> Written:
     """Write an HTML page of judged lines, as `judge report` does.
 
     Args:
         outputs: files that `judge validate` wrote.
         limit: so many records of each verdict are shown; counts include all.
-        by: a field whose values are counted by.
+        by: a field, or several, whose values are counted by.
 
     Raises:
         UsageError: a file cannot be used, or holds no line of `judge validate`.
@@ -72,7 +72,7 @@ def report(
     runs = {k: v for source in sources for k, v in read_description(Path(source)).items()}
     with writing(Path(out), sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
-        page, shown = render(lines, limit=limit, described=runs, by=by)
+        page, shown = render(lines, limit=limit, described=runs, by=texts(by or ()))
         file.write(page.encode())
     return Written(lines, shown)
 

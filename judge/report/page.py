@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -23,7 +23,7 @@ from judge.records.base import flat, no_such_field
 from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.entry import LARGEST, Entry, differ, probability, tally
-from judge.run.summary import NONE, Summary
+from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Judgement, Verdict
 
@@ -93,13 +93,13 @@ def render(
     *,
     limit: int,
     described: Mapping[str, Any] | None = None,
-    by: str | None = None,
+    by: Sequence[str] = (),
 ) -> tuple[str, dict[Verdict, tuple[int, int]]]:
     """The page, and of each verdict how many records are shown, of how many.
 
     Of each verdict the first `limit` records are shown. `described` is what is known of each run,
-    by fingerprint; `by` a field (`a.b` is the field b of object a) whose values are counted by.
-    Raises UsageError where none of the lines is judged, or none has the field `by`.
+    by fingerprint; `by` fields (`a.b` is the field b of object a) whose values are counted by.
+    Raises UsageError where none of the lines is judged, or none has a field of `by`.
     """
     overview = Overview(Summary(by))
     groups: dict[Verdict, list[tuple[Line, Judgement]]] = {verdict: [] for verdict in MEANINGS}
@@ -109,8 +109,8 @@ def render(
         overview.add(line, judgement)
         if len(groups[judgement.verdict]) < limit:
             groups[judgement.verdict].append((line, judgement))
-    if by and first is not None and overview.summary.slices.keys() == {NONE}:
-        raise UsageError(no_such_field(f"--by {by}", by, first.fields))
+    if first is not None and overview.summary.unsliced:
+        raise UsageError(no_such_field(f"--by {by[0]}", by[0], first.fields))
     entries = [Entry(*pair, number) for number, pair in enumerate(chain(*groups.values()), 1)]
     counts = {v: (len(records), overview.summary.verdicts[v]) for v, records in groups.items()}
     counts = {verdict: (records, of) for verdict, (records, of) in counts.items() if of}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from judge.stats.intervals import Estimate, plain
@@ -57,3 +59,24 @@ class Table:
             "rows": [{**a, **b} for a, b in zip(labels, cells, strict=True)],
             "notes": list(self.notes),
         }
+
+
+def stacked(
+    parts: Mapping[tuple[str, ...], Iterable[Table]], heads: tuple[str, ...]
+) -> list[Table]:
+    """The tables of several parts (runs, strata) as one of each name: the rows of all parts beneath
+    one another, each with its part's labels under `heads`. Tables that estimate nothing are left
+    out."""
+    tables: dict[str, Table] = {}
+    rows: dict[str, dict[tuple[str, ...], list[TableRow]]] = defaultdict(lambda: defaultdict(list))
+    for labels, part in parts.items():
+        for table in part:
+            cells = chain.from_iterable(row.cells.values() for row in table.rows)
+            if any(isinstance(cell, Estimate) for cell in cells):
+                tables.setdefault(table.name, table)
+            for row in table.rows:
+                rows[table.name][row.labels].append(TableRow((*row.labels, *labels), row.cells))
+    return [
+        replace(table, heads=(*table.heads, *heads), rows=[*chain(*rows[name].values())])
+        for name, table in tables.items()
+    ]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from judge.errors import UsageError
 from judge.records import Record, from_memory, read
-from judge.records.base import LabelError, at, no_such_field
+from judge.records.base import refuse_absent, stratum
 from judge.records.lines import FINISHED, REDONE
 from judge.rubric import Rubric
 from judge.run.output import (
@@ -27,7 +27,6 @@ from judge.run.output import (
     refuse_nameless,
     refuse_same,
 )
-from judge.run.summary import SEVERAL
 
 _OTHER_FORMS = frozenset(
     (".gz", ".zst", ".csv", ".tsv", ".tab", ".psv", ".parquet", ".arrow", ".feather", ".xlsx")
@@ -48,8 +47,8 @@ class Job:
         resume, overwrite: go on with `out`, or replace it; without either it must be new.
         rejudge: with `resume`, records with one of these verdicts are judged again.
         limit: only the first records.
-        sample: so many at random (by `sample_seed`) in input order, spread evenly over the values
-            of the field `by`.
+        sample: so many at random (by `sample_seed`) in input order, spread evenly over what
+            records have in the fields `by`.
         review: a file for records that need people.
         summary: a file for the sums, as JSON.
         fail_under, fail_under_repaired: gates on the share of records that pass, before and after
@@ -65,7 +64,7 @@ class Job:
     limit: int | None = None
     sample: int | None = None
     sample_seed: int = 0
-    by: str | None = None
+    by: Sequence[str] = ()
     review: Path | None = None
     summary: Path | None = None
     fail_under: float | None = None
@@ -87,7 +86,7 @@ class Job:
         )
         items: Iterator[Record] = chain(files, from_memory(self.records))
         if self.sample is not None:
-            items = _sampled(items, self.sample, self.sample_seed, self.by)
+            items = sampled(items, self.sample, self.sample_seed, self.by)
         return islice(items, self.limit)
 
     def among(self, items: Iterator[Record]) -> Iterator[Record]:
@@ -176,21 +175,23 @@ def _opened(source: str, format: str | None) -> Iterator[Record]:
     return read("-", stdin=io.FileIO(sys.stdin.fileno(), closefd=False), format=format)
 
 
-def _sampled(items: Iterator[Record], count: int, seed: int, by: str | None) -> Iterator[Record]:
-    """`count` items in input order, spread evenly over the values of the field `by`.
+def sampled(
+    items: Iterable[Record], count: int, seed: int, by: Sequence[str] = ()
+) -> Iterator[Record]:
+    """`count` items in input order, spread evenly over what they have in the fields `by`.
 
-    Of one value, each set of items is equally likely. Items without the field, and unreadable
-    ones, are a group like those of a value. Never more than `count` are held: each has drawn a
+    Of one stratum, each set of items is equally likely. Items without the fields, and unreadable
+    ones, are a stratum of their own. Never more than `count` are held: each has drawn a
     number, and the largest of the largest group goes when one more comes.
 
     Raises:
-        UsageError: no item has the field.
+        UsageError: no item has any of the fields.
     """
     chance = random.Random(seed)
-    lots: dict[str, float] = {}
-    groups: dict[str, list[tuple[float, int, Record]]] = {}
+    lots: dict[tuple[str, ...], float] = {}
+    groups: dict[tuple[str, ...], list[tuple[float, int, Record]]] = {}
     for place, item in enumerate(items):
-        group = _group(item, by)
+        group = stratum(item.fields or {}, by)
         # Of groups of one size, the same must always lose: what it has is its smallest numbers.
         lots.setdefault(group, random.Random(f"{seed} {group}").random())
         heapq.heappush(groups.setdefault(group, []), (-chance.random(), place, item))
@@ -199,20 +200,10 @@ def _sampled(items: Iterator[Record], count: int, seed: int, by: str | None) -> 
             heapq.heappop(groups[largest])
             if not groups[largest]:
                 del groups[largest], lots[largest]
-    if by is not None and groups.keys() == {""}:
-        first = next((item.fields for *_, item in groups[""] if item.fields), {})
-        raise UsageError(no_such_field(f"--by {by}", by, first))
+    refuse_absent(
+        groups, by, next((i.fields for g in groups.values() for *_, i in g if i.fields), {})
+    )
     yield from (item for *_, item in sorted(chain(*groups.values()), key=itemgetter(1)))
-
-
-def _group(item: Record, by: str | None) -> str:
-    """The field that samples are spread over, as JSON; empty without one."""
-    try:
-        return json.dumps(at(item.fields or {}, by), sort_keys=True) if by is not None else ""
-    except KeyError:
-        return ""
-    except LabelError:
-        return SEVERAL
 
 
 def _refuse_foreign_summary(path: Path) -> None:

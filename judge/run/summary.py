@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.judging.answer_reader import FAR
 from judge.prompts import LACKS
-from judge.records.base import LabelError, at
+from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
 from judge.verdict import Verdict
 
@@ -28,8 +27,11 @@ SLICES = 20
 _MAX_SLICES = 10_000
 """Values counted one by one; later ones are counted together."""
 
-OTHERS, NONE, SEVERAL = "(others)", "(none)", "(several)"
-"""For values: the rarer ones; no field; several fields of that name."""
+OTHERS = "(others)"
+"""The rarer values."""
+
+BETWEEN = ", "
+"""Stands between several fields, and between what a record has in them."""
 
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
@@ -39,12 +41,12 @@ class Summary:
     """Counts over output lines.
 
     `before_repair` has the verdicts on records as they came in, `slices` these for each value of
-    the field `by`; `scales` the lowest and highest score, and `far` how many records are unlike a
+    the fields `by`; `scales` the lowest and highest score, and `far` how many records are unlike a
     probe's labels, by check; `unshown` records had nothing to show. `cheap_votes` are those of a
     cascade's cheap judge, `cheap_lost` of these the ones without an answer.
     `recalls` sum what extractions are credited with, over records and over values."""
 
-    by: str | None = None
+    by: Sequence[str] = ()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     records: int = 0
@@ -75,7 +77,7 @@ class Summary:
         verdict = line.verdict
         self.verdicts[verdict] += 1
         self.before_repair[line.first_verdict] += 1
-        if self.by is not None:
+        if self.by:
             self._slice(line.fields, line.first_verdict)
         # Why there is no verdict: the record's own error, or else its first lost vote's.
         if cause := _cause(line):
@@ -119,16 +121,20 @@ class Summary:
             self.cheap_problem = self.cheap_problem or f"{vote['model']}: {vote.get('reason')}"
 
     def _slice(self, fields: Mapping[str, Any], verdict: str) -> None:
-        """Count a record's verdict, as it came in, by the value that it has in the field `by`."""
-        try:
-            content = at(fields, self.by or "")
-        except KeyError:
-            content = NONE
-        except LabelError:
-            content = SEVERAL
-        name = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        """Count a record's verdict, as it came in, by what it has in the fields `by`."""
+        name = BETWEEN.join(stratum(fields, self.by))
         fits = name in self.slices or len(self.slices) < _MAX_SLICES
         self.slices[name if fits else OTHERS][verdict] += 1
+
+    @property
+    def head(self) -> str:
+        """The names of the fields `by`."""
+        return BETWEEN.join(self.by)
+
+    @property
+    def unsliced(self) -> bool:
+        """Whether no record has any of the fields `by`."""
+        return self.slices.keys() == {BETWEEN.join([NO_CONTENT] * len(self.by))}
 
     def largest_slices(self, *, all_values: bool = False) -> list[tuple[str, Counter[str]]]:
         """The verdicts by value, most records first; the rarer ones summed unless
@@ -235,7 +241,7 @@ class Summary:
             "edits": self.edits,
             "dropped_values": self.dropped,
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
-            **({"by": {self.by: slices}} if self.by is not None else {}),
+            **({"by": {self.head: slices}} if self.by else {}),
             **({"scores": self._mean_scores()} if self.scores else {}),
             **({"recall": self._recalls()} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
@@ -21,7 +21,7 @@ from judge.records import (
     mapped,
     recognise,
 )
-from judge.records.base import RESERVED, LabelError, holds, no_such_field
+from judge.records.base import NO_CONTENT, RESERVED, LabelError, holds, no_such_field, stratum
 from judge.records.lines import Line
 from judge.records.text import form
 from judge.run.job import Job
@@ -87,9 +87,9 @@ class Validation(Task):
     """Asks the rubrics of a run about each record."""
 
     def __init__(
-        self, resources: Resources, items: Iterator[Record], by: str | None = None
+        self, resources: Resources, items: Iterator[Record], by: Sequence[str] = ()
     ) -> None:
-        """`by`: the field by which the summary groups records."""
+        """`by`: the fields by which the summary groups records."""
         self.resources, self._ids, self._by = resources, SeenIds(), by
         self.columns = resources.settings.columns
         self._items = mapped(items, self.columns)
@@ -150,9 +150,8 @@ class Validation(Task):
             UsageError: no record has this field, or nothing is asked of any (of the first
                 `MAX_LOOK_AHEAD` records at most).
         """
-        on = {*self.resources.settings.on}
+        on, by = {*self.resources.settings.on}, {*self._by}
         paths = {f"--map {name}={path}": path for name, path in self.columns.items()}
-        paths |= {f"--by {self._by}": self._by} if self._by else {}
         items: list[Record] = []
         first: Record | None = None
         problem: str | None = None
@@ -167,6 +166,8 @@ class Validation(Task):
                 for origin, path in paths.items()
                 if not holds(item.fields, renamed.get(path, path))
             }
+            places = {name: renamed.get(name, name) for name in by}
+            by = {n for n in by if stratum(item.fields or {}, [places[n]]) == (NO_CONTENT,)}
             record = item.of_kind(self.kind_of(item))
             if record.problem is None:
                 if first is None and self._whole:
@@ -177,6 +178,7 @@ class Validation(Task):
             elif problem is None and self._nothing_asked(item):
                 problem = f"line {item.line} of {item.source}: {record.problem.message}"
         readable = next((item.fields for item in items if item.fields), None)
+        paths |= {f"--by {name}": name for name in sorted(by)}
         if readable and paths and len(items) < MAX_LOOK_AHEAD:
             raise UsageError(no_such_field(*next(iter(paths.items())), readable))
         if first is None and problem is not None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from judge.errors import UsageError
 from judge.papers.benchmark import choices_of
 from judge.papers.cali import SentencePair, benchmark, entailment_of
 from judge.papers.tables import tables_of
@@ -130,7 +129,7 @@ def test_alternatives_are_every_two_hypotheses_of_a_premise() -> None:
     [
         ({**PAIR, "premise": ""}, "'premise' is empty"),
         ({"premise": "P.", "hypothesis": "H.", "us_ratings": ["E"]}, "'in_ratings' is missing"),
-        ({**PAIR, "us_ratings": [], "in_ratings": []}, "both empty"),
+        ({**PAIR, "us_ratings": [], "in_ratings": []}, "all empty"),
         ({**PAIR, "us_ratings": "E, E"}, "must be a list"),
         ({**PAIR, "us_ratings": ["Z"]}, "must be one of entailment, neutral, contradiction"),
     ],
@@ -250,7 +249,29 @@ async def test_two_other_groups(tmp_path: Path) -> None:
     made = results(lambda fields: "entail", found)
     cells = table(benchmark, made, "cali-labels")["entailment+south_korea",]
     assert value(cells["South Korea"]) == 1.0 and value(cells["UK"]) == 0.0
-    three = written(tmp_path / "three.jsonl", [{**line, "in_ratings": ["C"]}])
-    with pytest.raises(UsageError, match=r"ratings of 3 groups .*: leave two in"):
-        choices_of(benchmark, [three])
     assert choices_of(benchmark, [DATA]).conditions == benchmark.conditions
+
+
+@pytest.mark.parametrize("voted", [False, True])
+def test_three_groups_by_columns_or_by_votes(tmp_path: Path, voted: bool) -> None:
+    ratings = {"us": "EEEE", "uk": "NNNE", "south_korea": "CCNE"}
+    line: dict[str, Any] = {"premise": "P.", "hypothesis": "H."}
+    if voted:
+        people = {f"{g}{n}": (g, answer) for g, a in ratings.items() for n, answer in enumerate(a)}
+        line["votes"] = {"entailment": {name: answer for name, (_, answer) in people.items()}}
+        names = {"south_korea": "South Korea"}
+        line["annotators"] = {name: {"group": names.get(g, g)} for name, (g, _) in people.items()}
+    else:
+        line |= {f"{group}_ratings": list(given) for group, given in ratings.items()}
+    path = written(tmp_path / "three.jsonl", [line])
+    found = list(asked(items_of(benchmark, path)).values())
+    golds = {one["condition"]: one["gold"] for one in found}
+    # 6 of 12 are E: no majority of all; of South Korea 2 of 4 are C.
+    assert golds == {
+        "entailment": None,
+        "entailment+us": "entail",
+        "entailment+uk": "not entail",
+        "entailment+south_korea": None,
+    }
+    tables = tables_of(benchmark, results(lambda fields: "entail", found))
+    assert [one.name for one in tables[1:]] == ["cali-matrix-us-uk"]

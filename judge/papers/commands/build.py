@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,10 @@ def command(
         typer.Option("-o", "--out", help="Write JSON lines to this file.", metavar="FILE"),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the data sets.")] = False,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FIELD", help="Count by this field of the records; repeatable."),
+    ] = None,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -46,6 +51,7 @@ def command(
     from judge.papers.datasets import DATASETS
     from judge.papers.rows import REJECTED
     from judge.records import Problem, dump
+    from judge.records.base import stratum
     from judge.report.files import writing
 
     if list_:
@@ -61,6 +67,7 @@ def command(
     beside = out.with_name(f"{out.name}.discarded.jsonl")
     lines = discards = bad = 0
     first: list[str] = []
+    strata: Counter[tuple[tuple[str, ...], bool]] = Counter()
     with (
         writing(out, inputs, overwrite=overwrite) as file,
         writing(beside, inputs, overwrite=overwrite) as left_out,
@@ -69,10 +76,12 @@ def command(
             if isinstance(item, dict):
                 file.write(dump(item))
                 lines += 1
+                strata[stratum(item, by or ()), True] += 1
                 continue
             problem = item.problem or Problem("it cannot be read")
             discard = {"source": item.source, "line": item.line, "reason": problem.message}
             left_out.write(dump({**discard, "record": item.fields or item.raw}))
+            strata[stratum(item.fields or {}, by or ()), False] += 1
             discards, bad = discards + 1, bad + (problem.type != REJECTED)
             if len(first) < _TOLD:
                 first.append(f"  line {item.line}: {problem.message}")
@@ -80,5 +89,11 @@ def command(
         remark = f"; {discards} left out: {beside}" if discards else ""
         print_message(f"wrote {out}: {counted(lines, 'line')}{remark}")
         print_lines([*first, *(["  ..."] if discards > len(first) else [])], err=True)
+    if by and not quiet:
+        counts = [
+            [*labels, str(strata[labels, True]), str(strata[labels, False])]
+            for labels in sorted({labels for labels, _ in strata})
+        ]
+        print_table([*by, "written", "left out"], counts, labels=len(by), err=True)
     if bad:
         raise typer.Exit(int(Exit.INCOMPLETE))

@@ -88,6 +88,7 @@ def command(
     quiet: opt.Quiet = False,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
+    by: opt.ByField = None,
 ) -> None:
     """Run a paper's benchmark on a model; print the paper's tables.
 
@@ -106,7 +107,7 @@ def command(
     from judge.cli.tables import print_tables
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.evaluating import evaluate, plan_evaluation
-    from judge.papers.tables import tables_of
+    from judge.papers.tables import sliced_tables
 
     benchmark = load_benchmark(name)
     if benchmark.rubrics is None and not sources:
@@ -122,6 +123,7 @@ def command(
         limit=limit,
         sample=sample,
         sample_seed=settings.seed,
+        by=by or (),
     )
     choices = choices_of(
         benchmark,
@@ -148,10 +150,11 @@ def command(
         )
     if report.finished and results:
         print_tables(
-            tables_of(benchmark, results),
+            sliced_tables(benchmark, results, job.by),
             as_json=as_json,
             all_tables=all_tables,
             beside=out is None,
+            headlines=2 if by else 1,
         )
     if not quiet:
         print_short(report, "item")

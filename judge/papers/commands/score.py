@@ -55,6 +55,7 @@ def command(
     out: ScoredOut = None,
     condition: Condition = None,
     overwrite: opt.Overwrite = False,
+    by: opt.BySlice = None,
 ) -> None:
     """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
@@ -64,14 +65,16 @@ def command(
     from judge.cli.tables import print_tables
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.results import scored, write_scored
-    from judge.papers.tables import tables_of
+    from judge.papers.tables import sliced_tables
 
     benchmark = load_benchmark(name)
     choices = choices_of(benchmark, gold or (), condition or (), seed=settings.seed)
     scores = scored(benchmark, answers, gold or (), choices, settings.columns)
+    tables = sliced_tables(benchmark, scores.results, by or ())
     if out is not None:
         write_scored(out, benchmark, scores.results)
-    print_tables(tables_of(benchmark, scores.results), as_json=as_json, all_tables=all_tables)
+    headlines = 2 if by else 1
+    print_tables(tables, as_json=as_json, all_tables=all_tables, headlines=headlines)
     for ids, kind, why in (
         (scores.missing, "gold item", "without an answer, counted as unreadable"),
         (scores.extra, "answer", "to no gold item, left out"),
