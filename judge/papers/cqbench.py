@@ -229,7 +229,7 @@ def score(fields: Fields, answer: Any) -> float | None:
 
 _MEANING = (
     "score: accuracy (attitude detection), mean F1 of the items (selection), mean recall of the "
-    "stories (extraction). stories: how many the questions that got a reply are about. over values: "
+    "stories (extraction). stories: how many the questions with a reply are about. over values: "
     "the mean credit of all values of extractions, as the released script has it."
 )
 
