@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from judge.answers import spelling
+from judge.answers import NO_LABEL, spelling
 from judge.calibration.labels import MAX_CATEGORIES, drawn, number_of
 from judge.calibration.observe import LabelledAnswer, record_for
 from judge.names import entry_name
@@ -28,9 +28,8 @@ from judge.stats.intervals import Estimate
 LEFT_OUT = "(left out)"
 """What stands where the deciding field is left out."""
 
-
 _MIN_ITEMS = 20
-
+"""Items over which a value without resamples that differ is believed."""
 
 _NO_AGREEMENT = 0.05
 """Kappa below which there is no agreement that could fall."""
@@ -219,13 +218,10 @@ def controls_of(
     )
 
 
-NINE_IN_TEN = 0.9
-
-
-_MIN_LABELS = 20
-
-
 # ---------------------------------------------------------------- fields that tell the label
+
+_NINE_IN_TEN = 0.9
+_MIN_LABELS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,25 +266,29 @@ def leak_of(items: Sequence[LabelledItem], texts: Sequence[Mapping[str, str]]) -
     leaks = []
     for field in dict.fromkeys(name for *_, texts_of in rows for name in texts_of):
         values = _values([texts_of.get(field, "") for *_, texts_of in rows])
-        kinds = {value for value in values if value is not None}
+        kinds = {value for value in values if value}
         if len(kinds) <= max(2 * len(labels), len(rows) ** 0.5):
             labelled = [(record, label) for record, label, _ in rows]
             leaks.append(LabelLeak(field, _right(labelled, values), len(rows), most))
     best = max(leaks, key=lambda leak: leak.right, default=None)
-    if best is None or best.right < max(NINE_IN_TEN * best.items, most + 1):
+    if best is None or best.right < max(_NINE_IN_TEN * best.items, most + 1):
         return None
     return best if 2 * (best.items - best.right) <= best.items - most else None
 
 
 def _values(texts: Sequence[str]) -> list[str | None]:
-    """The values to go by: None for a long text; of numbers with many values up to ten parts."""
-    numbers = [number_of(text) for text in texts]
+    """The values to go by: None for a long text; of numbers with many values up to ten parts, and
+    "" for what stands for none."""
+    values = [spelling(text) if len(text) <= MAX_SLICE else None for text in texts]
+    there = [n for n, value in enumerate(values) if value not in NO_LABEL]
+    numbers = [number_of(values[n] or "") for n in there]
     finite = [number for number in numbers if number is not None]
-    if len(finite) == len(texts) and len(set(finite)) > MAX_CATEGORIES:
+    if len(finite) == len(there) and len(set(finite)) > MAX_CATEGORIES:
         parts = min(MAX_CATEGORIES, int(len(finite) ** 0.5))
         edges = np.quantile(finite, np.linspace(0, 1, parts + 1)[1:-1])
-        return [str(part) for part in np.digitize(finite, edges)]
-    return [spelling(text) if len(text) <= MAX_SLICE else None for text in texts]
+        part_of = dict(zip(there, np.digitize(finite, edges).tolist(), strict=True))
+        return [str(part_of.get(n, "")) for n in range(len(texts))]
+    return values
 
 
 def _right(rows: Sequence[tuple[str, str]], values: Sequence[str | None]) -> int:

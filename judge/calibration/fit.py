@@ -26,13 +26,10 @@ from judge.rubric import Rubric
 MIN_ITEMS = 30
 """Fewest training items that anything is fitted to."""
 
-
 MIN_OF_AN_ANSWER = 5
 """Fewest training items of each answer, so that every fold can have one."""
 
-
 FOLDS = 5
-
 
 STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Inverse strengths of the ridge penalty, on features of unit variance."""

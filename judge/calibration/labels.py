@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -209,20 +211,14 @@ OF_PEOPLE = frozenset(
 PERHAPS = frozenset(["answer", "choice", "class", "decision", "target"])
 """Words in the names of fields that may hold them."""
 
-
 FieldPath = tuple[str, ...]
 """A field's name, behind those of the objects that it lies in."""
-
 
 FieldContent = tuple[Any, str | None]
 """A field's content in an item, and the item's label."""
 
-
 MAX_CATEGORIES = 10
-
-
 _MIN_ITEMS = 10
-
 
 _AGREES, _AGREES_BY_NAME = 0.4, 0.1
 """Kappa with the label from which on a field of the rubric's answers is another person's; the
@@ -331,7 +327,7 @@ def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]
     if kinds <= spellings:
         least = _AGREES_BY_NAME if words & PERHAPS else _AGREES
         return bool(words & OF_PEOPLE) or _agreement(rows, sorted(spellings)) >= least
-    numbers = all(isinstance(text, int | float) or number_of(text) is not None for text in contents)
+    numbers = all(number_of(text) is not None for text in kinds)
     few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(spellings) + 1))
     short = max(map(len, kinds)) <= MAX_SLICE
     return bool(words & OF_PEOPLE) and (numbers or (few and short))
@@ -352,11 +348,12 @@ def _spelt(content: object) -> Iterator[str]:
         yield from (label for label in spelling(text).split(SEVERAL) if label not in NO_LABEL)
 
 
-def number_of(content: object) -> float | None:
-    try:
-        return float(str(content))
-    except ValueError:
-        return None
+def number_of(spelt: str) -> float | None:
+    """The number that an answer's spelling is, if it is a finite one."""
+    with suppress(ValueError):
+        number = float(spelt)
+        return number if math.isfinite(number) else None
+    return None
 
 
 def _agreement(rows: Sequence[FieldContent], labels: Sequence[str]) -> float:

@@ -23,9 +23,6 @@ from judge.verdict import AnswerOutcome, Verdict, Vote
 
 # ---------------------------------------------------------------- what a judge is shown
 
-
-# ---------------------------------------------------------------- what a judge is shown
-
 _MARKS: Mapping[Kind, str] = {
     "story": "values",
     "norm": "rule_of_thumb",
@@ -91,13 +88,11 @@ def key_of(item: LabelledItem, rubric: Rubric) -> str:
 
 # ---------------------------------------------------------------- answers
 
-
 _LOST = {
     Verdict.UNREADABLE: AnswerOutcome.UNREADABLE,
     Verdict.ERROR: AnswerOutcome.ERROR,
     Verdict.ABSTAIN: AnswerOutcome.ABSTAINED,
 }
-
 
 _Votes = dict[tuple[int, tuple[int, ...]], Vote]
 """The votes on one record, by index and the values asked about."""

@@ -38,9 +38,7 @@ OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard",
 DIVERGE = "diverge"
 """A question without a majority."""
 
-
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
-
 
 MAX_PROBLEMS = 20
 """Lines that could not be read are kept, at most."""

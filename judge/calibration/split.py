@@ -23,7 +23,6 @@ from judge.stats.text import MIN_WORDS, words_of
 Bag = frozenset[tuple[str, int]]
 """The words of a text, a repeated one by its repetitions' numbers as well."""
 
-
 _TENTHS = 9
 """Of the words of two texts that are nearly the same, so many tenths are in both (Jaccard)."""
 
@@ -121,9 +120,6 @@ def _alike(first: Mapping[str, Bag], second: Mapping[str, Bag]) -> bool:
 # ---------------------------------------------------------------- parts
 
 
-# ---------------------------------------------------------------- splitting
-
-
 def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0) -> list[list[int]]:
     """The places of the items of each part; all items of a record, or group, fall into one part.
 
@@ -153,7 +149,6 @@ def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0)
 
 _HELD_OUT = 0.5
 """Share of the records that nothing is fitted to."""
-
 
 _GUARANTEED = 0.6
 """The same where a guarantee is wanted, which is tested on two thirds of them."""

@@ -91,7 +91,7 @@ class CheckData:
     async def observe(
         self, judge: Judge, items: Sequence[LabelledItem], variant: str
     ) -> list[LabelledAnswer]:
-        """What the judge says of the items; `what` names them in the progress."""
+        """What the judge says of the items; `variant` names them in the progress."""
         settings, backend = self.resources.settings, judge.client.backend
         votes, warm = self.drawn
         probed = settings.method == "probe"
@@ -211,11 +211,8 @@ class CheckData:
 
 # ---------------------------------------------------------------- the judge's profile
 
-
-MEASURES = ("accuracy", "kappa", "auc", "calibration_error")
-
-
-ORDINAL = ("weighted_kappa", "spearman")
+_MEASURES = ("accuracy", "kappa", "auc", "calibration_error")
+_ORDINAL = ("weighted_kappa", "spearman")
 """What a profile keeps of the measures; the second ones where the answers are a scale."""
 
 
@@ -250,7 +247,7 @@ def profile_of(
         answered_by=trial.judge.client.answering,
         measures={
             name: plain(getattr(final, name))
-            for name in (*MEASURES, *(ORDINAL if final.weighted_kappa else ()))
+            for name in (*_MEASURES, *(_ORDINAL if final.weighted_kappa else ()))
         },
         controls=controls.as_noted() if controls else {},
         leak=leak.field if leak else None,
@@ -265,8 +262,7 @@ def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
 def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
     """How the judge's verdicts err on items that nothing was fitted to.
 
-    Those count that got a reply, and whose reference is one of the check's answers, and not
-    `unsure`, say.
+    Those count that got a reply, and whose reference is one of the check's answers.
     """
     rows: list[tuple[str, bool, bool | None]] = []
     for answer in held_out:

@@ -79,9 +79,6 @@ _SMALL_WORDS = re.compile(r"\b(And|Of)\b")
 CLUSTERS = tuple(_BINS)
 """The eight clusters, in the order of NormAd's table 2."""
 
-COUNTRIES = tuple(sorted(_CLUSTER_OF))
-"""The 75 countries, in lower case with underscores."""
-
 
 def cluster_of(country: str) -> str | None:
     """The country's cluster, however it is spelt; None for one that is not among the 75."""

@@ -42,6 +42,7 @@ def mostly(right: int) -> list[str]:
     [
         ("annotator2", OTHER, True),  # the name says it, however little they agree
         ("humanRating", [str(n / 7) for n in range(40)], True),
+        ("humanRating", ["", "n/a", *(str(n / 7) for n in range(38))], True),
         ("winner", [("model_a", "model_b", "tie")[n % 3] for n in range(40)], True),
         ("votes", [[one, "no"] for one in GOLD], True),
         ("w1", mostly(34), True),  # kappa 0.7
@@ -93,6 +94,12 @@ TEXTS = [f"text number {n} of all" for n in range(40)]
         (mostly(35), False),
         ([{"yes": "a", "no": "b"}[one] for one in GOLD], True),
         ([{"yes": 0.7, "no": 0.2}[one] + n / 1000 for n, one in enumerate(GOLD)], True),
+        (
+            ["nan", "", *({"yes": 0.7, "no": 0.2}[one] + n / 1000 for n, one in enumerate(GOLD))][
+                :40
+            ],
+            True,
+        ),
         (TEXTS, False),  # each tells its own label only
         ([f"text {n % 10} for {GOLD[n]}" for n in range(40)], False),  # four copies of each text
         (["same"] * 40, False),
