@@ -28,8 +28,9 @@ os.environ["no_proxy"] = ",".join(filter(None, (given, "127.0.0.1", "localhost")
 # what is tested: recipes start a pytest of their own.
 for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTEST_ADDOPTS"):
     os.environ.pop(name, None)
-for name in [name for name in os.environ if name.startswith(("OPENAI_", "VLLM_"))]:
-    del os.environ[name]
+for name in [name for name in os.environ if name.startswith(("JUDGE_", "OPENAI_", "VLLM_"))]:
+    if name != "JUDGE_MODELS_DIR":
+        del os.environ[name]
 
 # A machine that does something else meanwhile must not fail a property, and what one run passes the
 # next one does. `.ci/nightly` looks with fresh seeds.

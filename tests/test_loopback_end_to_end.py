@@ -6,7 +6,6 @@ Faults of servers are in tests/faults/.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -70,8 +69,6 @@ class Runner:
 
     def __init__(self, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
         self.typed, self._patch = typed, monkeypatch
-        for name in [n for n in os.environ if n.startswith("JUDGE_") and n != "JUDGE_CACHE_DIR"]:
-            monkeypatch.delenv(name)
         monkeypatch.setattr("judge.run.models.Client", partial(Client, backoff=0.02))
 
     def __call__(

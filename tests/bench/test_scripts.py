@@ -119,7 +119,7 @@ def test_the_whole_path_runs_against_canned_replies(
             [*command, "--summary", "sums.json"],
             cwd=tmp_path,
             env={
-                **{k: v for k, v in os.environ.items() if not k.startswith("JUDGE_")},
+                **os.environ,
                 "OPENAI_BASE_URL": f"{server.url}/judge/v1",
                 "JUDGE_CACHE_DIR": str(tmp_path / "cache"),
             },

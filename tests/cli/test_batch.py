@@ -24,8 +24,6 @@ class Runs:
 
     def __init__(self, typed: Typed, server: BatchServer, patch: pytest.MonkeyPatch) -> None:
         self._typed, self.server = typed, server
-        for name in [n for n in os.environ if n.startswith(("JUDGE_BATCH_", "OPENAI_"))]:
-            patch.delenv(name)
         patch.setenv("OPENAI_BASE_URL", server.url)
         patch.setenv("OPENAI_API_KEY", KEY)
         patch.setenv("JUDGE_BATCH_QUIET", "0.4")

@@ -106,8 +106,6 @@ def nodes(plugin: Path) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(plugin))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        for name in [name for name in os.environ if name.startswith("JUDGE_")]:
-            patch.delenv(name)
         size = {"num_cpus": 1, "include_dashboard": False}
         # A node that is gone is noticed within two seconds instead of twenty.
         checks = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 500}

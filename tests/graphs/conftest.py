@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -52,8 +51,6 @@ def _every_call_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
 def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
     """Run a record's workflow: `await take(fields, script_entries, setting=...)`."""
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("JUDGE_")]:
-        monkeypatch.delenv(name)
     calls: list[Call] = []
     answer = ScriptedBackend.complete
 

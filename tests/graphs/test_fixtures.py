@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +48,6 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     out: dict[str, Row] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for name in [name for name in os.environ if name.startswith("JUDGE_")]:
-            patch.delenv(name)
         for name, rubrics in (("stories", ("leakage",)), ("norms", ())):
             model = f"scripted:{FIXTURES / 'judge.yaml'}"
             given = {"model": (model,), "rubric": rubrics, "cache": False, "repair": True}

@@ -61,8 +61,6 @@ def escaping(asked: Asked) -> Answer:
 def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
     """The command, in a folder that holds temporary files, too, with the key in the environment."""
     made = Typed(tmp_path, monkeypatch, capfd)
-    for name in [name for name in os.environ if name.startswith(("OPENAI_", "VLLM_"))]:
-        monkeypatch.delenv(name)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
