@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge.backends.base import Message
-from judge.backends.chat_template import bounded
 from judge.errors import UsageError
 from judge.judging.first_token import word_of
+from judge.local.chat_template import prompt_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,7 +114,7 @@ class Trainer:
         import torch
 
         self.words = self._tokens(words)
-        prompts = [self._prompt(example.messages) for example in examples]
+        prompts = [prompt_tokens(self.tokenizer, example.messages) for example in examples]
         columns = zip(*prompts, strict=False)
         equal = takewhile(lambda column: len({*column}) == 1, columns)
         # At least one token of each prompt is its own.
@@ -214,19 +214,6 @@ class Trainer:
         import torch
 
         return torch.tensor(rows, device=self.device)
-
-    def _prompt(self, messages: Sequence[Message]) -> list[int]:
-        with bounded(str(self.tokenizer.name_or_path)):
-            text = self.tokenizer.apply_chat_template(
-                [
-                    {"role": str(message["role"]), "content": message["content"]}
-                    for message in messages
-                ],
-                tokenize=False,
-                add_generation_prompt=True,
-                enable_thinking=False,
-            )
-        return list(self.tokenizer(text, add_special_tokens=False).input_ids)
 
     def _tokens(self, words: Sequence[str]) -> list[list[int]]:
         """The tokens that stand for each word, as a reading of first tokens takes them."""

@@ -20,8 +20,8 @@ from judge.backends.base import (
     Message,
     Mode,
 )
-from judge.backends.chat_template import bounded
 from judge.local import store
+from judge.local.chat_template import prompt_tokens
 from judge.local.in_process import InProcess
 
 if TYPE_CHECKING:
@@ -100,18 +100,11 @@ class TransformersBackend(InProcess):
 
     def _prompt(self, call: Call) -> list[int]:
         """The prompt's tokens; raises ContextExceeded where they leave no room for a reply."""
-        words, context = self._engine.tokenizer, self._engine.context
-        with bounded(str(words.name_or_path)):
-            text = words.apply_chat_template(
-                [dict(message) for message in call.messages],
-                add_generation_prompt=True,
-                tokenize=False,
-                # The first token of a thinking model's thoughts says neither yes nor no.
-                enable_thinking=False,
+        tokens = prompt_tokens(self._engine.tokenizer, call.messages)
+        if len(tokens) >= self._engine.context:
+            problem = (
+                f"the prompt has {len(tokens)} tokens, the model's context {self._engine.context}"
             )
-        tokens: list[int] = words(text, add_special_tokens=False)["input_ids"]
-        if len(tokens) >= context:
-            problem = f"the prompt has {len(tokens)} tokens, the model's context {context}"
             raise errors.ContextExceeded(problem)
         return tokens
 
