@@ -300,7 +300,8 @@ class Resources:
         ways = [judge]
         if settings.method is None:
             methods = self.profiles.methods(judge.rubric, judge.client.spec)
-            ways = [replace(judge, method=method) for method in methods] or ways
+            usable = (method for method in methods if not (cheap and method == "structured"))
+            ways = [replace(judge, method=method) for method in usable] or ways
         # The votes of the structured method are counted otherwise while a rewrite loop runs.
         known = [way for way in ways if way.probabilistic or decides]
         if not known:

@@ -240,6 +240,14 @@ def test_a_profile_chooses_its_method(usual: str, method: str) -> None:
         resources(**given, method=usual)
 
 
+def test_a_cheap_judge_reads_whatever_its_profile_says() -> None:
+    resources_of = Resources.of(settings(model=(CHEAP,), method="structured"))
+    key = profile_key(resources_of.judge("relevance", CHEAP), 1, 0.0)
+    name = saved(known("relevance", STRONG), judge_profile(key))
+    with pytest.raises(UsageError, match="method structured in the profile, logprobs here"):
+        resources(profile=name, model=(STRONG,), cheap_model=CHEAP)
+
+
 # ---------------------------------------------------------------- judges that guess
 
 
