@@ -187,6 +187,10 @@ def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
     asked.script("judge.yaml", [{"error": "bad-request"}])
     lost = asked(*words, *models, *what, "--overwrite")
     assert lost.returncode == 3 and json.loads(lost.stdout)[0]["rows"][0]["error"] == 1
+    asked.script("reader.yaml", [{"text": "x"}])
+    unread = asked(*words, *models, *what, "--overwrite")
+    row = json.loads(unread.stdout)[0]["rows"][0]
+    assert unread.returncode == 3 and (row["unreadable"], row["error"]) == (1, 0)
 
 
 def bounds(shown: bytes) -> tuple[int, int]:
