@@ -96,16 +96,14 @@ def entries(content: object) -> tuple[str, ...]:
     in JSON as tables have it in a cell, each line; () for anything else."""
     content = chat_in(content) or content
     if isinstance(content, str):
-        lines: Any = content.splitlines()
-        if content.lstrip().startswith("["):
+        text, content = content, content.splitlines()
+        if text.lstrip().startswith("["):
             with suppress(ValueError, RecursionError):
-                lines = json.loads(content)
-        content = lines
+                content = json.loads(text)
     if not isinstance(content, list):
         return ()
     if _turns(content) is not None:
-        plain = map(_plain, content)
-        content = [_Message(message) for message in plain if isinstance(message, dict)]
+        content = [_Message(turn) for turn in map(_plain, content) if isinstance(turn, dict)]
     return tuple(text for entry in content if (text := shown(entry).text))
 
 
