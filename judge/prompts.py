@@ -156,7 +156,7 @@ def _variables(
         "values": shown("values", numbered),
         "label": plain_name(record.label) if record.label else "",
         "passages": listed("passages", passages),
-        "findings": listed("findings", findings),
+        "findings": listed("findings", findings) if findings else "",
     }
     if len(numbers) == 1 and rubric.each:
         entry = entry_name(rubric.each)

@@ -158,6 +158,27 @@ class Reply(BaseModel):
             yield from _numbered_problems(getattr(self, self.per_value), self.numbered, context)
 
 
+class NewFields(Reply):
+    """New fields of a record, each a text (`judge generate`)."""
+
+    shown = None
+
+    def problems(self, context: ReplyContext) -> Iterator[str]:
+        for name in type(self).model_fields:
+            text = getattr(self, name)
+            if not text.strip():
+                yield f"{name} is empty"
+            elif context.mark and context.mark in text:
+                yield f"{name} holds {context.mark}; that mark belongs to the message, leave it out"
+
+
+@lru_cache(maxsize=256)
+def new_fields(fields: tuple[str, ...]) -> type[NewFields]:
+    """The reply that writes these fields."""
+    parts: dict[str, Any] = dict.fromkeys(fields, (str, ...))
+    return create_model("NewFields", __base__=NewFields, __module__=__name__, **parts)
+
+
 class JudgingReply(Reply):
     """A reply that answers a judging rubric."""
 

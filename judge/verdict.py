@@ -305,6 +305,17 @@ class Failure(_Part):
     field: RecordText | None = None
 
 
+class DraftOutcome(_Part):
+    """What came of a draft (`judge generate`): `draft` is the hash of what the record was made
+    from; of a discarded one `stage` says where it was lost and `cause` why; `decision` is a
+    person's, if one decided."""
+
+    draft: str
+    stage: str | None = None
+    cause: str | None = None
+    decision: Literal["keep", "discard"] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Unfinished:
     """What a workflow had asked, and what that took, when it was cut short."""
@@ -321,6 +332,7 @@ class Judgement(_Part):
     values that the text does not carry; `contradictions` the evidence against values kept.
     `fingerprint` leads to what is the same for the whole run. `record` holds the record's own
     fields, repaired ones with their new text, where the judgement is handed out in memory.
+    `generated` says what came of the draft of a record that judge had written.
     """
 
     verdict: Verdict
@@ -333,6 +345,7 @@ class Judgement(_Part):
     dropped: tuple[RecordText, ...] = Field(default=(), exclude_if=operator.not_)
     contradictions: tuple[Answer, ...] = Field(default=(), exclude_if=operator.not_)
     extraction: Extraction | None = None
+    generated: DraftOutcome | None = None
     usage: Annotated[Usage, PlainSerializer(Usage.as_json)] = Usage()
     fingerprint: str | None = None
     error: Failure | None = None

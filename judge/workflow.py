@@ -74,7 +74,8 @@ class Work:
     `record` is the record as it now stands, and a check of it is made once, whichever node asks
     for it; `latest` is the one that was asked for last. `rounds` bounds the rewrite loops: 0 until
     the record was judged as it came in. `round` counts the asks of the loop under way, from 1;
-    `notes` say why a rewrite loop gave up; `paid` is what rewriting took.
+    `notes` say why a rewrite loop gave up; `paid` is what rewriting took; `written` says whether
+    a writer made the record out of a draft.
     """
 
     def __init__(self, record: Record, context: Context) -> None:
@@ -84,6 +85,7 @@ class Work:
         self.round = 1
         self.checks: list[Check] = []
         self.latest: Check | None = None
+        self.written = False
         self._older = 0
         self.edits: list[Edit] = []
         self.notes: list[str] = []
@@ -196,6 +198,16 @@ class Work:
         self.edits += edits
         self.round += 1
         self._older = len(self.checks)
+
+    def wrote(self, fields: Mapping[str, Any], kind: Kind) -> None:
+        """Go on with the fields that a writer wrote, as with a record of this kind that came in.
+
+        Raises:
+            LabelError: they make no such record.
+        """
+        record = self.record.with_fields(fields).of_kind(kind).usable()
+        self.original = self.record = record
+        self.written, self._older = True, len(self.checks)
 
     def give_up(self, rubric: str, why: str) -> None:
         self.notes.append(f"{rubric} gave up: {why}")

@@ -21,6 +21,7 @@ SOURCES = sorted([*(ROOT / "judge").rglob("*.py"), *(ROOT / "graphs").glob("*.py
 
 LAYERS = (
     "papers local cluster",
+    "generate",
     "cli testing",
     "api",
     "report",

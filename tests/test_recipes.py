@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "recipes.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 VARYING = re.compile(
-    r"^(judge: judging: .*|(judge: )?\d+ (records?|items?) .*in [\d.]+ s.*"
+    r"^(judge: judging: .*|(judge: )?\d+ (records?|items?|drafts?) .*in [\d.]+ s.*"
     r"|\d+ passed in .*| +\d+ \+ \d+ tokens.*)\n",
     re.M,
 )

@@ -19,6 +19,9 @@ from judge.verdict import Judgement, Verdict
 RESERVED = "judge"
 """The key under which a verdict is written, and an earlier one is found."""
 
+LINEAGE = "lineage"
+"""The key under which `judge generate` says what a record was made from; no judge is shown it."""
+
 _TYPES = {str: "a text", bool: "a truth value", int: "a number", float: "a number"}
 _TYPES |= {list: "a list", dict: "an object", type(None): "null"}
 _IGNORED = str.maketrans("", "", " \t\n\r-_")

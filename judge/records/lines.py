@@ -122,6 +122,11 @@ class Line:
         return self.content.get("error")
 
     @property
+    def generated(self) -> Mapping[str, Any]:
+        """What came of the draft (`DraftOutcome`); empty where no draft was written."""
+        return self.content.get("generated") or {}
+
+    @property
     def edits(self) -> int:
         """How many rewrites the record went through."""
         return len(self.content.get("edits") or ())
@@ -167,10 +172,12 @@ class Line:
 
     @property
     def key(self) -> str:
-        """The content hash of the line's record, or, for input that could not be judged, the hash
-        of the line itself."""
+        """The content hash of the line's record, or of the draft that it was made from, or, for
+        input that could not be judged, the hash of the line itself."""
         if self.fingerprint is None:
             return digest(self.text, 16)
+        if draft := self.generated.get("draft"):
+            return str(draft)
         return content_hash(self.original_fields)
 
     def judgement(self) -> Judgement:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from judge.records.base import (
+    LINEAGE,
     RESERVED,
     LabelError,
     Problem,
@@ -193,7 +194,7 @@ class Record:
     def contents(self) -> dict[str, Any]:
         """What judges are shown where a rubric names no field, as it was read: first the fields
         that the kind does not know, by their own names, then its texts, by typed names."""
-        keys = {RESERVED, *self.names.values()}
+        keys = {RESERVED, LINEAGE, *self.names.values()}
         visible, texts = self.visible, text_fields(self.kind)
         contents = {
             key: content
@@ -205,6 +206,7 @@ class Record:
     def hidden(self) -> dict[str, str]:
         """The fields that are not shown where a rubric names none, and why, in their order."""
         why = {RESERVED: "a verdict"} if RESERVED in self.visible else {}
+        why |= {LINEAGE: "what it was made from"} if LINEAGE in self.visible else {}
         why |= {key: "labels" for key in self.visible if holds_labels(key)}
         for name, key in self.names.items():
             if name not in text_fields(self.kind):

@@ -50,6 +50,7 @@ class Job:
         sample: so many at random (by `sample_seed`) in input order, spread evenly over what
             records have in the fields `by`.
         review: a file for records that need people.
+        discarded: a file for the lines that the task leaves out of `out`.
         summary: a file for the sums, as JSON.
         fail_under, fail_under_repaired: gates on the share of records that pass, before and after
             a repair.
@@ -66,6 +67,7 @@ class Job:
     sample_seed: int = 0
     by: Sequence[str] = ()
     review: Path | None = None
+    discarded: Path | None = None
     summary: Path | None = None
     fail_under: float | None = None
     fail_under_repaired: float | None = None
@@ -76,7 +78,10 @@ class Job:
     @property
     def outputs(self) -> list[tuple[str, Path]]:
         """The output files, each with its flag."""
-        pairs = (("-o", self.out), ("--review", self.review), ("--summary", self.summary))
+        pairs = (
+            *(("-o", self.out), ("-o", self.discarded)),
+            *(("--review", self.review), ("--summary", self.summary)),
+        )
         return [(flag, path) for flag, path in pairs if path is not None]
 
     def items(self) -> Iterator[Record]:
@@ -155,7 +160,7 @@ class Job:
                 if self.resume:
                     refuse_foreign(path, flag)
                 if self.out is not None:
-                    refuse_edited_review(path, self.out)
+                    refuse_edited_review(path, self.out, *filter(None, [self.discarded]))
         if self.out is not None:
             refuse_foreign_description(self.out)
             if self.resume:

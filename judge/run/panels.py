@@ -111,7 +111,7 @@ class Resources:
         """The run's workflow, or the one for records of this kind, bound to the run's models."""
         name = self.rubrics.settings.workflow or kind
         if name not in self._bound:
-            self._bound[name] = self._bind(load_workflow(name))
+            self._bound[name] = self.bind(load_workflow(name))
         return self._bound[name]
 
     def _refuse_other_profile(self) -> None:
@@ -152,7 +152,8 @@ class Resources:
 
     # ------------------------------------------------------------ binding
 
-    def _bind(self, workflow: Workflow) -> BoundWorkflow:
+    def bind(self, workflow: Workflow) -> BoundWorkflow:
+        """A workflow bound to the run's models."""
         checks, settings = self.rubrics.wanted(workflow), self.settings
         additional = tuple(n for n in self.rubrics.own if n not in workflow.checks)
         names = (*(n for n in workflow.checks if n in checks), *additional)

@@ -26,6 +26,7 @@ from judge.judging.panel import Panel
 from judge.prompts import LACKS, lack
 from judge.records import Record
 from judge.records.lines import bad_input
+from judge.replies import NewFields
 from judge.run.job import Job
 from judge.run.models import backend_of, calls_at_once
 from judge.run.panels import Resources
@@ -222,16 +223,24 @@ class PlannedWork(Work):
         outcome = {"verdict": verdict, "counted": panel.counted, "evidence": evidence}
         return check.model_copy(update=outcome)
 
-    async def ask_rewriter(self, rubric: str, reply: Any, **material: Sequence[Any]) -> None:
+    async def ask_rewriter(self, rubric: str, reply: Any, **material: Sequence[Any]) -> Any:
         """Count the call, and go on with another text, where the rewriter can be asked."""
         rewriter = self.context.rewriters[rubric]
         if reason := lack(rewriter.rubric, self.record):
             self.give_up(rubric, reason)
-            return
-        self._calls.add(rewriter.client, rewriter.call(self.record, self.round, **material))
+            return None
+        call = rewriter.call(self.record, self.round, **material)
+        tokens = self._calls.add(rewriter.client, call)
+        if issubclass(reply, NewFields):
+            names = reply.model_fields
+            words = f"{self.round} " + "word " * round(
+                tokens * CHARACTERS_PER_TOKEN / len("word ") / len(names)
+            )
+            return reply.model_construct(**dict.fromkeys(names, words))
         words = f"Other words, of round {self.round}."
         edit = self.edit(rubric, rubric)(before="", after=words)
         self.rewrite(reply.shown, f"{self.record.texts[reply.shown]} {words}", [edit])
+        return None
 
 
 def planned_client(

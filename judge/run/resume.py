@@ -41,6 +41,7 @@ class Resumption:
         info_of: what lines of a workflow or benchmark are made with now.
         rejudge: verdicts whose records are judged again, besides `REDONE`. With any, lines made
             under another fingerprint are kept; without, they are refused.
+        described_by: the file whose description is of these lines, too (None: its own).
 
     Raises:
         UsageError: OUT holds a line that judge did not write, or finished ones under another
@@ -49,10 +50,16 @@ class Resumption:
     """
 
     def __init__(
-        self, out: Path, info_of: Callable[[str], RunInfo], rejudge: Collection[str] = ()
+        self,
+        out: Path,
+        info_of: Callable[[str], RunInfo],
+        rejudge: Collection[str] = (),
+        *,
+        described_by: Path | None = None,
     ) -> None:
         # A link stays one: the file behind it is written anew.
         self.out = real(out)
+        self._described = described_by or out
         self.unmatched = unmatched_file(self.out)
         self.end = self._count = 0
         if self.out.exists() and not self.out.is_file():
@@ -101,7 +108,7 @@ class Resumption:
         """
         if text.endswith(b"\n") or not text.startswith(b"{") or parsed(text) is not None:
             return False
-        return self.end > 0 or described(self.out)
+        return self.end > 0 or described(self._described)
 
     def take(self, place: int, key: str) -> bytes | None:
         """The line that stands for the record with this key; None if it is judged again.
@@ -131,6 +138,11 @@ class Resumption:
             row = (start, place)
             self._index.execute("INSERT INTO lines (start, place, finished) VALUES (?, ?, 1)", row)
         self._count += 1
+
+    def left(self, place: int) -> None:
+        """The line of the record at this place, if any, is in another file now."""
+        with self._usable():
+            self._index.execute("DELETE FROM lines WHERE place = ?", (place,))
 
     def _line(self, start: int) -> bytes:
         self._file.seek(start)
@@ -213,17 +225,19 @@ def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
 # ---------------------------------------------------------------- what judge did not write
 
 
-def refuse_edited_review(review: Path, out: Path) -> None:
-    """Raises UsageError if a line of the review is not one of OUT's: it would be lost.
+def refuse_edited_review(review: Path, out: Path, *beside: Path) -> None:
+    """Raises UsageError if a line of the review is not one of OUT's, or of those `beside` it: it
+    would be lost.
 
     Whoever decides a record writes labels into its line, or a note.
     """
     with review.open("rb") as file:
         numbers = {_digest(line): n for n, line in enumerate(file, 1) if not _cut_off(line)}
-    if out.is_file():
-        with out.open("rb") as file:
-            for line in file:
-                numbers.pop(_digest(line), None)
+    for path in (out, *beside):
+        if path.is_file():
+            with path.open("rb") as file:
+                for line in file:
+                    numbers.pop(_digest(line), None)
     if numbers:
         raise UsageError(
             f"--review {review}: line {min(numbers.values())} is not in {out} and may hold labels "

@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge.cache import CacheError
@@ -28,13 +29,10 @@ from judge.run.stream import MAX_BUFFERED, Stop, interrupts
 from judge.run.stream import run as run_stream
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Task, Watcher, line_of
-from judge.verdict import Usage, Verdict
+from judge.verdict import Usage
 
 if TYPE_CHECKING:
     from judge.run.resume import Resumption
-
-FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
-"""Verdicts whose records go to `--review`."""
 
 TICK_SECONDS = 1.0
 """Seconds between two updates of the watcher and checks of OUT."""
@@ -84,6 +82,14 @@ def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
     return max(1, room)
 
 
+@dataclass(slots=True)
+class _Output:
+    """OUT, or the file of discarded lines beside it, with what stood in it of an earlier run."""
+
+    sink: Sink
+    resumption: Resumption | None = None
+
+
 class _Run:
     """One run: its stream, its files, and how it is stopped."""
 
@@ -95,9 +101,8 @@ class _Run:
         self.report = Report(summary, job.fail_under, job.fail_under_repaired)
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()
-        self.sink: Sink | None = None
+        self.outputs: list[_Output] = []
         self.review: Sink | None = None
-        self.resumption: Resumption | None = None
         self._files = ExitStack()
         self._dearest = Usage()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -174,8 +179,9 @@ class _Run:
             await asyncio.sleep(TICK_SECONDS)
             self.watcher.wrote(self.progress)
             self._look()
-            if self.sink is not None and time.monotonic() - synced >= SYNC_SECONDS:
-                await asyncio.to_thread(self.sink.sync)
+            if time.monotonic() - synced >= SYNC_SECONDS:
+                for output in self.outputs:
+                    await asyncio.to_thread(output.sink.sync)
                 synced = time.monotonic()
 
     # ------------------------------------------------------------ stopping
@@ -207,8 +213,8 @@ class _Run:
 
     def _look(self) -> None:
         """Stop reading if another program changed OUT or the review."""
-        for sink in filter(None, (self.sink, self.review)):
-            if fault := sink.fault():
+        for sink in (*(output.sink for output in self.outputs), self.review):
+            if sink is not None and (fault := sink.fault()):
                 self._stop_for(fault)
 
     # ------------------------------------------------------------ one record
@@ -216,22 +222,36 @@ class _Run:
     async def _line(self, record: Record) -> tuple[int, Line]:
         place = record_turn.get()
         bad = bad_input(record, record.problem) if record.problem is not None else None
-        if self.resumption is not None:
-            text = self.resumption.take(place, record.content_hash if bad is None else bad.key)
-            if text is not None and (line := Line.parse(text)) is not None:
-                return place, replace(line, kept=True)
+        key, kept = record.content_hash if bad is None else bad.key, None
+        for _, resumption in self._resumed():
+            text = resumption.take(place, key)
+            if kept is None and text is not None:
+                kept = Line.parse(text)
+            elif text is not None:
+                # A kill came between its line in the one file and its end in the other.
+                resumption.left(place)
+        if kept is not None:
+            return place, replace(kept, kept=True)
         return place, bad or await line_of(self.task, record)
+
+    def _resumed(self) -> list[tuple[Sink, Resumption]]:
+        return [(o.sink, o.resumption) for o in self.outputs if o.resumption is not None]
 
     async def _emit(self, result: tuple[int, Line]) -> None:
         place, line = result
+        line = self.task.settled(line)
         if not line.kept:
             # First, so that OUT stays as it was where the run cannot be described.
             self._describe(line)
             self._begin()
-            if self.sink is not None:
-                if self.resumption is not None:
-                    self.resumption.wrote(place, self.sink.size)
-                await self.sink.put(line.text)
+            target = int(self.task.discards(line))
+            for number, output in enumerate(self.outputs):
+                if number == target:
+                    if output.resumption is not None:
+                        output.resumption.wrote(place, output.sink.size)
+                    await output.sink.put(line.text)
+                elif output.resumption is not None:
+                    output.resumption.left(place)
         self._count(line)
         self.watcher.wrote(self.progress)
 
@@ -240,7 +260,7 @@ class _Run:
         usage, most = line.usage, self._dearest
         cost = max(most.cost_usd or 0.0, usage.cost_usd or 0.0)
         self._dearest = Usage(max(most.replies, usage.replies), cost_usd=cost)
-        if self.review is not None and line.verdict in FOR_PEOPLE:
+        if self.review is not None and self.task.for_people(line):
             self.review.start()
             self.review.write(line.text)
         self.task.count(line, self.report)
@@ -255,7 +275,7 @@ class _Run:
         if mark in runs and now == before:
             return
         runs[mark] = now
-        if self.sink is not None and self.sink.regular and self.job.out is not None:
+        if self.outputs and self.outputs[0].sink.regular and self.job.out is not None:
             write_description(self.job.out, runs)
 
     def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,16 +317,21 @@ class _Run:
             if cache is not None and real(cache.folder) in real(path).parents:
                 raise UsageError(f"{flag} {path} is in the cache folder in use: name another file")
         fresh = not (job.resume or job.overwrite)
-        if job.out is not None or not job.silent:
-            self.sink = self._files.enter_context(closing(Sink(job.out, fresh=fresh)))
+        paths = [job.out] if job.out is not None or not job.silent else []
+        for path in (*paths, *([job.discarded] if job.discarded else ())):
+            sink = self._files.enter_context(closing(Sink(path, fresh=fresh)))
+            self.outputs.append(_Output(sink))
         if job.review is not None:
             review = Sink(job.review, fresh=fresh, flag="--review")
             self.review = self._files.enter_context(closing(review))
         if job.resume and job.out is not None:
             from judge.run.resume import Resumption
 
-            resumption = Resumption(job.out, self.task.run_info, job.rejudge)
-            self.resumption = self._files.enter_context(closing(resumption))
+            for output in self.outputs:
+                assert output.sink.path is not None, "what is resumed is a file"
+                path, info_of = output.sink.path, self.task.run_info
+                resumption = Resumption(path, info_of, job.rejudge, described_by=job.out)
+                output.resumption = self._files.enter_context(closing(resumption))
             self.report.runs = read_description(job.out)
             self._recall()
 
@@ -317,10 +342,10 @@ class _Run:
             JudgeError: OUT cannot be described, and is as it was, or cannot be shortened.
         """
         if not self.report.begun:
-            if self.sink is not None:
-                if self.sink.regular and self.job.out and not described(self.job.out):
+            for output in self.outputs:
+                if output.sink.regular and self.job.out and not described(self.job.out):
                     write_description(self.job.out, self.report.runs)
-                self.sink.start(self.resumption.end if self.resumption is not None else 0)
+                output.sink.start(output.resumption.end if output.resumption is not None else 0)
             if self.review is not None:
                 self.review.start()
             self.report.begun = True
@@ -328,20 +353,23 @@ class _Run:
     def _sort(self) -> None:
         """Put a resumed OUT into the order of the input, also where the run was stopped; and the
         most informative lines of the review first."""
-        report, resumption, sink, review = self.report, self.resumption, self.sink, self.review
+        report, review = self.report, self.review
         try:
-            if resumption is not None and report.begun and sink is not None and not sink.fault():
-                report.unmatched = resumption.settle(finished=report.finished)
+            for sink, resumption in self._resumed():
+                if report.begun and not sink.fault():
+                    self._settle(sink.path, resumption)
             # What stood in a review that was not begun is not this run's.
             if review and review.started and review.path and review.regular and not review.fault():
                 sort_review(review.path)
         except JudgeError as error:
             report.fatal = report.fatal or error
-        if resumption is not None and (count := report.unmatched):
-            where, lines = resumption.unmatched, "lines" if count > 1 else "line"
-            match = "match" if count > 1 else "matches"
-            message = f"{count} {lines} in {self.job.out} {match} no input record; moved to {where}"
-            self.watcher.say(message)
+
+    def _settle(self, path: Path | None, resumption: Resumption) -> None:
+        if count := resumption.settle(finished=self.report.finished):
+            self.report.unmatched += count
+            lines, match = ("lines", "match") if count > 1 else ("line", "matches")
+            message = f"{count} {lines} in {path} {match} no input record; moved to "
+            self.watcher.say(f"{message}{resumption.unmatched}")
 
 
 def _fatal(error: JudgeError) -> JudgeError:

@@ -18,12 +18,15 @@ from judge.records.lines import Line
 from judge.redact import redacted
 from judge.run.models import Models, left_at_provider
 from judge.run.summary import Report, Summary
-from judge.verdict import Unfinished
+from judge.verdict import Unfinished, Verdict
 
 if TYPE_CHECKING:
     from judge.run.panels import Resources
 
 _log = logging.getLogger(__name__)
+
+FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
+"""Verdicts whose records go to `--review`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> 
     foreign = {
         **plugins.packages("judge.backends", (spec.partition(":")[0] for spec in identities)),
         **plugins.packages("judge.workflows", (str(described.get("workflow")),)),
+        **plugins.packages("judge.generators", (str(described.get("workflow")),)),
         **plugins.packages("judge.benchmarks", (str(described.get("benchmark")),)),
     }
     if foreign:
@@ -138,6 +142,18 @@ class Task(ABC):
         self, record: Record, kind: str, message: str, unfinished: Unfinished | None
     ) -> Line:
         """The line of a record that got no verdict; `unfinished`: what was asked before."""
+
+    def settled(self, line: Line) -> Line:
+        """The line as it is written, or as it stands from an earlier run; asked in input order."""
+        return line
+
+    def discards(self, line: Line) -> bool:
+        """Whether the line goes into the job's file of discarded ones instead of OUT."""
+        return False
+
+    def for_people(self, line: Line) -> bool:
+        """Whether the line goes into `--review`."""
+        return line.verdict in FOR_PEOPLE
 
     @abstractmethod
     def count(self, line: Line, report: Report) -> None:

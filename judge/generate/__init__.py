@@ -1,0 +1,1 @@
+"""`judge generate`: records that a model writes, checked as validation checks them."""

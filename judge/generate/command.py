@@ -1,0 +1,223 @@
+"""`judge generate`: parse flags, have records written, print the funnel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.printing import counted, print_lines, print_table
+from judge.errors import UsageError
+
+if TYPE_CHECKING:
+    from judge.generate.diversity import Diversity
+    from judge.generate.funnel import Funnel
+    from judge.settings import Settings
+
+EPILOG = """\b
+Examples:
+  judge generate --list
+  judge generate reply.yaml mails.csv -m openai:gpt-4o -o replies.jsonl
+  judge generate norms atlas.jsonl -m openai:gpt-4o-mini \\
+      --judge-model openai:gpt-4o --review mine.jsonl -o norms.jsonl
+  judge generate stories values.jsonl --roles paper -o stories.jsonl
+
+What is not kept stands in OUT.discarded.jsonl, with stage and cause under judge.generated. Lines
+are resumed and cached like those of judge validate. Write "decision": "keep" into lines of the
+review, and run again with --resume --decisions FILE.
+"""
+
+_COUNTS_SHOWN = 8
+
+
+@opt.with_settings(
+    *("model", "method", "votes", "rounds", "min_words", "normad_release", "rubric", "profile"),
+    *("temperature", "vote_temperature", "rewrite_temperature", "max_tokens"),
+    *("reasoning_effort", "seed", "map", "Speed and money", "Cache"),
+    model="Model that writes.",
+    seed="Seed of what is drawn, of the writer and of votes.",
+    rounds="How often a draft that fails is written anew, at most.",
+    rewrite_temperature="Temperature of the writer.",
+    rubric="Your own rubric, also of a writer: replaces the set's own, or is asked as well.",
+)
+def command(
+    settings: Settings,
+    name: Annotated[
+        str, typer.Argument(metavar="SET|FILE.yaml", help="See --list.", show_default=False)
+    ] = "",
+    sources: Annotated[list[str] | None, opt.files("SOURCE", "What records are made from;")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the sets and their options.")] = False,
+    judge_model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PROVIDER:MODEL", help="Model that judges. [default: the writer]"),
+    ] = None,
+    step: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STEP=PROVIDER:MODEL", help="Model of one step; repeatable."),
+    ] = None,
+    roles: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Models by step and rounds, such as the paper's."),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=A,B,...", help="An option of the set; repeatable."),
+    ] = None,
+    out: opt.Out = None,
+    resume: opt.Resume = False,
+    overwrite: opt.Overwrite = False,
+    summary: Annotated[
+        Path | None, typer.Option(help="Also write funnel and diversity to this file, as JSON.")
+    ] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(help="Also write what judges reject to this file, for people to decide."),
+    ] = None,
+    decisions: Annotated[
+        Path | None, typer.Option(help="A review with people's decisions, which stand.")
+    ] = None,
+    max_similarity: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Reject what is more like an earlier record."),
+    ] = None,
+    each: Annotated[
+        int | None, typer.Option(min=1, help="Drafts of each source line (and label).")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="At most N drafts.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print calls, tokens and cost; ask nothing.")
+    ] = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Have a model write records, and keep those that judges pass.
+
+    The papers' sets (--list), or any record by a recipe of your own. Records go to standard output
+    or OUT, everything else to standard error.
+    """
+    if list_:
+        _list_sets()
+        return
+    if not name or not sources:
+        raise UsageError("name a set and its sources; judge generate --list shows the sets")
+    from judge.api import Job
+    from judge.cli.progress import watcher
+    from judge.cli.summary import announce, end, print_short
+    from judge.generate.generation import generate, plan_generation, read_decisions, roles_of
+    from judge.generate.generator import DraftOptions
+    from judge.generate.sets import load_generator
+
+    generator = load_generator(name)
+    own = _pairs(option, "--option")
+    if unknown := [key for key in own if key not in generator.options]:
+        names = ", ".join(generator.options) or "none"
+        raise UsageError(f"--option {unknown[0]}: {generator.name} has {names}")
+    options = DraftOptions(settings.seed, limit, each, own, settings.columns)
+    steps = _pairs(step, "--step")
+    settings = roles_of(settings, generator, judges=judge_model or (), steps=steps, roles=roles)
+    job = Job(
+        inputs=sources,
+        out=out,
+        resume=resume,
+        overwrite=overwrite,
+        limit=limit,
+        review=review,
+        summary=summary,
+    )
+    if dry_run:
+        from judge.cli.plan import show_plan
+
+        plan = plan_generation(job, settings, generator=generator, options=options)
+        show_plan(plan, "step", "drafts")
+        return
+    announce(settings, quiet=quiet)
+    chosen = read_decisions(decisions) if decisions else None
+    with watcher(job, settings, quiet=quiet) as watching:
+        report, task = generate(
+            job,
+            settings,
+            watching,
+            generator=generator,
+            options=options,
+            decisions=chosen,
+            max_similarity=max_similarity,
+        )
+    if not (report.broken_pipe or quiet):
+        if task.funnel.drafts:
+            _print_funnel(task.funnel)
+            _print_diversity(task.diversity)
+        print_short(report, "draft")
+        if out is not None and task.funnel.drafts:
+            print_lines([f"output: {out}; not kept: {out}.discarded.jsonl"], err=True)
+    end(report, job, settings, quiet=quiet)
+
+
+def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        name, _, content = (part.strip() for part in text.partition("="))
+        if not name or not content:
+            raise UsageError(f"{flag} {text}: write NAME=VALUE")
+        if name in pairs:
+            raise UsageError(f"{flag} {name} is given twice")
+        pairs[name] = content
+    return pairs
+
+
+def _print_funnel(funnel: Funnel) -> None:
+    rows = [
+        (stage, str(before), str(after), ", ".join(f"{cause} {n}" for cause, n in causes.items()))
+        for stage, before, after, causes in funnel.rows()
+    ]
+    print_table(("stage", "in", "out", "lost"), rows, err=True)
+    people = f"; {funnel.overruled} kept by people" if funnel.overruled else ""
+    print_lines(
+        [f"{funnel.kept} of {counted(funnel.drafts, 'draft')} kept; {funnel.edits} edits{people}"],
+        err=True,
+    )
+
+
+def _print_diversity(diversity: Diversity) -> None:
+    shares = ", ".join(
+        f"distinct-{n} {'–' if share is None else f'{share:.2f}'}"
+        for n, share in diversity.distinct.items()
+    )
+    lines = [f"near-duplicates: {diversity.near} of {diversity.records}; {shares}"]
+    tallies = {**diversity.values, "names in the text": diversity.names}
+    for name, counts in tallies.items():
+        if counts:
+            most = ", ".join(f"{text} {n}" for text, n in counts.most_common(_COUNTS_SHOWN))
+            lines.append(f"{name}: {len(counts)} different; {most}")
+    print_lines(lines, err=True)
+    if diversity.crossed and len({column for _, column in diversity.crossed}) <= _COUNTS_SHOWN:
+        heads = sorted({column for _, column in diversity.crossed})
+        rows = [
+            [row, *(str(diversity.crossed[row, column]) for column in heads)]
+            for row in sorted({row for row, _ in diversity.crossed})
+        ]
+        print_table([" by ".join(diversity.counted[:2]), *heads], rows, err=True)
+
+
+def _list_sets() -> None:
+    from judge.generate.sets import generator_names, load_generator
+
+    sets = [load_generator(name) for name in generator_names()]
+    print_table(
+        ("name", "what for", "steps"), [(s.name, s.title, ", ".join(s.stages)) for s in sets]
+    )
+    print_lines(
+        [
+            f"{s.name} --option {name}=...: {about}"
+            for s in sets
+            for name, about in s.options.items()
+        ]
+    )
+    print_lines(
+        [
+            f"{s.name} --roles {name}: {r.writer} writes, {r.judge} judges"
+            for s in sets
+            for name, r in s.roles.items()
+        ]
+    )

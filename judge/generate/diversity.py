@@ -1,0 +1,118 @@
+"""How different the records of a set are: near-duplicates, distinct n-grams, names, balance."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+from zlib import crc32
+
+from judge.records.lines import Line
+from judge.stats.text import words_of
+
+SKETCH = 128
+"""Hashes of a text's sketch; the error of a similarity is about 1 / sqrt(SKETCH)."""
+
+SHINGLE = 3
+"""Words of a run by which texts are compared."""
+
+NEAR = 0.8
+"""Similarity from which two records are counted as near-duplicates."""
+
+COMMON = 500
+"""A hash that so many records have says nothing about any."""
+
+_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][^\W\d_]+")
+"""Words with a capital inside a sentence: names of people and places, in scripts that have one."""
+
+
+class Diversity:
+    """Counts over the records of a set.
+
+    Similarity is the share of the runs of three words of two texts that both have (Jaccard),
+    estimated by MinHash: of each text the smallest hashes (Broder 1997, "On the resemblance and
+    containment of documents", section 4). It lies in [0, 1].
+
+    Args:
+        text: the field that is compared.
+        counted: fields whose values are counted; the first two against each other.
+    """
+
+    def __init__(self, text: str, counted: Sequence[str]) -> None:
+        self.text, self.counted = text, tuple(counted)
+        self.records = self.near = 0
+        self.values: dict[str, Counter[str]] = {name: Counter() for name in self.counted}
+        self.crossed: Counter[tuple[str, str]] = Counter()
+        self.names: Counter[str] = Counter()
+        self._sketches: list[tuple[str, frozenset[int]]] = []
+        self._with: dict[int, list[int]] = defaultdict(list)
+        self._grams: dict[int, tuple[int, set[int]]] = {n: (0, set()) for n in (1, 2, 3)}
+
+    def nearest(self, line: Line) -> tuple[str, float] | None:
+        """The earlier record that this one is most like, and how much; None if it is like none."""
+        return self._nearest(self._sketch(self._words(line)))
+
+    def add(self, line: Line, nearest: tuple[str, float] | None) -> None:
+        """Count a record, of which `nearest` is known."""
+        words = self._words(line)
+        for mark in (sketch := self._sketch(words)):
+            if len(self._with[mark]) < COMMON:
+                self._with[mark].append(len(self._sketches))
+        self.records += 1
+        self.near += nearest is not None and nearest[1] >= NEAR
+        self._sketches.append((line.id or f"record {self.records}", sketch))
+        found = {name: list(_texts(line.fields.get(name))) for name in self.counted}
+        for name, values in found.items():
+            self.values[name].update(values)
+        if len(self.counted) > 1:
+            self.crossed.update(product(found[self.counted[0]], found[self.counted[1]]))
+        self.names.update({*_NAME.findall(str(line.fields.get(self.text) or ""))})
+        for size, (total, grams) in self._grams.items():
+            grams.update(_hashes(words, size))
+            self._grams[size] = total + max(1, len(words) - size + 1), grams
+
+    def _words(self, line: Line) -> list[str]:
+        return words_of(str(line.fields.get(self.text) or ""))
+
+    def _sketch(self, words: Sequence[str]) -> frozenset[int]:
+        return frozenset(sorted(_hashes(words, SHINGLE))[:SKETCH])
+
+    def _nearest(self, sketch: frozenset[int]) -> tuple[str, float] | None:
+        shared = Counter(n for mark in sketch for n in self._with.get(mark, ()))
+        best: tuple[str, float] | None = None
+        for number, _ in shared.most_common(5):
+            name, earlier = self._sketches[number]
+            smallest = sorted(sketch | earlier)[:SKETCH]
+            share = len(sketch & earlier & {*smallest}) / len(smallest)
+            if best is None or share > best[1]:
+                best = name, share
+        return best
+
+    @property
+    def distinct(self) -> dict[int, float | None]:
+        """The share of the runs of one, two and three words, over all texts, that are different
+        (distinct-n; Li et al. 2016)."""
+        return {n: len(grams) / of if of else None for n, (of, grams) in self._grams.items()}
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "records": self.records,
+            "near_duplicates": self.near,
+            "distinct": {n: None if d is None else round(d, 4) for n, d in self.distinct.items()},
+            "names": dict(self.names.most_common(20)),
+            "counts": {name: dict(counts.most_common()) for name, counts in self.values.items()},
+            "crossed": {" / ".join(pair): count for pair, count in sorted(self.crossed.items())},
+        }
+
+
+def _hashes(words: Sequence[str], size: int) -> set[int]:
+    """Hashes of the runs of so many words; of all words where there are fewer."""
+    runs = range(max(1, len(words) - size + 1))
+    return {crc32(" ".join(words[n : n + size]).encode("utf-8", "surrogatepass")) for n in runs}
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if content is not None:
+        yield from map(str, content if isinstance(content, list) else [content])

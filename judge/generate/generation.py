@@ -1,0 +1,302 @@
+"""`judge generate` without its command line: drafts through a generator's workflow into OUT."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from judge.errors import UsageError
+from judge.generate.diversity import Diversity
+from judge.generate.funnel import Funnel
+from judge.generate.generator import DraftOptions, Generator
+from judge.model_tables import StepModel
+from judge.records import Record, SeenIds
+from judge.records.base import LINEAGE
+from judge.records.lines import Line, failed, parsed, written
+from judge.run.job import Job
+from judge.run.models import ClientBuilder, Models, profiles_of
+from judge.run.output import write_whole
+from judge.run.panels import BoundWorkflow, Resources
+from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
+from judge.run.rubrics import RubricSet
+from judge.run.run import run
+from judge.run.summary import Report
+from judge.run.task import RunInfo, Task, Watcher
+from judge.settings import Settings
+from judge.verdict import DraftOutcome, Judgement, Unfinished, Verdict
+from judge.workflow import Context, Work
+
+SIMILARITY = "similarity"
+"""The stage at which near-duplicates are lost."""
+
+JUDGED = frozenset(map(str, (Verdict.FAIL, Verdict.ABSTAIN, Verdict.UNREADABLE)))
+"""Causes for which a draft is lost by a judge, and not by counting: a person may overrule them."""
+
+
+def generate(
+    job: Job,
+    settings: Settings,
+    watcher: Watcher,
+    *,
+    generator: Generator,
+    options: DraftOptions,
+    decisions: Mapping[str, str] | None = None,
+    max_similarity: float | None = None,
+) -> tuple[Report, Generation]:
+    """Have drafts written and checked; write those that are kept into OUT, others beside it.
+
+    Args:
+        settings: as `roles_of` leaves them.
+        decisions: of people, by draft (`read_decisions`).
+        max_similarity: a record that is more like an earlier one is lost.
+
+    Raises:
+        UsageError: nothing was written: a source, output, model or setting cannot be used.
+    """
+    if job.out is not None:
+        job = replace(job, discarded=job.out.with_name(f"{job.out.name}.discarded.jsonl"))
+    job.check_outputs()
+    task = Generation(
+        job, resources_of(settings, generator), generator, options, decisions or {}, max_similarity
+    )
+    report = run(job, task, watcher)
+    if job.summary is not None:
+        content = {**report.as_json(), **task.as_json(), "settings_from": settings.from_files}
+        text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+        try:
+            write_whole(job.summary, text.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            watcher.say(f"--summary {job.summary} was not written: {error.strerror}")
+    return report, task
+
+
+def plan_generation(
+    job: Job, settings: Settings, *, generator: Generator, options: DraftOptions
+) -> Plan:
+    """What a generation will ask: the same run, whose calls are counted instead of made.
+
+    Raises:
+        UsageError: a source, model or setting cannot be used.
+    """
+    resources = resources_of(planned(settings), generator, planned_client)
+    task = Generation(job, resources, generator, options)
+
+    async def calls_of(draft: Record, calls: PlannedCalls) -> None:
+        await task.written(draft, calls.work)
+
+    plan = plan_items(task.items(), calls_of)
+    clients = resources.models.clients
+    plan.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
+    return plan
+
+
+def roles_of(
+    settings: Settings,
+    generator: Generator,
+    *,
+    judges: Sequence[str] = (),
+    steps: Mapping[str, str] | None = None,
+    roles: str | None = None,
+) -> Settings:
+    """The settings with the writer (`settings.model`) and the judges in their places.
+
+    Args:
+        judges: models that judge; by default the writer.
+        steps: models of single steps, by name.
+        roles: one of the generator's.
+
+    Raises:
+        UsageError: several writers, or a step or roles that the generator does not have.
+    """
+    if len(settings.model) > 1:
+        raise UsageError("name the one model that writes: -m PROVIDER:MODEL; judges: --judge-model")
+    workflow, cast = generator.workflow, generator.roles.get(roles or "")
+    if roles is not None and cast is None:
+        names = ", ".join(generator.roles) or "none"
+        raise UsageError(f"--roles {roles}: {generator.name} has {names}")
+    by_step = dict(steps or {})
+    update: dict[str, Any] = {}
+    if cast is not None:
+        settings = settings.model_copy(update={"model": settings.model or (cast.writer,)})
+        judges = judges or (cast.judge,)
+        by_step = {
+            s: (settings.model if w == "writer" else judges)[0] for s, w in cast.steps.items()
+        }
+        by_step |= steps or {}
+        if cast.rounds is not None and "rounds" not in settings.model_fields_set:
+            update["rounds"] = cast.rounds
+    known = (*workflow.rewrites, *workflow.checks)
+    for name in by_step:
+        if name not in known:
+            raise UsageError(f"--step {name}: {generator.name} has {', '.join(known)}")
+    return settings.model_copy(
+        update={
+            **update,
+            "rewrite_model": next(iter(settings.model), None),
+            "model": tuple(judges) or settings.model,
+            "model_for": {name: StepModel(model=model) for name, model in by_step.items()},
+            "repair": True,
+            "keep_dropped": True,
+        }
+    )
+
+
+def resources_of(
+    settings: Settings, generator: Generator, build: ClientBuilder | None = None
+) -> Resources:
+    """The models of the writer and the judges, and the rubrics that they are asked by.
+
+    Raises:
+        UsageError: a model or a rubric that cannot be used as named.
+    """
+    # The steps are the generator's, which are no workflow's that is installed.
+    rubrics = RubricSet.of(settings.without_steps())
+    rubrics = replace(rubrics, settings=settings, by_name={**generator.rubrics, **rubrics.by_name})
+    return Resources(rubrics, Models.of(settings, build=build), profiles_of(settings))
+
+
+@dataclass
+class Generation(Task):
+    """A generation as a task of the runner: its items are drafts."""
+
+    job: Job
+    resources: Resources
+    generator: Generator
+    options: DraftOptions
+    decisions: Mapping[str, str] = field(default_factory=dict)
+    max_similarity: float | None = None
+    funnel: Funnel = field(init=False)
+    diversity: Diversity = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.funnel = Funnel((*self.generator.stages, SIMILARITY))
+        self.diversity = Diversity(self.generator.text, self.generator.counted)
+        self._ids = SeenIds()
+
+    @cached_property
+    def bound(self) -> BoundWorkflow:
+        """The generator's workflow with this run's models."""
+        return self.resources.bind(self.generator.workflow)
+
+    def items(self) -> Iterator[Record]:
+        """The drafts; the lineage of each names the writer and the run's fingerprint."""
+        writer = {"model": self.resources.models.rewriter, "fingerprint": self.bound.fingerprint}
+        for draft in islice(
+            self.generator.drafts(self.job.inputs, self.options), self.options.limit
+        ):
+            if draft.problem is not None or draft.fields is None:
+                yield draft
+                continue
+            lineage = {**draft.fields[LINEAGE], **writer}
+            fields = {**draft.fields, LINEAGE: lineage}
+            yield replace(draft, fields=fields).of_kind("record", self._ids)
+
+    def run_info(self, name: str) -> RunInfo:
+        if name != self.bound.name:
+            raise UsageError(
+                f"{self.job.out} holds records of {name}, not of {self.bound.name}: name another "
+                "file with -o"
+            )
+        return self.bound
+
+    async def written(
+        self, draft: Record, work_of: Callable[[Record, Context], Work] = Work
+    ) -> tuple[Work, dict[str, Any], Judgement]:
+        """A draft after its way through the workflow: the record's fields, and what came of it."""
+        work = work_of(draft, self.bound.context)
+        work.rounds = work.context.rounds
+        result = await self.bound.workflow.once(work)
+        lost = self.generator.lost(work, result.judgement)
+        stage, cause = lost or (None, None)
+        came = DraftOutcome(draft=draft.content_hash, stage=stage, cause=cause)
+        update: dict[str, Any] = {"generated": came, "fingerprint": self.bound.fingerprint}
+        if lost is not None and (not work.written or result.judgement.verdict is Verdict.PASS):
+            note = work.notes[-1] if work.notes else f"{stage}: {cause}"
+            update |= {"verdict": Verdict.FAIL, "reason": note}
+        fields = work.record.with_changes(result.changes)
+        return work, fields, result.judgement.model_copy(update=update)
+
+    async def step(self, record: Record) -> Line:
+        _, fields, judgement = await self.written(record)
+        return written(fields, judgement.as_json())
+
+    def failed(
+        self, record: Record, kind: str, message: str, unfinished: Unfinished | None
+    ) -> Line:
+        bound = self.bound
+        line = failed(record, (kind, message), bound.name, bound.fingerprint, unfinished)
+        return _with(
+            line, generated={"draft": record.content_hash, "stage": "error", "cause": kind}
+        )
+
+    def settled(self, line: Line) -> Line:
+        """A person's decision stands before the judges'; of what is kept, near-duplicates go."""
+        decision, came = self.decisions.get(line.key), line.generated
+        lost_to_judge = came.get("stage") and came.get("cause") in JUDGED
+        if decision is not None and lost_to_judge and decision != came.get("decision"):
+            came = {**came, "decision": decision}
+            reason = f"a person decided: {decision}"
+            if decision == "keep":
+                came = {"draft": came["draft"], "decision": decision}
+                line = _with(line, generated=came, verdict=str(Verdict.PASS), reason=reason)
+            else:
+                line = _with(line, generated=came, reason=reason)
+        if self.discards(line):
+            return line
+        near, most = self.diversity.nearest(line), self.max_similarity
+        if near is None or most is None or line.kept or near[1] <= most:
+            self.diversity.add(line, near)
+            return line
+        came = {**came, "stage": SIMILARITY, "cause": "near-duplicate"}
+        reason = f"{SIMILARITY}: {near[1]:.2f} to {near[0]}"
+        return _with(line, generated=came, verdict=str(Verdict.FAIL), reason=reason)
+
+    def discards(self, line: Line) -> bool:
+        return line.fingerprint is None or line.generated.get("stage") is not None
+
+    def for_people(self, line: Line) -> bool:
+        """Whether judges alone are against it, and no person has decided."""
+        came = line.generated
+        return came.get("cause") in JUDGED and "decision" not in came
+
+    def count(self, line: Line, report: Report) -> None:
+        source = {"stage": "source", "cause": "bad input"} if line.fingerprint is None else {}
+        self.funnel.add({**line.generated, **source}, line.edits)
+
+    def as_json(self) -> dict[str, Any]:
+        """The funnel and the diversity, as the summary has them."""
+        return {"funnel": self.funnel.as_json(), "diversity": self.diversity.as_json()}
+
+
+def _with(line: Line, **changes: Any) -> Line:
+    return written(line.fields, {**line.content, **changes})
+
+
+def read_decisions(path: Path) -> dict[str, str]:
+    """What people decided in a file that `--review` wrote: `"decision": "keep"`, or `"discard"`, in
+    a record's line; lines without one are not decided yet.
+
+    Raises:
+        UsageError: a line that `judge generate` did not write, or another decision, with its place.
+    """
+    decisions: dict[str, str] = {}
+    try:
+        texts = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise UsageError(f"--decisions {path}: {error.strerror}") from error
+    for number, text in enumerate(texts, 1):
+        line = Line.parse(text)
+        if line is None or "draft" not in line.generated:
+            raise UsageError(f"{path}, line {number}: judge generate --review wrote no such line")
+        decision = (parsed(text) or {}).get("decision")
+        if decision not in (None, "keep", "discard"):
+            message = f'must be "keep" or "discard", not {decision!r}'
+            raise UsageError(f"{path}, line {number}: field 'decision' {message}")
+        if decision:
+            decisions[line.key] = decision
+    return decisions

@@ -1,0 +1,151 @@
+"""A recipe: the smallest generator, one YAML file.
+
+    name: reply                      # the writer's task, with the keys of a rubric
+    fields: [email]                  # what it is shown of a line of the sources
+    question: Write a friendly reply to this e-mail.
+    writes: [reply]                  # the fields that it fills
+    rubrics: [polite.yaml, ./clear]  # what must pass; paths beside this file, or built-in names
+
+What does not pass is written anew, the judges' reasons in view, at most `--rounds` times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from langgraph.graph import END, START, StateGraph
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from judge.digest import digest
+from judge.errors import UsageError, read_text
+from judge.generate.generator import (
+    DraftOptions,
+    Generator,
+    compose,
+    draft_of,
+    objections,
+    rows,
+)
+from judge.problems import problems_of
+from judge.records import Record
+from judge.replies import NewFields, new_fields
+from judge.rubric import Rubric
+from judge.rubric_keys import NAME
+from judge.run.rubrics import collect
+from judge.workflow import State, Workflow
+from judge.yamlfile import read_mapping
+
+
+class Recipe(BaseModel):
+    """A recipe's own keys; the others are those of a rubric.
+
+    `each` is how many drafts a line of the sources gets; `text` the field that is held against
+    those of other records (by default the last that is written); `counted` fields are counted.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    writes: Annotated[tuple[Annotated[str, Field(pattern=rf"^{NAME}$")], ...], Field(min_length=1)]
+    rubrics: tuple[str, ...] = ()
+    each: Annotated[int, Field(ge=1)] = 1
+    text: str | None = None
+    counted: tuple[str, ...] = ()
+
+
+_WRITER = ("name", "title", "source", "fields", "needs", "question", "examples", "max_tokens")
+
+
+def load_recipe(name: str) -> Generator:
+    """The generator of a recipe's file.
+
+    Raises UsageError for an unreadable file, bad YAML, an unknown or wrong key, with file, line and
+    key; or for a rubric that cannot be used.
+    """
+    path = Path(name)
+    text = read_text(path)
+    source = read_mapping(text, name)
+    own = {key: content for key, content in source.data.items() if key not in _WRITER}
+    keys = {key: source.data[key] for key in _WRITER if key in source.data}
+    try:
+        recipe = Recipe.model_validate(own)
+        writer = Rubric.model_validate({**keys, "reply": NewFields.__name__})
+    except ValidationError as error:
+        raise source.refused(problems_of(error, (*_WRITER, *Recipe.model_fields))) from error
+    if "question" not in keys:
+        raise source.refused([(("question",), "say what is to be written")])
+    beside = [
+        str(path.parent / rubric) if "/" in rubric or rubric.endswith((".yaml", ".yml")) else rubric
+        for rubric in recipe.rubrics
+    ]
+    by_name, judges = collect(beside)
+    if writer.name in by_name:
+        raise UsageError(f"{name}: name: there is a rubric {writer.name}: choose another name")
+    version = digest([text, *(by_name[judge].digest for judge in judges)], 4)
+    return _generator(path.stem, version, recipe, writer, {n: by_name[n] for n in judges})
+
+
+def _generator(
+    stem: str, version: str, recipe: Recipe, writer: Rubric, judges: Mapping[str, Rubric]
+) -> Generator:
+    checks, title = tuple(judges), writer.title.partition("\n")[0]
+    workflow = Workflow(
+        name=f"{stem}@{version}",
+        kind="record",
+        title=title,
+        graph=_graph(writer.name, new_fields(recipe.writes), checks),
+        checks=checks,
+        rewrites=(writer.name,),
+        plain=True,
+    )
+
+    def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
+        each, index = options.each or recipe.each, 0
+        for row in rows(sources, options):
+            if row.problem is not None or row.fields is None:
+                yield row
+                continue
+            content = {k: c for k, c in row.visible.items() if k not in ("id", *recipe.writes)}
+            for _ in range(each):
+                index += 1
+                yield draft_of(row, stem, options.seed, index, content)
+
+    return Generator(
+        name=stem,
+        title=title,
+        source=writer.source,
+        workflow=workflow,
+        drafts=drafts,
+        stages=(writer.name, *checks),
+        rubrics={writer.name: writer, **judges},
+        text=recipe.text or recipe.writes[-1],
+        counted=recipe.counted,
+    )
+
+
+def _graph(writer: str, reply: type[NewFields], checks: Sequence[str]) -> Any:
+    """writing -> judging <-> writing."""
+
+    async def writing(state: State) -> None:
+        work = state["work"]
+        await compose(work, writer, reply, "record", objections(work, checks))
+
+    async def judging(state: State) -> None:
+        for name in checks:
+            await state["work"].check(name)
+        await state["work"].additional()
+
+    def after_writing(state: State) -> str:
+        return END if state["work"].notes else "judging"
+
+    def after_judging(state: State) -> str:
+        work = state["work"]
+        return "writing" if objections(work, checks) and work.round <= work.rounds else END
+
+    builder = StateGraph(State)
+    builder.add_node("writing", writing)
+    builder.add_node("judging", judging)
+    builder.add_edge(START, "writing")
+    builder.add_conditional_edges("writing", after_writing, ["judging", END])
+    builder.add_conditional_edges("judging", after_judging, ["writing", END])
+    return builder.compile(name=writer)

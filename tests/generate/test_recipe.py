@@ -1,0 +1,163 @@
+"""`judge generate FILE.yaml`: records of one's own, written, checked, kept or lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.typed import Typed
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+GO = ("generate", "reply.yaml", "mails.csv", "-m", "scripted:writer.yaml")
+
+
+@pytest.fixture
+def mails(typed: Typed) -> Typed:
+    """The documentation's recipe, its script and its e-mails."""
+    for path in (EXAMPLES / "mails.csv", *(EXAMPLES / "generate").iterdir()):
+        shutil.copy(path, typed.folder)
+    return typed
+
+
+def lines(text: bytes | str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_what_does_not_pass_is_written_anew_and_what_never_does_is_told_with_its_stage(
+    mails: Typed,
+) -> None:
+    code, out, err = mails.text(*GO, "-o", "kept.jsonl", "--summary", "sums.json")
+    assert (code, out) == (0, "")
+    kept, lost = lines(mails.read("kept.jsonl")), lines(mails.read("kept.jsonl.discarded.jsonl"))
+    # mail-2 was answered rudely first; the reason of the judge brought a better answer.
+    assert [line["lineage"]["parent"] for line in kept] == ["mail-1", "mail-2", "mail-5", "mail-6"]
+    rounds = [[c["verdict"] for c in line["judge"]["checks"]] for line in kept]
+    assert rounds == [["pass"], ["fail", "pass"], ["pass"], ["pass"]]
+    assert kept[1]["reply"].startswith("Thank you") and kept[1]["judge"]["verdict"] == "pass"
+    first = {"set": "reply", "seed": 0, "index": 1, "parent": "mail-1"}
+    mark = kept[0]["judge"]["fingerprint"]
+    assert kept[0]["lineage"] == {**first, "model": "scripted:writer.yaml", "fingerprint": mark}
+    came = [
+        (line["id"], line["judge"]["generated"]["stage"], line["judge"]["generated"]["cause"])
+        for line in lost
+    ]
+    assert came == [("reply-0-3", "reply_to_mail", "refused"), ("reply-0-4", "friendly", "fail")]
+    # Three rewrites by default: every loop ends.
+    assert [check["round"] for check in lost[1]["judge"]["checks"]] == [1, 2, 3, 4]
+    assert "cannot reply to private letters" in lost[0]["judge"]["reason"]
+    funnel = json.loads(mails.read("sums.json"))["funnel"]
+    assert (funnel["drafts"], funnel["kept"]) == (6, 4)
+    assert [(s["stage"], s["in"], s["out"], s["lost"]) for s in funnel["stages"]] == [
+        ("reply_to_mail", 6, 5, {"refused": 1}),
+        ("friendly", 5, 4, {"fail": 1}),
+        ("similarity", 4, 4, {}),
+    ]
+    assert "4 of 6 drafts kept" in err and "country: 2 different; JP 2, PE 2" in err
+    assert max(map(len, err.splitlines())) <= 80
+
+
+def test_what_is_written_goes_through_validate_without_its_lineage_being_shown(
+    mails: Typed,
+) -> None:
+    mails(*GO, "-o", "kept.jsonl")
+    said = {"reason": "It thanks.", "answer": "yes", "quote": None}
+    judge = mails.script("judge.yaml", [{"when": {"lacks": "writer.yaml"}, "reply": said}])
+    ask = ("--ask", "Is it kind?", "-m", judge)
+    code, out, _ = mails.text("validate", "kept.jsonl", *ask)
+    assert code == 0
+    assert [line["lineage"]["parent"] for line in lines(out)] == [
+        *("mail-1", "mail-2", "mail-5", "mail-6")
+    ]
+
+
+def test_a_resumed_run_makes_nothing_again_and_gives_the_same_bytes(mails: Typed) -> None:
+    mails(*GO, "-o", "whole.jsonl")
+    files = ("whole.jsonl", "whole.jsonl.discarded.jsonl")
+    whole = {name: mails.read(name) for name in files}
+    # As a kill leaves them: one line of each is there, and the beginning of another.
+    for name in files:
+        head, _, rest = whole[name].partition(b"\n")
+        (mails.folder / name).write_bytes(head + b"\n" + rest[:40])
+    code, _, err = mails.text(*GO, "-o", "whole.jsonl", "--resume", "--no-cache")
+    assert (code, {name: mails.read(name) for name in files}) == (0, whole)
+    assert "2 kept" in err
+    code, _, err = mails.text(*GO, "-o", "whole.jsonl", "--resume", "--no-cache")
+    assert (code, {name: mails.read(name) for name in files}) == (0, whole)
+    assert "6 kept, 0 calls" in " ".join(err.split())
+
+
+def test_a_person_overrules_the_judges_and_is_asked_once(mails: Typed) -> None:
+    mails(*GO, "-o", "kept.jsonl", "--review", "mine.jsonl")
+    asked = lines(mails.read("mine.jsonl"))
+    # What the writer refused is nothing to decide about.
+    assert [line["id"] for line in asked] == ["reply-0-4"]
+    mails.write("mine.jsonl", [{**asked[0], "decision": "keep"}])
+    again = (*GO, "-o", "kept.jsonl", "--resume", "--decisions", "mine.jsonl")
+    code, _, err = mails.text(*again, "--review", "more.jsonl")
+    assert code == 0 and "5 of 6 drafts kept; 0 edits; 1 kept by people" in err
+    kept = lines(mails.read("kept.jsonl"))
+    assert [line["id"] for line in kept] == [f"reply-0-{n}" for n in (1, 2, 4, 5, 6)]
+    assert kept[2]["judge"]["generated"]["decision"] == "keep"
+    assert kept[2]["judge"]["checks"][-1]["verdict"] == "fail", "the judges' votes stay"
+    discarded = lines(mails.read("kept.jsonl.discarded.jsonl"))
+    assert [line["id"] for line in discarded] == ["reply-0-3"]
+    assert mails.read("more.jsonl") == b"", "nobody is asked twice"
+    mails.write("mine.jsonl", [{**asked[0], "decision": "perhaps"}])
+    code, _, err = mails.text(*again)
+    assert code == 2 and "mine.jsonl, line 1: field 'decision' must be" in " ".join(err.split())
+
+
+def test_near_duplicates_are_rejected_in_the_order_of_the_drafts(mails: Typed) -> None:
+    code, _, err = mails.text(*GO, "-o", "kept.jsonl", "--max-similarity", "0.9")
+    assert code == 0
+    # The two answers to JP are one text, and so are those to PE; DE has none.
+    kept = lines(mails.read("kept.jsonl"))
+    assert [line["id"] for line in kept] == ["reply-0-1", "reply-0-5"]
+    lost = lines(mails.read("kept.jsonl.discarded.jsonl"))
+    assert lost[0]["judge"]["reason"] == "similarity: 1.00 to reply-0-1"
+    assert "near-duplicate 2" in err
+
+
+def test_a_dry_run_asks_nothing_and_counts_each_round(mails: Typed) -> None:
+    code, out, _ = mails.text(*GO, "--dry-run")
+    assert code == 0 and "6 drafts" in out
+    # At the least a text and a verdict each; at the most three further rounds.
+    assert "rewriting 6 24" in " ".join(out.split()) and not (mails.folder / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("writes: []\n", "writes"),
+        ("writes: [reply]\nrubrics: [nowhere.yaml]\n", "nowhere.yaml"),
+        ("writes: [reply]\nroundz: 3\n", "unknown key"),
+        ("", "writes"),
+    ],
+)
+def test_a_wrong_recipe_is_refused_before_anything_is_asked(
+    mails: Typed, change: str, told: str
+) -> None:
+    text = "name: it\nfields: [email]\nquestion: Write.\n"
+    (mails.folder / "bad.yaml").write_text(text + change)
+    code, out, err = mails.text("generate", "bad.yaml", "mails.csv", "-m", "scripted:writer.yaml")
+    assert (code, out) == (2, "") and told in err
+
+
+def test_bad_lines_and_failing_servers_lose_nothing(mails: Typed) -> None:
+    mails.write("in.jsonl", [{"email": "Hello."}], "not JSON\n")
+    flaky = mails.script("flaky.yaml", [{"error": "bad-request", "times": 1}, {"reply": {}}])
+    go = ("generate", "reply.yaml", "in.jsonl", "-m", flaky, "-o", "kept.jsonl")
+    code, _, err = mails.text(*go)
+    assert code == 3
+    lost = lines(mails.read("kept.jsonl.discarded.jsonl"))
+    assert [line["judge"]["error"]["type"] for line in lost] == ["bad-request", "bad-input"]
+    assert "source 2 1 bad input 1 error 1 0 bad-request 1" in " ".join(err.split())
+    code, _, err = mails.text(*go[:4], "scripted:writer.yaml", *go[5:], "--resume")
+    assert code == 3 and "1 of 2 drafts kept" in err
+    assert [line["id"] for line in lines(mails.read("kept.jsonl"))] == ["reply-0-1"]
+    lost = lines(mails.read("kept.jsonl.discarded.jsonl"))
+    assert [line["judge"]["error"]["type"] for line in lost] == ["bad-input"]
