@@ -106,7 +106,7 @@ class Validation(Task):
             if field in resources.settings.on
             else f"rubric {rubric.name}: {field}"
             for rubric in reversed(rubrics)
-            for field in rubric.fields
+            for field in rubric.required
         }
         self._named = (*self._unseen,)
         self._first: Record | None = None

@@ -46,9 +46,11 @@ def test_a_question_about_a_field_needs_no_file(typed: Typed, mails: str) -> Non
 
 def test_a_field_that_no_record_has_is_told_once(typed: Typed, mails: str) -> None:
     ask = ("--ask", "Polite?", "-m", "scripted:judge.yaml", "--quiet")
-    (typed.folder / "file.yaml").write_text("name: short\nquestion: Short?\nfields: [emial]\n")
     misspelt = "judge: rubric short: emial: no record has this field; did you mean email?\n"
-    assert typed.text("validate", mails, "--rubric", "file.yaml", *ask[2:])[2] == misspelt
+    for key in ("fields: [emial]", "needs: [emial]", "each: emial"):
+        (typed.folder / "file.yaml").write_text(f"name: short\nquestion: Short?\n{key}\n")
+        said = typed.text("validate", mails, "--rubric", "file.yaml", *ask[2:])[2]
+        assert said.splitlines(keepends=True)[-1] == misspelt
     for command in ("validate", "plan"):
         for on, told in (
             (["emial"], "judge: --on emial: no record has this field; did you mean email?\n"),
