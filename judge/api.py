@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from judge.calibration.report import Calibration
     from judge.profile import Profile
     from judge.report.files import Written, export, report
+    from judge.report.sheet import write_sheet
     from judge.run.corrected import CorrectedRate
     from judge.run.plan import Plan
 
@@ -83,6 +84,7 @@ __all__ = [
     "validate_to",
     "with_profile",
     "workflow_names",
+    "write_sheet",
 ]
 
 _ELSEWHERE = {
@@ -90,6 +92,7 @@ _ELSEWHERE = {
     "Plan": "judge.run.plan",
     "Written": "judge.report.files",
     "export": "judge.report.files",
+    "write_sheet": "judge.report.sheet",
     "report": "judge.report.files",
 }
 """Names that are loaded when they are first used: a run needs none of them."""
@@ -338,6 +341,14 @@ def agreement(
     check: str | None = None,
     majority: str = "half",
     opt_out: str | Sequence[str] = (),
+    break_ties: bool = False,
+    controls: Pathlike | Sequence[Pathlike] = (),
+    least: float = 0.6,
+    scale: str | None = None,
+    raters: int | None = None,
+    records: Pathlike | Sequence[Pathlike] = (),
+    out: Pathlike | None = None,
+    overwrite: bool = False,
     seed: int = 0,
     settings: Settings | None = None,
     **options: Any,
@@ -349,17 +360,46 @@ def agreement(
         check: only this one.
         majority: what makes one: `0.75`, `75%`, `4/5`, or `half` for more than half.
         opt_out: answers that never make a majority; by default those of the papers.
-        seed: of the intervals.
+        break_ties: without a majority the most frequent answer wins, among equals by the seed.
+        controls: files with control questions and their right answers.
+        least: the share of them that an annotator must have right.
+        scale: what ratings stand for, `1=no,2=no|unsure,3=yes`; of several labels the one that an
+            annotator's control questions bear out.
+        raters: the kappas of classes count so many ratings of each item, drawn at random.
+        out: a new file, unless `overwrite`, for the majorities: records with their labels.
+        records: files that hold these records as a whole.
+        seed: of the intervals, and of what is drawn.
         settings: settings that are resolved already, in the place of `options`.
         options: `map`, `answers`.
 
     Raises:
-        UsageError: no file has labels that say who gave them.
+        UsageError: no file has labels that say who gave them, or another file cannot be used.
     """
-    from judge.calibration.people import agreement_of
+    from judge.calibration.crowd import Crowd, scale_of
+    from judge.calibration.people import OPT_OUTS, Majority, agreement_of
+    from judge.records import dump
+    from judge.report.files import writing
+    from judge.stats.agreement import MajorityRule
 
+    rule = Majority(
+        MajorityRule.parse(majority),
+        texts(opt_out) or OPT_OUTS,
+        seed if break_ties else None,
+        raters,
+    )
+    crowd = None
+    if controls or scale:
+        crowd = Crowd(texts(controls), least, scale_of(scale) if scale else {})
+    if out is not None:
+        refuse_existing("-o", Path(out), overwrite)
+    wanted = None if out is None else texts(records)
     resolved_settings = resolved(settings, options)
-    return agreement_of(texts(labels), resolved_settings, check, majority, texts(opt_out), seed)
+    report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted)
+    if out is not None:
+        sources = [*texts(labels), *texts(controls), *texts(records)]
+        with writing(Path(out), sources, overwrite=overwrite) as file:
+            file.writelines(map(dump, report.majorities))
+    return report
 
 
 def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:

@@ -10,9 +10,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 from judge.answers import SEVERAL, spelling
+from judge.calibration.crowd import Annotator, Crowd, majority_records
 from judge.errors import UsageError
 from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
@@ -20,6 +22,7 @@ from judge.settings import Settings
 from judge.stats.agreement import (
     MORE_THAN_HALF,
     MajorityRule,
+    class_kappas,
     count_table,
     majorities,
     rater_agreement,
@@ -50,28 +53,52 @@ _UNSIGNED = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
-    """What makes a majority, and the answers that are none."""
+class Majority:
+    """What makes a majority, and the answers that are none.
 
-    threshold: MajorityRule
-    opt_outs: frozenset[str]
+    `ties`: where there is no majority the most frequent answer wins, of several the one that this
+    seed draws (NormAd, section 4.4: ties are broken arbitrarily); None: there is none then.
+    `raters` is how many of an item's ratings the kappas of classes draw, None for all.
+    """
 
-    def winner(self, answers: Sequence[str]) -> str | None:
-        """The majority's answer; several, where annotators may give several; None: Diverge."""
+    rule: MajorityRule = MORE_THAN_HALF
+    opt_outs: Collection[str] = OPT_OUTS
+    ties: int | None = None
+    raters: int | None = None
+
+    def winner(self, answers: Sequence[str], name: str = "") -> str | None:
+        """The majority's answer; several, where annotators may give several; None: Diverge.
+
+        `name`: the question's, which decides with the seed on a tie.
+        """
         several = any(SEVERAL in answer for answer in answers)
-        winners = majorities([{*answer.split(SEVERAL)} for answer in answers], self.threshold)
-        winners = [answer for answer in winners if answer not in self.opt_outs]
+        never = {*map(spelling, self.opt_outs)}
+        winners = majorities([{*answer.split(SEVERAL)} for answer in answers], self.rule)
+        winners = [answer for answer in winners if answer not in never]
+        if self.ties is not None and not winners:
+            counts = Counter(answer for answer in answers if answer not in never)
+            most = max(counts.values(), default=0)
+            equals = sorted(answer for answer, count in counts.items() if count == most)
+            return Random(f"{self.ties} {name}").choice(equals) if equals else None
         return SEVERAL.join(winners) or None if several or len(winners) == 1 else None
 
 
+PLAIN = Majority()
+"""More than half of the annotators."""
+
+
 @dataclass(slots=True)
-class _Question:
+class VotedQuestion:
     """One check about one record (or value), with each annotator's answer and group."""
 
-    record: str
+    item: LabelledItem
     gold: str | None
     answers: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def record(self) -> str:
+        return self.item.record.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +113,8 @@ class Figures:
     answers are the points of a scale `alpha_ordinal` and `alpha_interval`; `cohen` (kappa) for
     exactly two annotators, on a scale also with quadratic weights (`weighted`);
     `accuracy` of the majority, over the questions with gold and a majority (n) out of those with
-    gold (of), where there are any.
+    gold (of), where there are any. `accuracies` are those of each gold label, `class_kappas`
+    Fleiss's kappa of each class.
     """
 
     questions: int
@@ -95,6 +123,8 @@ class Figures:
     answers: Mapping[str, int]
     majorities: Mapping[str, int]
     measures: Mapping[str, Estimate]
+    accuracies: Mapping[str, Estimate]
+    class_kappas: Mapping[str, Estimate]
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -119,7 +149,10 @@ class CheckAgreement:
 class Agreement:
     """The report. `repeated` answers by an annotator who had answered the question before were left
     out, and `no_label` answers that stand for no label; of `conflicting` second gold answers the
-    first one holds. Of `unreadable` lines the first ones are `problems`."""
+    first one holds. Of `unreadable` lines the first ones are `problems`. `annotators` tells how
+    each annotator did on control questions, `ratings` how often those who count gave each answer
+    of the scale, by group, as they came; `majorities` are the records with what people said of
+    them (`crowd.majority_records`)."""
 
     checks: Sequence[CheckAgreement]
     repeated: int = 0
@@ -127,11 +160,21 @@ class Agreement:
     no_label: int = 0
     unreadable: int = 0
     problems: Sequence[Record] = ()
+    annotators: Mapping[str, Annotator] = field(default_factory=dict)
+    ratings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    majorities: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def dropped_labels(self) -> float | None:
+        """The share of the labels that dropped annotators gave; None without one."""
+        total = sum(about.labels for about in self.annotators.values())
+        dropped = sum(about.labels for about in self.annotators.values() if about.dropped)
+        return dropped / total if total else None
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
-        report: dict[str, Any] = plain(replace(self, problems=()))
-        for name in ("problems", "unreadable"):
+        report: dict[str, Any] = plain(replace(self, problems=(), majorities=()))
+        for name in ("problems", "unreadable", "majorities"):
             del report[name]
         return report
 
@@ -140,9 +183,10 @@ def agreement_of(
     sources: Sequence[str],
     settings: Settings,
     check: str | None = None,
-    majority: str = "half",
-    opt_outs: Collection[str] = (),
+    majority: Majority = PLAIN,
     seed: int = 0,
+    crowd: Crowd | None = None,
+    records: Sequence[str] | None = None,
 ) -> Agreement:
     """The report on the labels in files.
 
@@ -150,7 +194,8 @@ def agreement_of(
         sources: files, `-`, or NAME:PATH of a public set.
         settings: for `map` and `answers`.
         check: only this one.
-        majority: as `MajorityRule.parse` reads it.
+        crowd: which annotators are kept, and how their ratings are mapped.
+        records: files with the records as a whole, for `Agreement.majorities`; None for none.
 
     Raises:
         UsageError: there are no labels, or they do not say who gave them.
@@ -169,12 +214,15 @@ def agreement_of(
                     unreadable += 1
                     problems.extend([item] if unreadable <= MAX_PROBLEMS else [])
 
+    everything: Iterable[LabelledItem] = items()
+    annotators: Mapping[str, Annotator] = {}
+    ratings: Mapping[str, Mapping[str, int]] = {}
+    if crowd is not None:
+        given = [*everything]
+        everything, annotators = crowd.kept(given)
+        ratings = crowd.ratings(given, annotators)
     report = agreement(
-        items(),
-        majority=MajorityRule.parse(majority),
-        opt_outs=opt_outs or OPT_OUTS,
-        answers=settings.answers,
-        seed=seed,
+        everything, majority=majority, answers=settings.answers, seed=seed, records=records
     )
     if not report.checks:
         lines = ""
@@ -185,35 +233,34 @@ def agreement_of(
             lines = f"; {count} could not be read, the first: line {problems[0].line}, {message}"
         absent = f"{', '.join(sources)}: no labels at all"
         raise UsageError(f"{_UNSIGNED if labelled else absent}{lines}")
-    return replace(report, unreadable=unreadable, problems=problems)
+    return replace(
+        report, unreadable=unreadable, problems=problems, annotators=annotators, ratings=ratings
+    )
 
 
 def agreement(
     items: Iterable[LabelledItem],
     *,
-    majority: MajorityRule = MORE_THAN_HALF,
-    opt_outs: Collection[str] = OPT_OUTS,
+    majority: Majority = PLAIN,
     answers: Collection[str] = (),
     draws: int = 1000,
     seed: int = 0,
+    records: Sequence[str] | None = None,
 ) -> Agreement:
     """The report on the items' annotations; items without any only bring gold.
 
     Items of the same record, check and number become one question, so that gold may come from
     another file. Intervals come from a bootstrap of records: questions about one record are drawn
-    together, the annotators are taken as they are. An answer of `opt_outs` is no majority;
-    one of `answers` is one, also where it stands for no label elsewhere (`none`).
+    together, the annotators are taken as they are. An answer of `answers` is one, also where it
+    stands for no label elsewhere (`none`).
     """
-    rule = _Rule(majority, frozenset(map(spelling, opt_outs)))
-    checks: dict[str, dict[tuple[str, int], _Question]] = defaultdict(dict)
+    checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
     repeated = conflicting = no_label = 0
     for item in (item.answered(answers) for item in items):
         no_label += item.left_out
         gold = None if item.gold is None else _sorted(item.gold)
         by_item = checks[item.check]
-        question = by_item.setdefault(
-            (item.record.id, item.number), _Question(item.record.id, gold)
-        )
+        question = by_item.setdefault((item.record.id, item.number), VotedQuestion(item, gold))
         conflicting += None not in (gold, question.gold) and gold != question.gold
         question.gold = question.gold or gold
         for annotation in item.annotations:
@@ -224,8 +271,9 @@ def agreement(
     for check, by_item in checks.items():
         rated = [question for question in by_item.values() if question.answers]
         if rated:
-            reports.append(_check(check, rated, rule, draws, seed))
-    return Agreement(reports, repeated, conflicting, no_label)
+            reports.append(_check(check, rated, majority, draws, seed))
+    lines = [] if records is None else majority_records(checks, majority, records)
+    return Agreement(reports, repeated, conflicting, no_label, majorities=lines)
 
 
 def _sorted(answer: str) -> str:
@@ -234,7 +282,7 @@ def _sorted(answer: str) -> str:
 
 
 def _check(
-    name: str, questions: Sequence[_Question], rule: _Rule, draws: int, seed: int
+    name: str, questions: Sequence[VotedQuestion], rule: Majority, draws: int, seed: int
 ) -> CheckAgreement:
     labels = {answer for question in questions for answer in question.answers.values()}
     classes = tuple(
@@ -271,18 +319,18 @@ def _place(answer: str) -> tuple[bool, float, str]:
 
 
 def _figures(
-    rows: Sequence[tuple[_Question, Mapping[str, str]]],
+    rows: Sequence[tuple[VotedQuestion, Mapping[str, str]]],
     classes: tuple[str, ...],
-    rule: _Rule,
+    rule: Majority,
     draws: int,
     seed: int,
 ) -> Figures:
-    def resamples(questions: Iterable[_Question]) -> Resamples:
+    def resamples(questions: Iterable[VotedQuestion]) -> Resamples:
         return Resamples([question.record for question in questions], draws=draws, seed=seed)
 
     ratings = [list(answers.values()) for _, answers in rows]
     counts = Counter(answer for labels in ratings for answer in labels)
-    won = [rule.winner(labels) for labels in ratings]
+    won = [rule.winner([*answers.values()], question.record) for question, answers in rows]
     annotators = sorted({name for _, answers in rows for name in answers})
     paired = [(question, answers) for question, answers in rows if len(answers) > 1]
     resample = resamples(question for question, _ in paired)
@@ -310,6 +358,11 @@ def _figures(
             for question, winner in golden
         ]
         measures["accuracy"] = share_estimate(hits, resamples(question for question, _ in golden))
+    accuracies: dict[str, Estimate] = {}
+    for label in sorted({question.gold or "" for question, _ in golden}, key=_place):
+        part = [(question, winner) for question, winner in golden if question.gold == label]
+        hits = [None if winner is None else float(winner == label) for _, winner in part]
+        accuracies[label] = share_estimate(hits, resamples(question for question, _ in part))
     return Figures(
         questions=len(rows),
         labels=counts.total(),
@@ -317,4 +370,12 @@ def _figures(
         answers={name: counts[name] for name in classes},
         majorities=dict(sorted(Counter(winner or DIVERGE for winner in won).items())),
         measures=measures,
+        accuracies=accuracies,
+        class_kappas=class_kappas(
+            ratings,
+            classes,
+            lambda numbers: resamples(rows[n][0] for n in numbers),
+            raters=rule.raters,
+            seed=seed,
+        ),
     )

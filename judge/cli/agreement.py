@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import Tables, counted, no_label, print_message, print_output
-from judge.errors import Exit
+from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from judge.calibration.people import Agreement, Figures
     from judge.settings import Settings
+
+_NAMED = 5
+"""Annotators dropped that are named."""
 
 _MAX_ANSWERS = 40
 """Answers that are printed; free texts may be as many as answers."""
@@ -24,6 +29,8 @@ Examples:
   judge agreement votes.jsonl --check relevance --majority 4/5 --json
   judge agreement votes.jsonl gold.jsonl
   judge agreement survey.csv --annotators ann,bo,cy
+  judge agreement sheet.csv --controls gold.jsonl --least 0.6 \\
+      --majority 4/5 --records records.jsonl -o majority.jsonl
 
 Exit code 3: some lines could not be read, and are named.
 """
@@ -65,6 +72,52 @@ def command(
             "unanswerable, I don't have knowledge]",
         ),
     ] = None,
+    break_ties: Annotated[
+        bool,
+        typer.Option(
+            "--break-ties",
+            help="Without a majority the most frequent answer wins, among equals by --seed.",
+        ),
+    ] = False,
+    controls: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GOLD",
+            help="Control questions with their right answers: drop annotators under --least; "
+            "they count no further; repeatable.",
+        ),
+    ] = None,
+    least: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of control questions that an annotator must have right."
+        ),
+    ] = 0.6,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATING=LABEL,...",
+            help="What ratings stand for; of LABEL|LABEL the one that an annotator's control "
+            "questions bear out, else the first.",
+        ),
+    ] = None,
+    raters: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="N",
+            help="Kappas of classes over N ratings of each item, drawn at random 20 times.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Write the majorities: records with their labels."),
+    ] = None,
+    records: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="With -o: the records as a whole; repeatable."),
+    ] = None,
+    overwrite: opt.Overwrite = False,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
     all_tables: opt.All = False,
@@ -79,8 +132,23 @@ def command(
     opt.need_calibrate("judge agreement")
     from judge import api
 
+    if records and out is None:
+        raise UsageError("--records needs -o: it holds the records that are written")
     report = api.agreement(
-        sources, check=check, majority=majority, opt_out=opt_out or (), seed=seed, settings=settings
+        sources,
+        check=check,
+        majority=majority,
+        opt_out=opt_out or (),
+        break_ties=break_ties,
+        controls=controls or (),
+        least=least,
+        scale=scale,
+        raters=raters,
+        records=records or (),
+        out=out,
+        overwrite=overwrite,
+        seed=seed,
+        settings=settings,
     )
     for item in report.problems:
         message = item.problem.message if item.problem else "holds no label"
@@ -92,7 +160,16 @@ def command(
     if as_json:
         print_output(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
-        _print(report, all_tables)
+        _print(report, all_tables, by_class=raters is not None)
+    if dropped := [name for name, about in report.annotators.items() if about.dropped]:
+        share = report.dropped_labels or 0.0
+        names = ", ".join(dropped[:_NAMED]) + (", ..." if len(dropped) > _NAMED else "")
+        print_message(
+            f"{len(dropped)} of {counted(len(report.annotators), 'annotator')} dropped, "
+            f"{share:.0%} of the labels: {names}"
+        )
+    if out is not None:
+        print_message(f"wrote {out}: {counted(len(report.majorities), 'record')}")
     if report.repeated:
         repeated = counted(report.repeated, "repeated answer")
         print_message(f"{repeated} of an annotator left out; the first one to a question holds")
@@ -115,7 +192,7 @@ _MEASURES = {
 }
 
 
-def _print(report: Agreement, all_tables: bool) -> None:
+def _print(report: Agreement, all_tables: bool, by_class: bool) -> None:
     """Print how far people agree and on which answers, and with `all_tables` their majorities."""
     rows = [
         (check.check, group, figures)
@@ -136,9 +213,10 @@ def _print(report: Agreement, all_tables: bool) -> None:
         for check, group, f in rows
     ]
     answers = [
-        [check.check, answer, str(count), str(check.overall.majorities.get(answer, 0))]
-        for check in report.checks
-        for answer, count in check.overall.answers.items()
+        [check, who, answer, str(n), f"{n / f.labels:.1%}", str(f.majorities.get(answer, 0))]
+        for check, who, f in rows
+        for answer, n in f.answers.items()
+        if all_tables or who == "all"
     ]
     tables = Tables(all_tables=all_tables)
     title = "Agreement among annotators (95 % intervals)"
@@ -146,16 +224,59 @@ def _print(report: Agreement, all_tables: bool) -> None:
     tables.add(heads, agreement, headline=True, title=title, labels=2)
     hidden = 0 if all_tables else max(len(answers) - _MAX_ANSWERS, 0)
     tables.add(
-        ["check", "answer", "labels", "majorities"],
+        ["check", "who", "answer", "labels", "share", "majorities"],
         answers[: len(answers) - hidden],
         headline=True,
         notes=[f"--all shows {counted(hidden, 'more answer')}"] if hidden else (),
         title="Answers",
-        labels=2,
+        labels=3,
     )
     heads = ["check", "who", "questions", *rows[0][2].outcomes, "accuracy"]
     tables.add(heads, majorities, headline=False, title="Majority of each question", labels=2)
+    _print_parts(tables, rows, by_class)
+    _print_annotators(tables, report)
     tables.end()
+
+
+def _print_parts(tables: Tables, rows: Sequence[tuple[str, str, Figures]], by_class: bool) -> None:
+    """Print the figures of each class, and of each gold label."""
+    for title, name, headline in (
+        ("Fleiss κ by class", "class_kappas", by_class),
+        ("Accuracy of the majority by gold label", "accuracies", False),
+    ):
+        parts = [
+            [check, who, label, str(estimate), str(estimate.n)]
+            for check, who, figures in rows
+            for label, estimate in getattr(figures, name).items()
+        ]
+        heads = ["check", "who", "label", "κ" if name == "class_kappas" else "accuracy", "n"]
+        tables.add(heads, parts, headline=headline, title=title, labels=3)
+
+
+def _print_annotators(tables: Tables, report: Agreement) -> None:
+    """Print ratings as they came, and how annotators did on control questions."""
+    ratings = [
+        [who, rating, str(n), f"{n / (sum(counts.values()) or 1):.1%}"]
+        for who, counts in report.ratings.items()
+        for rating, n in counts.items()
+    ]
+    if ratings:
+        heads = ["who", "rating", "labels", "share"]
+        tables.add(heads, ratings, headline=False, title="Ratings as they came", labels=2)
+    people = [
+        [
+            name,
+            str(about.controls),
+            str(about.right),
+            str(about.labels),
+            "dropped" if about.dropped else "kept",
+            " ".join(f"{rating}={label}" for rating, label in about.scale.items()),
+        ]
+        for name, about in report.annotators.items()
+    ]
+    heads = ["annotator", "controls", "right", "labels", "", "scale"]
+    if people:
+        tables.add(heads, people, headline=False, title="Annotators on control questions")
 
 
 def _accuracy(figures: Figures) -> str:

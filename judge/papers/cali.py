@@ -2,8 +2,8 @@
 
 Huang & Yang, "Culturally Aware Natural Language Inference", sections 3.6 and 5.1. The released
 `data.tsv` holds premise, hypothesis, us_ratings and in_ratings; two groups or more of other names
-are read from a file with a column `GROUP_ratings` for each, or with `votes` by annotators of whom
-`annotators` names the groups, as `judge agreement -o` writes them.
+are read from a file with a column `GROUP_ratings` for each, or with `annotators`, each with group
+and labels, as `judge agreement -o` writes them.
 """
 
 from __future__ import annotations
@@ -101,27 +101,25 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
 
 
 def ratings_in(fields: Mapping[str, Any]) -> dict[str, object]:
-    """A record's ratings by group: of its columns `GROUP_ratings`, else of its votes."""
+    """A record's ratings by group: of its columns `GROUP_ratings`, else of its annotators."""
     folded = {key.strip().casefold(): content for key, content in fields.items()}
     columns = {key.removesuffix(RATINGS): folded[key] for key in folded if key.endswith(RATINGS)}
-    votes, people = folded.get("votes"), folded.get("annotators")
-    if columns or not isinstance(votes, dict) or not votes:
-        return columns
-    answers = votes.get("entailment", next(iter(votes.values())))
+    people = folded.get("annotators")
     groups: dict[str, list[object]] = {}
-    for annotator, answer in object_of(answers, "votes").items():
-        about = people.get(annotator) if isinstance(people, dict) else None
-        group = about.get("group") if isinstance(about, dict) else None
-        if group is not None:
+    for about in people.values() if isinstance(people, dict) and not columns else ():
+        about = about if isinstance(about, dict) else {}
+        group, labels = about.get("group"), object_of(about.get("labels") or {}, "labels")
+        if group is not None and labels:
+            answer = labels.get("entailment", next(iter(labels.values())))
             groups.setdefault(_BETWEEN.sub("_", str(group).strip().casefold()), []).append(answer)
-    return {**groups}
+    return columns or {**groups}
 
 
 def pair_of(row: Record, groups: Groups) -> SentencePair:
     """The pair of a row. Raises LabelError for a row that holds none."""
     folded = {key.strip().casefold(): content for key, content in row.visible.items()}
     by_group = ratings_in(row.visible)
-    voted = not any(key.endswith(RATINGS) for key in folded) and "votes" in folded
+    voted = not any(key.endswith(RATINGS) for key in folded) and "annotators" in folded
     ratings = {}
     for group in groups:
         column = group + RATINGS

@@ -117,14 +117,23 @@ def _hard(row: Record) -> Made:
 
 
 def _filtered(sources: Sequence[str], seed: int) -> Made:
-    """Records that passed, and whose raters, where they have some, agree strongly (CALI, 3.6)."""
+    """Records that passed, on whose labels people have a majority, and whose raters, where they
+    have some, agree strongly (CALI, 3.6)."""
     groups = groups_of(sources)
 
     def of_row(row: Record) -> Made:
         judgement = judgement_of(row.visible)
         rated = bool(ratings_in(row.visible)) and "premise" in row.visible
-        if judgement is None and not rated:
-            raise LabelError("it has neither a verdict (judge validate) nor ratings (CALI)")
+        labels = row.visible.get("labels")
+        labels = labels if isinstance(labels, dict) else {}
+        if judgement is None and not rated and not labels:
+            message = (
+                "it has no verdict (judge validate), no labels (judge agreement -o), no ratings"
+            )
+            raise LabelError(message)
+        for check, label in ({} if rated else labels).items():
+            if label is None or (isinstance(label, list) and None in label):
+                raise LabelError(f"{check}: people diverge", "labels", REJECTED)
         if judgement is not None and judgement.verdict is not Verdict.PASS:
             why = f": {judgement.reason}" if judgement.reason else ""
             raise LabelError(f"{judgement.verdict}{why}", RESERVED, REJECTED)
@@ -152,7 +161,8 @@ DATASETS: Mapping[str, tuple[str, Build]] = {
         lambda sources, seed: each_row(sources, _hard, "question_idx"),
     ),
     "filtered": (
-        "Records that passed; of rated pairs those on which one group agrees by 75 %, as in CALI",
+        "Records that passed, and those with people's majorities; of rated pairs those on which "
+        "one group agrees by 75 %, as in CALI",
         _filtered,
     ),
 }

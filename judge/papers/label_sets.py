@@ -11,6 +11,7 @@ from typing import Any
 
 from judge.answers import scalar_text
 from judge.errors import UsageError
+from judge.papers.cali import RATINGS, entailment_of, ratings_in
 from judge.records.base import LabelError
 from judge.records.fields import (
     ENTAILMENT,
@@ -98,6 +99,28 @@ def _joined(content: object, mark: str, key: str) -> str:
         return answer
     labels = {one_of(part, ENTAILMENT, key) for part in answer.split(mark)}
     return "|".join(label for label in _ENTAILMENT_ORDER if label in labels)
+
+
+class Cali(LabelSet):
+    """CALI: pairs rated by people of two countries or more.
+
+    Huang & Yang, "Culturally Aware Natural Language Inference": `data.tsv` with premise,
+    hypothesis, and a column `GROUP_ratings` for each group. One `entailment` item a pair, without
+    gold; the raters, whom the file does not name, are `us-1` and on by position.
+    """
+
+    name = "cali"
+    files = ("data.tsv*",)
+
+    def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
+        texts = {key: text_of(fields, key) for key in ("premise", "hypothesis")}
+        annotations = tuple(
+            Annotation(f"{group}-{n}", entailment_of(rating, group + RATINGS), group)
+            for group, ratings in ratings_in(fields).items()
+            for n, rating in enumerate(listed(ratings, group + RATINGS), 1)
+        )
+        record = self.record(item, texts, fields.get("id"))
+        yield LabelledItem(record, "entailment", 0, None, annotations, slices_of(fields))
 
 
 class MultiPico(LabelSet):

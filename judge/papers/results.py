@@ -16,7 +16,7 @@ from judge.papers.asking import MeasuredModel
 from judge.papers.rows import fields_of
 from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
 from judge.records import RESERVED, read, renamed
-from judge.records.base import clip
+from judge.records.base import clip, keys_of
 from judge.records.fields import LabelError, id_text
 from judge.records.lines import Line, written
 from judge.run.output import write_whole
@@ -248,9 +248,13 @@ def _answer(benchmark: Benchmark, fields: Fields) -> MeasuredAnswer | None:
         if result is None or line.benchmark != benchmark.name:
             raise LabelError(f"no answer of judge evaluate {benchmark.name}", RESERVED)
         return result
-    id = id_text(fields.get("id"), "id")
+    id = id_text(fields.get(keys_of({"id": "id"}, fields).get("id", "id")), "id")
     if id is None:
         raise LabelError("field 'id' is missing", "id")
+    labels = fields.get("labels")
+    if "answer" not in fields and isinstance(labels, dict) and len(labels) == 1:
+        # A majority, as judge agreement -o writes it.
+        fields = {**fields, "answer": next(iter(labels.values()))}
     if "answer" not in fields:
         raise LabelError("field 'answer' is missing: write null for an unreadable one", "answer")
     answer = fields["answer"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from judge.answers import scalar_text, spelling
@@ -40,6 +41,13 @@ def id_text(id: object, field: str) -> str | None:
     if isinstance(id, bool) or not isinstance(id, str | int | float):
         raise LabelError(f"field {field!r} must be a text or a number, not {kind_of(id)}", field)
     return str(id)
+
+
+def record_name(item: Record) -> str:
+    """What a line is called: its id, else FILE#LINE."""
+    key = next((key for key in item.fields or {} if normalise(key) == "id"), "id")
+    place = f"{Path(item.source).name}#{item.line}"
+    return id_text((item.fields or {}).get(key), key) or place
 
 
 def answer_of(content: object, field: str) -> str | None:

@@ -110,7 +110,7 @@ def write_csv(lines: Judged, file: IO[bytes]) -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
-    table.writerows([_inert(cell) for cell in cells.values()] for cells in starmap(row, lines))
+    table.writerows([inert(cell) for cell in cells.values()] for cells in starmap(row, lines))
     text.detach()
 
 
@@ -119,7 +119,7 @@ _FORMULA = re.compile(r"(\A|[;\t\n] *)([=+\-@＝＋－＠])")
 with the full-width signs of East Asian ones."""
 
 
-def _inert(cell: str | float | None) -> str | float | None:
+def inert(cell: str | float | None) -> str | float | None:
     """The cell; what a spreadsheet would take for a formula gets an apostrophe in front.
 
     A carriage return becomes a newline: the csv module does not quote it, and readers would take it

@@ -8,13 +8,15 @@ Human Annotators with LLMs", ACL 2025, arXiv 2501.10970, section 3.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 from judge.errors import UsageError
 from judge.stats.classification import ratio
+from judge.stats.intervals import mean_estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,6 +82,49 @@ def rater_agreement(
     return {
         name: resamples.estimate(values, n=len(table), of=of) for name, values in stacks.items()
     }
+
+
+def class_kappas(
+    ratings: Sequence[Sequence[str]],
+    classes: Sequence[str],
+    resamples_of: Callable[[Sequence[int]], Resamples],
+    *,
+    raters: int | None = None,
+    draws: int = 20,
+    seed: int = 0,
+) -> dict[str, Estimate]:
+    """Fleiss's kappa of each class against all others, and of all classes together (ALL_CLASSES).
+
+    With `raters` each item has so many of its ratings, drawn at random, and items with fewer are
+    left out: value and interval are the means over so many `draws` (Huang and Yang, section 3.6,
+    after Bowman et al. 2015). Without, all ratings of items with two or more count.
+
+    Args:
+        ratings: the answers to each item.
+        resamples_of: the resamples over the items with these numbers (from 0).
+    """
+    numbers = [n for n, answers in enumerate(ratings) if len(answers) >= (raters or 2)]
+    resamples, chance = resamples_of(numbers), Random(seed)
+    estimates: dict[str, list[Estimate]] = {name: [] for name in (*classes, ALL_CLASSES)}
+    for _ in range(draws if raters else 1):
+        drawn = [chance.sample(ratings[n], raters) if raters else ratings[n] for n in numbers]
+        table = count_table(drawn, classes)
+        for place, name in enumerate(estimates):
+            part = table[:, place : place + 1]
+            binary = _beside(part, table) if name != ALL_CLASSES else table
+            estimates[name].append(rater_agreement(binary, resamples, of=len(ratings))["fleiss"])
+    return {name: mean_estimate(parts) for name, parts in estimates.items()}
+
+
+def _beside(part: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The counts of one class, and those of all others together."""
+    import numpy as np
+
+    return np.hstack([part, table.sum(axis=1, keepdims=True) - part])
+
+
+ALL_CLASSES = "all classes"
+"""The name of the kappa that is of no class alone."""
 
 
 # Items at a time: a matrix of the draws by these, not by all.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf, sqrt
 from statistics import NormalDist
@@ -42,6 +42,18 @@ class Estimate:
         if self.low is None or self.high is None:
             return f"{self.value:.2f}"
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
+    """The mean of estimates of one number, of their values and of their ends; undefined where one
+    of these is."""
+
+    def mean(numbers: Sequence[float | None]) -> float | None:
+        there = [number for number in numbers if number is not None]
+        return sum(there) / len(there) if there and len(there) == len(numbers) else None
+
+    values, lows, highs = zip(*((e.value, e.low, e.high) for e in estimates), strict=True)
+    return Estimate(mean(values), mean(lows), mean(highs), estimates[0].n, estimates[0].of)
 
 
 def plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
-from judge.calibration.people import Agreement, agreement
+from judge.calibration.people import Agreement, Majority, agreement
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
 from judge.stats.agreement import MajorityRule
@@ -62,7 +62,7 @@ def test_culturalbench_step_3() -> None:
     several = {str(n): answer for n, answer in enumerate(["a|b", "b|a", "a|b", "b|a|c", "c"], 1)}
     report = one_check(
         [item("one", "aaaab", "a"), item("two", several, "b|a"), item("none", "aaabb", "a")],
-        majority=MajorityRule.parse("4/5"),
+        majority=Majority(MajorityRule.parse("4/5")),
     )
     found = report.checks[0].overall
     assert (found.questions, found.majorities) == (3, {"a": 1, "a|b": 1, "diverge": 1})
@@ -82,10 +82,10 @@ def test_what_decides_nothing_wins_no_majority() -> None:
     items += [item("several", {str(n): f"a|{out['x']}" for n in range(4)})]
     items += [item("ssss", given("ssss"))]
     four = MajorityRule.parse("4/5")
-    figures = one_check(items, majority=four).checks[0].overall
+    figures = one_check(items, majority=Majority(four)).checks[0].overall
     assert figures.majorities == {"a": 1, "b": 1, "diverge": 3, "skip": 1}
     assert figures.answers["i don't know"] == 5, "they are answers all the same"
-    own = one_check(items, majority=four, opt_outs=["Skip."]).checks[0].overall
+    own = one_check(items, majority=Majority(four, ["Skip."])).checks[0].overall
     assert own.majorities["diverge"] == 1 and "skip" not in own.majorities
     assert own.majorities["a|i don't know"] == 1
 

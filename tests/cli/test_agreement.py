@@ -45,10 +45,10 @@ def norms(typed: Typed) -> None:
 def test_normads_columns(typed: Typed) -> None:
     code, out, told = typed.text("agreement", "votes.jsonl", "gold.jsonl")
     assert (code, told) == (0, "")
-    (relevance,) = cells(out, "relevance", "all")
+    relevance = cells(out, "relevance", "all")[0]
     assert relevance[2] == "9" and relevance[4].startswith("0.56 (")
     everything = typed.text("agreement", "votes.jsonl", "gold.jsonl", "--all")[1]
-    assert cells(everything, "relevance")[-1][2:] == ["3", "3", "0", "66.7% (2 of 3)"]
+    assert cells(everything, "relevance", "all", "3")[0][2:] == ["3", "3", "0", "66.7% (2 of 3)"]
 
 
 @pytest.mark.usefixtures("norms")
@@ -109,9 +109,9 @@ def test_what_stands_for_no_label_is_none_and_counted(typed: Typed, none: str) -
     (typed.folder / "empty.csv").write_text(TABLE.format(""))
     assert typed.text("agreement", "empty.csv") == (0, out, "")
     # Classes with their counts.
-    assert cells(out, "label", "1")[0] == ["label", "1", "4", "2"]
-    assert cells(out, "label", "2")[0] == ["label", "2", "3", "2"]
-    (row,) = cells(out, "label", "all")
+    assert cells(out, "label", "all", "1")[0][3:] == ["4", "57.1%", "2"]
+    assert cells(out, "label", "all", "2")[0][3:] == ["3", "42.9%", "2"]
+    row = cells(out, "label", "all")[0]
     assert set(row[3:-1]) == {"1.00"}
 
 

@@ -101,7 +101,7 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     assert {id: reason.split(":")[0] for id, reason in left} == {
         "split": "in no group do 75 % of the raters agree",
         "failed": "fail",
-        "unknown": "it has neither a verdict (judge validate) nor ratings (CALI)",
+        "unknown": "it has no verdict (judge validate), no labels (judge agreement -o), no ratings",
     }
 
 

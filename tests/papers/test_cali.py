@@ -258,9 +258,11 @@ def test_three_groups_by_columns_or_by_votes(tmp_path: Path, voted: bool) -> Non
     line: dict[str, Any] = {"premise": "P.", "hypothesis": "H."}
     if voted:
         people = {f"{g}{n}": (g, answer) for g, a in ratings.items() for n, answer in enumerate(a)}
-        line["votes"] = {"entailment": {name: answer for name, (_, answer) in people.items()}}
         names = {"south_korea": "South Korea"}
-        line["annotators"] = {name: {"group": names.get(g, g)} for name, (g, _) in people.items()}
+        line["annotators"] = {
+            name: {"group": names.get(g, g), "labels": {"entailment": answer}}
+            for name, (g, answer) in people.items()
+        }
     else:
         line |= {f"{group}_ratings": list(given) for group, given in ratings.items()}
     path = written(tmp_path / "three.jsonl", [line])

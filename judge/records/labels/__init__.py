@@ -13,11 +13,11 @@ from judge import plugins
 from judge.errors import UsageError
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
-from judge.records.labels.table import ROLES, TABLE, LabelTable
+from judge.records.labels.table import QUESTION, ROLES, TABLE, LabelTable
 from judge.records.read import mapped, read, renamed
 from judge.records.record import Record
 
-__all__ = ["UNNAMED", "Annotation", "LabelledItem", "read_labels", "set_names"]
+__all__ = ["QUESTION", "UNNAMED", "Annotation", "LabelledItem", "read_labels", "set_names"]
 
 _FORMS = {form.name: form for form in (TABLE, *FORMS)}
 _LOOK = 1_000

@@ -4,7 +4,8 @@ In JSON lines a record stands as it is validated, or as validation wrote it, and
 
     "labels": {CHECK: ANSWER}                   a reference answer: gold
     "labels": {CHECK: {ANNOTATOR: ANSWER}}      the answers of single annotators
-    "annotators": {ANNOTATOR: {"group": ...}}   what is known of them, may be left out
+    "annotators": {ANNOTATOR: {"group": ...}}   what is known of them, may be left out; "labels",
+                                                {CHECK: ANSWER}, are answers beside a reference
     "author"                                    who gave the labels, may be left out
 
 For a check about values, ANSWER is a list with one answer for each value. An answer of null means
@@ -115,7 +116,7 @@ class LabelSet:
     def __init__(self, check: str | None, folder: Path | None) -> None:
         self.check, self.folder, self._ids = check, folder, SeenIds()
         self._unnamed: Counter[str] = Counter()
-        self._held: dict[tuple[str, str], tuple[LabelledItem, dict[str, Annotation]]] = {}
+        self._held: dict[tuple[str, str, int], tuple[LabelledItem, dict[str, Annotation]]] = {}
         self.start()
 
     def start(self) -> None:
@@ -170,7 +171,7 @@ class LabelSet:
         yield from self.rest()
 
     def _hold(self, item: LabelledItem) -> None:
-        key = (item.record.id, item.check)
+        key = (item.record.id, item.check, item.number)
         first, by_annotator = self._held.setdefault(key, (item, {}))
         golds = [gold for gold in (first.gold, item.gold) if gold not in (None, *NO_LABEL)]
         if len({*golds}) > 1:
@@ -214,12 +215,16 @@ class Own(LabelSet):
             check: _answers(answers, f"labels.{check}", values)
             for check, answers in object_of(fields["labels"], "labels").items()
         }
-        groups = {
-            annotator: scalar_text(object_of(annotator_fields, annotator).get("group"))
-            for annotator, annotator_fields in object_of(
-                fields.get("annotators") or {}, "annotators"
-            ).items()
+        people_fields = {
+            annotator: object_of(about, annotator)
+            for annotator, about in object_of(fields.get("annotators") or {}, "annotators").items()
         }
+        groups = {name: scalar_text(about.get("group")) for name, about in people_fields.items()}
+        for annotator, about in people_fields.items():
+            for check, given in object_of(about.get("labels") or {}, f"{annotator}.labels").items():
+                numbered = _answers({annotator: given}, f"labels.{check}", values)
+                for number, answers in numbered.items():
+                    answers_by_check.setdefault(check, {}).setdefault(number, {}).update(answers)
         key = next((key for key in visible if normalise(key) == "id"), "id")
         record = self.record(item, visible, visible.get(key), key)
         for check, numbered in answers_by_check.items():

@@ -31,6 +31,10 @@ from judge.records.record import Record
 ROLES = ("item", "label", "annotator", "annotators", "group", "check", "gold")
 """What `--map` may name of a table; `item` and `annotators` may be several columns."""
 
+QUESTION = ("entry", "question", "answers", "why")
+"""Further columns of a sheet of `judge label`, which are no fields of the record; `entry` is the
+number of the list's entry that the question is about."""
+
 JOIN = "+"
 """Stands between several columns."""
 
@@ -70,6 +74,11 @@ class LabelTable(LabelSet):
         names = normalised(fields)
         return names >= {"item", "label"} or ("label" in names and not recognise(fields))
 
+    @staticmethod
+    def _is_sheet(fields: Mapping[str, Any]) -> bool:
+        """Whether `judge label` wrote the table."""
+        return fields.keys() >= {"item", "annotator", "question", "answers", "label", "why"}
+
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
         if item.input_key:  # In labels nothing is written beside a field `judge`.
             fields = {
@@ -98,6 +107,8 @@ class LabelTable(LabelSet):
             return
         name = self._name(item, fields, visible)
         record = Record(item.source, item.line, visible, name=name)
+        entry = str(fields.get("entry") or "") if self._is_sheet(fields) else ""
+        number = int(entry) if entry.isdecimal() else 0
         check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
         for question, people in answers.items():
             about = question if question != UNNAMED else check or self.check or UNNAMED
@@ -107,7 +118,7 @@ class LabelTable(LabelSet):
                 if annotator
             )
             slices = slices_of(visible)
-            yield LabelledItem(record, about, 0, people.get(None), annotations, slices)
+            yield LabelledItem(record, about, number, people.get(None), annotations, slices)
 
     def rest(self) -> Iterator[LabelledItem]:
         items = [*super().rest()]
@@ -212,6 +223,7 @@ class LabelTable(LabelSet):
         roles = [self._column(fields, role) or "" for role in ROLES]
         columns = {*roles, *(part for role in roles for part in role.split(JOIN)), *self.omit}
         columns -= {self.columns.get("item", "")} if JOIN in self.columns.get("item", "") else set()
+        columns |= {*QUESTION} if self._is_sheet(fields) else set()
         columns |= {RESERVED, *(key for key in fields if form is TABLE and normalise(key) in ROLES)}
         columns |= {key for key in fields if re.fullmatch(form.omit, key)}
         visible = {key: value for key, value in item.visible.items() if key not in columns}

@@ -1,0 +1,188 @@
+"""A crowd's votes: annotators held against control questions, ratings read as labels, majorities
+written as records (Huang and Yang, sections 3.6, B.3 and B.4; NormAd, 4.3; CulturalBench, 3.3)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from judge.answers import spelling
+from judge.errors import UsageError
+from judge.records import read
+from judge.records.fields import record_name
+from judge.records.labels import UNNAMED, LabelledItem, read_labels
+
+if TYPE_CHECKING:
+    from judge.calibration.people import Majority, VotedQuestion
+
+Scale = Mapping[str, tuple[str, ...]]
+"""What each rating stands for: a label, or several of which an annotator's own is found."""
+
+LEAST = 0.6
+"""The share of control questions that an annotator must have right (B.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotator:
+    """How an annotator did: `right` of `controls` control questions, `labels` given to others.
+
+    `dropped`: whether the labels do not count. `scale` is what the annotator's ratings stand for.
+    """
+
+    controls: int
+    right: int
+    labels: int
+    dropped: bool
+    scale: Mapping[str, str] = field(default_factory=dict)
+
+
+def scale_of(text: str) -> Scale:
+    """The scale of `1=no,2=no|unsure,3=yes`; of several labels the first is the usual one.
+
+    Raises:
+        UsageError: it has another form.
+    """
+    scale: dict[str, tuple[str, ...]] = {}
+    for part in text.split(","):
+        rating, equals, labels = part.partition("=")
+        if not (equals and rating.strip() and labels.strip()):
+            raise UsageError(f"--scale {part}: write RATING=LABEL, or RATING=LABEL|LABEL")
+        scale[spelling(rating)] = tuple(map(spelling, labels.split("|")))
+    return scale
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Which annotators count, and how their ratings are read.
+
+    Args:
+        controls: files with control questions and their right answers.
+        least: annotators with a smaller share of them right are dropped.
+        scale: what ratings stand for. Where one stands for several labels, each annotator's is the
+            label that most of the annotator's control questions of that rating have, else the
+            first (B.4).
+    """
+
+    controls: Sequence[str] = ()
+    least: float = LEAST
+    scale: Scale = field(default_factory=dict)
+
+    def kept(
+        self, items: Sequence[LabelledItem]
+    ) -> tuple[list[LabelledItem], dict[str, Annotator]]:
+        """The items that are no control questions, with the labels of the annotators who count;
+        and how each annotator did.
+
+        Raises:
+            UsageError: controls cannot be read, or no annotator answered one.
+        """
+        golds = self._golds()
+        answers: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        labels: Counter[str] = Counter()
+        others = []
+        for item in items:
+            gold = golds.get((item.record.id, item.check), golds.get((item.record.id, UNNAMED)))
+            for annotation in item.annotations:
+                if gold is None:
+                    labels[annotation.annotator] += 1
+                else:
+                    answers[annotation.annotator].append((annotation.answer, gold))
+            others += [item] if gold is None else []
+        if self.controls and not answers:
+            raise UsageError(f"{self.controls[0]}: no annotator answered one of these questions")
+        annotators = {
+            name: self._annotator(answers[name], labels[name])
+            for name in sorted({*labels, *answers})
+        }
+        return [self._read(item, annotators) for item in others], annotators
+
+    def _golds(self) -> dict[tuple[str, str], str]:
+        golds = {}
+        for source in self.controls:
+            for item in read_labels(source):
+                if not isinstance(item, LabelledItem):
+                    why = item.problem.message if item.problem else "holds no label"
+                    raise UsageError(f"{source}, line {item.line}: {why}")
+                if (gold := item.reference) is not None:
+                    golds[item.record.id, item.check] = gold
+        alone = len({check for _, check in golds}) == 1
+        return {(id, UNNAMED if alone else check): gold for (id, check), gold in golds.items()}
+
+    def _annotator(self, controls: Sequence[tuple[str, str]], labels: int) -> Annotator:
+        scale = {}
+        for rating, meanings in self.scale.items():
+            golds = Counter(gold for answer, gold in controls if answer == rating)
+            scale[rating] = max(meanings, key=lambda label: golds[label])
+        right = sum(scale.get(answer, answer) == gold for answer, gold in controls)
+        dropped = bool(controls) and right < self.least * len(controls)
+        return Annotator(len(controls), right, labels, dropped, scale)
+
+    def ratings(
+        self, items: Sequence[LabelledItem], annotators: Mapping[str, Annotator]
+    ) -> dict[str, dict[str, int]]:
+        """How often annotators who count gave each answer of the scale, by group (`all` first)."""
+        counts: dict[str, Counter[str]] = {"all": Counter()}
+        for one in (annotation for item in items for annotation in item.annotations):
+            if one.answer in self.scale and not annotators[one.annotator].dropped:
+                for group in ("all", *([one.group] if one.group else [])):
+                    counts.setdefault(group, Counter())[one.answer] += 1
+        return {group: {r: part[r] for r in self.scale} for group, part in counts.items()}
+
+    @staticmethod
+    def _read(item: LabelledItem, annotators: Mapping[str, Annotator]) -> LabelledItem:
+        annotations = tuple(
+            replace(one, answer=about.scale.get(one.answer, one.answer))
+            for one in item.annotations
+            if not (about := annotators[one.annotator]).dropped
+        )
+        return replace(item, annotations=annotations)
+
+
+def majority_records(
+    checks: Mapping[str, Mapping[tuple[str, int], VotedQuestion]],
+    majority: Majority,
+    records: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """A line for each record that people answered questions about, in the order of the questions.
+
+    Behind the record's fields stand `labels`, the majority's answer by check (null where there is
+    none; of a check about list entries one for each), and `annotators`, each with the own `labels`
+    and, where known, the `group`. Fields are those that the labels came with, or of
+    the record of that name in the files `records`.
+
+    Raises:
+        UsageError: a file of `records` cannot be read, or lacks a record.
+    """
+    whole = {
+        record_name(item): item.fields for path in records for item in read(path) if item.fields
+    }
+    lines: dict[str, dict[str, Any]] = {}
+    for check, questions in checks.items():
+        entries: dict[str, int] = Counter(id for id, number in questions if number)
+        for (id, number), question in questions.items():
+            if not question.answers:
+                continue
+            if id not in lines:
+                if records and id not in whole:
+                    raise UsageError(f"{records[0]}: there is no record {id!r}, which has labels")
+                fields = whole.get(id) or {"id": id, **question.item.record.visible}
+                lines[id] = {**fields, "labels": dict(fields.get("labels") or {}), "annotators": {}}
+            line = lines[id]
+            winner = majority.winner([*question.answers.values()], id)
+            _put(line["labels"], check, winner, number, entries.get(id, 0))
+            for annotator, answer in question.answers.items():
+                about = line["annotators"].setdefault(annotator, {"labels": {}})
+                _put(about["labels"], check, answer, number, entries.get(id, 0))
+                if (group := question.groups[annotator]) is not None:
+                    about["group"] = group
+    return [*lines.values()]
+
+
+def _put(answers: dict[str, Any], name: str, answer: str | None, number: int, entries: int) -> None:
+    """Set an answer; that of a list's entry (from 1) in the list of all entries' answers."""
+    if number and isinstance(several := answers.setdefault(name, [None] * entries), list):
+        several[number - 1] = answer
+    else:
+        answers[name] = answer

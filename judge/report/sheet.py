@@ -1,0 +1,175 @@
+"""A sheet for people: a row for each question about a record and each annotator, to be filled in.
+
+It is a table of labels (`judge.records.labels.table`): `judge agreement` and `judge calibrate` read
+it back. Records stand in it as judges are shown them; labels and verdicts do not. Among them are
+control questions, which look like the others (Huang and Yang, B.3; NormAd, 4.3).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+from random import Random
+
+from judge.errors import UsageError
+from judge.names import entry_name
+from judge.prompts import lack, shown_texts
+from judge.records import Record, mapped, recognise
+from judge.records.fields import record_name
+from judge.records.labels import QUESTION, LabelledItem, read_labels
+from judge.report.export import inert
+from judge.report.files import writing
+from judge.rubric import Rubric
+from judge.run.job import Job
+from judge.run.rubrics import RubricSet
+from judge.settings import Settings
+from judge.templates import render, variables_of
+
+CONTROL_SHARE = 0.15
+"""The share of an annotator's records that are control questions (Huang and Yang, B.3)."""
+
+_HEADS = ("item", "check", "annotator", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What a sheet holds; `unasked` records and control questions have nothing to ask about, or
+    cannot be read, the first for the reason `why`."""
+
+    rows: int
+    records: int
+    controls: int
+    unasked: int
+    why: str | None
+
+
+def write_sheet(
+    out: Path,
+    job: Job,
+    settings: Settings,
+    *,
+    workers: int = 3,
+    controls: Sequence[str] = (),
+    control_share: float = CONTROL_SHARE,
+    opt_outs: Sequence[str] = (),
+) -> Sheet:
+    """Write the questions of the settings (`ask`, `rubric`, `check`) about a job's records.
+
+    Each of so many `workers` gets every record, in an order of the seed's, and with them control
+    questions: so many of the files `controls` that they are `control_share` of the records.
+    `opt_outs` may be chosen besides a question's answers.
+
+    Raises:
+        UsageError: no question is named, a file cannot be used, or there is nothing to ask about.
+    """
+    rubrics = RubricSet.of(settings, job.rubrics)
+    asked = [rubrics.judging(n) for n in dict.fromkeys((*rubrics.added, *settings.check))]
+    if not asked:
+        raise UsageError("name the questions: --ask, --rubric or --check")
+    units: list[list[dict[str, str]]] = []
+    reasons: list[str] = []
+    for item in mapped(job.items(), settings.columns):
+        record = _typed(item if item.problem else replace(item, name=record_name(item)))
+        rows, why = _rows(record, asked, opt_outs)
+        units += [rows] if rows else []
+        reasons += [f"line {item.line} of {item.source}: {why}"] if why and not rows else []
+    if not units:
+        raise UsageError(f"no record can be asked about; {(reasons or ['there is none'])[0]}")
+    golden, records = list(_controls(controls, asked, opt_outs)), len(units)
+    count = ceil(records * control_share / (1 - control_share))
+    golden = Random(settings.seed).sample(golden, min(count, len(golden)))
+    if twice := {u[0]["item"] for u in units} & {u[0]["item"] for u in golden}:
+        raise UsageError(
+            f"{controls[0]}: {min(twice)} is also a record: a control needs a name of its own"
+        )
+    lines = []
+    for worker in range(1, workers + 1):
+        order = [*units, *golden]
+        Random(f"{settings.seed} {worker}").shuffle(order)
+        lines += [{**row, "annotator": f"annotator-{worker}"} for unit in order for row in unit]
+    _write(out, lines, [*job.inputs, *controls], overwrite=job.overwrite)
+    first = reasons[0] if reasons else None
+    return Sheet(len(lines), records, len(golden), len(reasons), first)
+
+
+def _typed(item: Record) -> Record:
+    kind = recognise(item.visible) if item.fields is not None and item.problem is None else None
+    return item.of_kind(kind or "record")
+
+
+def _rows(
+    record: Record, asked: Sequence[Rubric], opt_outs: Sequence[str]
+) -> tuple[list[dict[str, str]], str | None]:
+    """A row for each question about a record, or each of its entries; or why there is none."""
+    if record.problem is not None:
+        return [], record.problem.message
+    rows, why = [], None
+    for rubric in asked:
+        if (reason := lack(rubric, record)) is not None:
+            why = why or reason
+            continue
+        entries = record.entries(rubric.each) if rubric.each else ("",)
+        for number, entry in enumerate(entries, 1):
+            names = variables_of(rubric.question)
+            texts = {name: record.texts[name] for name in names if name in record.texts}
+            texts |= {"label": record.label or "", "values": entry}
+            texts |= {entry_name(rubric.each): entry} if rubric.each else {}
+            question = render(rubric.question, texts).strip()
+            shown = {
+                f"text of {n}" if n in QUESTION else n: t
+                for n, t in shown_texts(rubric, record).items()
+            }
+            rows.append({
+                **dict.fromkeys(_HEADS, ""), "item": record.id, "check": rubric.name,
+                **({"entry": str(number)} if rubric.each else {}),
+                **shown,
+                "question": question if entry in question else f"{entry}\n\n{question}",
+                "answers": " / ".join((*rubric.answers, *opt_outs)),
+            })  # fmt: skip
+    return rows, why
+
+
+def _controls(
+    sources: Sequence[str], asked: Sequence[Rubric], opt_outs: Sequence[str]
+) -> Iterator[list[dict[str, str]]]:
+    """The rows of each control question's record."""
+    by_name = {rubric.name: rubric for rubric in asked}
+    units: dict[str, list[dict[str, str]]] = {}
+    items = [item for source in sources for item in read_labels(source)]
+    checks = {item.check for item in items if isinstance(item, LabelledItem)}
+    if len(asked) == len(checks) == 1:
+        by_name[min(checks)] = asked[0]
+    for item in items:
+        record = item if isinstance(item, Record) else item.record
+        place = f"{record.source}, line {record.line}"
+        if isinstance(item, Record) or item.reference is None:
+            raise UsageError(f"{place}: a control question needs its right answer")
+        if (rubric := by_name.get(item.check)) is None:
+            continue
+        rows, why = _rows(_typed(record), [rubric], opt_outs)
+        if why is not None:
+            raise UsageError(f"{place}: {why}")
+        rows = [row for row in rows if not item.number or row.get("entry") == str(item.number)]
+        units.setdefault(record.id, []).extend(rows)
+    if sources and not units:
+        raise UsageError(f"{sources[0]}: no answer to {', '.join(by_name)}")
+    yield from units.values()
+
+
+def _write(
+    out: Path, lines: Sequence[dict[str, str]], sources: Sequence[str], *, overwrite: bool
+) -> None:
+    """A CSV file with a column for every field; what a spreadsheet would run has an apostrophe."""
+    last = ("question", "answers", "label", "why")
+    heads = dict.fromkeys(head for line in lines for head in line if head not in last)
+    with writing(out, sources, overwrite=overwrite) as file:
+        # With a byte-order mark Excel reads UTF-8.
+        text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
+        table = csv.DictWriter(text, [*heads, *last], restval="", lineterminator="\n")
+        table.writeheader()
+        table.writerows({name: inert(cell) for name, cell in line.items()} for line in lines)
+        text.detach()

@@ -1,0 +1,136 @@
+"""`judge label --sheet`, filled in by scripted people, and read back by `judge agreement`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .conftest import cells
+from .typed import Typed
+
+MAILS = [
+    {"id": f"m{n}", "mail": f"{text} {n}", "label": "yes", "judge": {"verdict": "pass"}}
+    for n, text in enumerate(["Dear Ann", "Fool", "Kind regards", "=1+1, go away"], 1)
+]
+GOLD = [
+    {"id": f"c{n}", "mail": f"{'Thank you' if polite == 'yes' else 'Idiot'} {n}"}
+    | {"labels": {"polite": polite}}
+    for n, polite in enumerate(["yes", "no", "yes"], 1)
+]
+ASK = ("--ask", "Is it polite?", "--controls", "gold.jsonl", "--control-share", "0.5")
+
+
+@pytest.fixture
+def mails(typed: Typed) -> Typed:
+    typed.write("mails.jsonl", MAILS)
+    typed.write("gold.jsonl", GOLD)
+    return typed
+
+
+def rows(typed: Typed, name: str) -> list[dict[str, str]]:
+    with (typed.folder / name).open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(typed: Typed, name: str, answer: Callable[[dict[str, str]], dict[str, str]]) -> None:
+    """As a person's spreadsheet saves it."""
+    table = [{**row, **answer(row)} for row in rows(typed, name)]
+    with (typed.folder / name).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*table[0]], delimiter=";")
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def polite(row: dict[str, str]) -> dict[str, str]:
+    """annotator-3 is careless; two of three find m4 polite."""
+    right = "no" if any(word in row["mail"] for word in ("Fool", "Idiot", "go away")) else "yes"
+    careless = row["annotator"] == "annotator-3"
+    wrong = "yes" if right == "no" else "no"
+    generous = row["item"] == "m4" and row["annotator"] == "annotator-2"
+    return {"label": wrong if careless or generous else right, "group": "x", "why": "so"}
+
+
+def test_a_sheet_shows_records_as_judges_see_them_and_nothing_that_would_tell(mails: Typed) -> None:
+    words = ("label", "mails.jsonl", *ASK, "--sheet", "s.csv", "--opt-out", "unsure")
+    code, out, told = mails.text(*words)
+    sheet = rows(mails, "s.csv")
+    assert (code, out) == (0, "") and "21 rows about 4 records and 3 controls" in told
+    assert [*sheet[0]] == [
+        *("item", "check", "annotator", "group", "mail", "question", "answers", "label", "why")
+    ]
+    assert {row["answers"] for row in sheet} == {"yes / no / unsure"}
+    assert {row["label"] for row in sheet} == {""} and "pass" not in mails.read("s.csv").decode()
+    assert {row["mail"] for row in sheet if row["item"] == "m4"} == {"'=1+1, go away 4"}
+    orders = [[r["item"] for r in sheet if r["annotator"] == f"annotator-{n}"] for n in (1, 2, 3)]
+    assert len({*map(tuple, orders)}) > 1 and {*map(len, orders)} == {7}
+    assert mails.text(*words)[0] == 2, "an existing sheet is not replaced"
+    again = mails.read("s.csv")
+    assert mails.text(*words, "--overwrite")[0] == 0 and mails.read("s.csv") == again
+
+
+def test_votes_become_records_that_every_command_reads(mails: Typed) -> None:
+    mails.text("label", "mails.jsonl", *ASK, "--sheet", "s.csv")
+    fill(mails, "s.csv", polite)
+    words = ("agreement", "s.csv", "--controls", "gold.jsonl", "--records", "mails.jsonl")
+    code, out, told = mails.text(*words, "-o", "majority.jsonl")
+    assert code == 0 and "1 of 3 annotators dropped, 33% of the labels: annotator-3" in told
+    # Three of four pairs agree; by chance (5/8)^2 + (3/8)^2 would: (0.75 - 0.53) / 0.47.
+    assert cells(out, "question", "all", "8")[0][3].startswith("0.47")
+    lines = [json.loads(line) for line in mails.read("majority.jsonl").splitlines()]
+    by_id = {line["id"]: line for line in lines}
+    labels = {id: line["labels"]["question"] for id, line in by_id.items()}
+    assert labels == {"m1": "yes", "m2": "no", "m3": "yes", "m4": None}
+    people = {"annotator-1": "no", "annotator-2": "yes"}
+    assert by_id["m4"]["annotators"] == {
+        name: {"labels": {"question": label}, "group": "x"} for name, label in people.items()
+    }
+    assert by_id["m4"]["mail"] == MAILS[3]["mail"] and by_id["m4"]["label"] == "yes"
+
+    def majority(*more: str) -> Any:
+        mails.text(*words, "-o", "m.jsonl", "--overwrite", *more)
+        found = [json.loads(line) for line in mails.read("m.jsonl").splitlines()]
+        return next(line for line in found if line["id"] == "m4")["labels"]["question"]
+
+    assert majority("--least", "0") == "yes"
+    assert majority("--break-ties", "--seed", "1") in ("yes", "no")
+    assert majority("--least", "0", "--opt-out", "yes") is None
+    code, _, told = mails.text("build", "filtered", "majority.jsonl", "-o", "sound.jsonl")
+    assert code == 0 and "3 lines; 1 left out" in told and "question: people diverge" in told
+    ask = ("--ask", "Is it polite?", "-m", "scripted:yes.yaml")
+    code, out, told = mails.text("calibrate", "majority.jsonl", *ask)
+    assert code == 0 and "not shown: label (people's answers)" in told
+    assert "4 items about 4 records, 3 with a reference" in out
+    code, out, _ = mails.text("agreement", "majority.jsonl", "--json")
+    figures = json.loads(out)["checks"][0]["overall"]
+    assert figures["labels"] == 8 and figures["measures"]["accuracy"]["value"] == 1.0
+
+
+def test_a_check_about_values_has_a_row_for_each(mails: Typed) -> None:
+    story = {"story": "Ann: I vote. " * 3, "values": ["A--agree", "B--disagree"], "id": "s"}
+    mails.write("s.jsonl", [story])
+    words = ("label", "s.jsonl", "--check", "implicitness", "--workers", "2", "--sheet", "s.csv")
+    assert mails.text(*words)[0] == 0
+    assert [row["entry"] for row in rows(mails, "s.csv")] == ["1", "2", "1", "2"]
+    fill(mails, "s.csv", lambda row: {"label": "yes" if row["entry"] == "1" else "no"})
+    assert mails.text("agreement", "s.csv", "--records", "s.jsonl", "-o", "m.jsonl")[0] == 0
+    (line,) = map(json.loads, mails.read("m.jsonl").splitlines())
+    assert line["labels"] == {"implicitness": ["yes", "no"]} and line["values"] == story["values"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("mails.jsonl",), "name the questions"),
+        (("mails.jsonl", "--ask", "Q?", "--controls", "plain.jsonl"), "what these labels are"),
+        (("gold.jsonl", *ASK), "c1 is also a record"),
+        (("mails.jsonl", "--ask", "Q?", "--on", "letter"), "no record can be asked about"),
+    ],
+)
+def test_bad_usage(mails: Typed, words: tuple[str, ...], says: str) -> None:
+    mails.write("plain.jsonl", [{"id": "p", "mail": "Hi."}])
+    code, out, told = mails.text("label", *words, "--sheet", "s.csv")
+    assert (code, out) == (2, "") and says in told and not (mails.folder / "s.csv").exists()

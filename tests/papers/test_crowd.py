@@ -1,0 +1,143 @@
+"""From people's votes to data sets: NormAd's human accuracy, CALI's crowd, as typed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import cells
+from tests.cli.typed import Typed
+
+from .examinee import public
+
+SCALE = "1=contradiction,2=neutral|contradiction,3=neutral,4=neutral|entailment,5=entailment"
+
+
+def table(typed: Typed, name: str, rows: Sequence[Mapping[str, object]]) -> None:
+    with (typed.folder / name).open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_peoples_accuracy_with_ties_broken_and_by_label(typed: Typed) -> None:
+    """NormAd 4.4: two annotators, ties broken arbitrarily, accuracy by label."""
+    golds = {"a": "yes", "b": "yes", "c": "no", "d": "neutral"}
+    answers = {"a": ("yes", "yes"), "b": ("no", "no"), "c": ("no", "no"), "d": ("yes", "neutral")}
+    norm = {"Country": "egypt", "Rule-of-Thumb": "Greet.", "Story": "Ann greets."}
+    rows = [
+        {"item": id, "annotator": name, "label": label, "gold": golds[id]}
+        for id, pair in answers.items()
+        for name, label in zip(("ann", "bo"), pair, strict=True)
+    ]
+    table(typed, "v.csv", rows)
+    table(typed, "n.csv", [{"ID": id, **norm, "Gold Label": g} for id, g in golds.items()])
+
+    def figures(*words: str) -> Any:
+        out = typed.text("agreement", "v.csv", "--json", *words)[1]
+        return json.loads(out)["checks"][0]["overall"]
+
+    plain, broken = figures(), figures("--break-ties", "-o", "m.jsonl", "--records", "n.csv")
+    assert (plain["measures"]["accuracy"]["n"], broken["measures"]["accuracy"]["n"]) == (3, 4)
+    by_label = {label: part["value"] for label, part in plain["accuracies"].items()}
+    assert by_label == {"neutral": None, "no": 1.0, "yes": 0.5}
+    # The seed decides d: both outcomes come, and one seed has one outcome.
+    outcomes = {
+        seed: figures("--break-ties", "--seed", seed)["accuracies"]["neutral"]["value"]
+        for seed in "012345"
+    }
+    assert {*outcomes.values()} == {0.0, 1.0}
+    assert broken["accuracies"]["neutral"]["value"] == outcomes["0"]
+    condition = ("--condition", "rule-of-thumb", "--json")
+    code, out, _ = typed.text("score", "normad", "m.jsonl", "n.csv", *condition)
+    (row,) = json.loads(out)[0]["rows"]
+    assert code == 0 and row["accuracy"]["value"] == broken["measures"]["accuracy"]["value"]
+
+
+@pytest.fixture
+def crowd(typed: Typed) -> Typed:
+    """100 pairs, rated by five of each country and by careless people, and ten controls.
+
+    25 people of whom 4 are careless give 100 x 25 ratings: 16 % are careless. On 70 pairs all say
+    the same; on 30 each country has 2, 2 and 1, or nearly.
+    """
+    people = [
+        (f"{group}{n}", group) for group, count in (("us", 13), ("in", 12)) for n in range(count)
+    ]
+    careless = {"us0", "us1", "in0", "in1"}
+    rows = []
+    for number in range(110):
+        control = number >= 100
+        for place, (name, group) in enumerate(people):
+            sound = "5" if number % 2 else "1"
+            if not control and number >= 70:
+                sound = str(1 + 2 * (place % 3))
+            # us5 writes 4 where the others write 5.
+            sound = "4" if name == "us5" and sound == "5" else sound
+            rating = "3" if name in careless else sound
+            row = {"item": f"c{number}" if control else f"p{number}", "annotator": name}
+            rows.append({**row, "group": group, "check": "entailment", "label": rating})
+    table(typed, "votes.csv", rows)
+    pairs = [{"id": f"p{n}", "premise": f"P{n}.", "hypothesis": "H."} for n in range(100)]
+    typed.write("pairs.jsonl", pairs)
+    labels = [{"entailment": "entailment" if n % 2 else "contradiction"} for n in range(100, 110)]
+    golds = [{"id": f"c{n}", "labels": label} for n, label in enumerate(labels, 100)]
+    typed.write("gold.jsonl", golds)
+    return typed
+
+
+def test_calis_crowd(crowd: Typed) -> None:
+    """Sections 3.6, B.3 and B.4: 16 % of the annotations and 30 % of the pairs are dropped."""
+    words = ("agreement", "votes.csv", "--controls", "gold.jsonl", "--scale", SCALE)
+    more = ("--records", "pairs.jsonl", "-o", "majority.jsonl", "--raters", "5", "--json")
+    code, out, told = crowd.text(*words, *more)
+    report = json.loads(out)
+    assert code == 0 and "4 of 25 annotators dropped, 16% of the labels" in told
+    assert {name for name, about in report["annotators"].items() if about["dropped"]} == {
+        "us0", "us1", "in0", "in1",
+    }  # fmt: skip
+    # Of the controls that us5 gave a 4, all are entailment; nobody else gave one.
+    fours = {name: about["scale"]["4"] for name, about in report["annotators"].items()}
+    assert fours.pop("us5") == "entailment" and {*fours.values()} == {"neutral"}
+    kappas = report["checks"][0]["groups"]["us"]["class_kappas"]
+    assert [*kappas] == ["contradiction", "entailment", "neutral", "all classes"]
+    assert all(0 < part["value"] < 1 and part["n"] == 100 for part in kappas.values())
+    code, _, told = crowd.text("build", "filtered", "majority.jsonl", "-o", "kept.jsonl")
+    assert code == 0 and "70 lines; 30 left out" in told
+    model = crowd.script("m.yaml", [{"reply": {"answer": "Yes"}}])
+    run = ("evaluate", "cali", "kept.jsonl", "-m", model, "--condition", "entailment+us", "--json")
+    code, out, _ = crowd.text(*run, "-o", "a.jsonl")
+    (row,) = json.loads(out)[0]["rows"]
+    assert (code, row["asked"], row["US"]["n"]) == (0, 70, 70)
+    # Half of the pairs are entailment: F1 2/3 and 0.
+    assert row["US"]["value"] == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_kappas_of_the_ratings_as_they_were_released(typed: Typed) -> None:
+    """Section 3.6: .58 .37 .58 in the US, .51 .29 .46 in India; the released file gives these."""
+    source = public("cali/data.tsv")
+    typed.text("build", "filtered", str(source), "-o", "kept.jsonl")
+    code, out, _ = typed.text("agreement", "cali:kept.jsonl", "--raters", "5", "--json")
+    groups = json.loads(out)["checks"][0]["groups"]
+    kappas = {group: groups[group]["class_kappas"] for group in ("us", "in")}
+    expected = {"us": (0.588, 0.362, 0.605), "in": (0.479, 0.302, 0.547)}
+    for group, values in expected.items():
+        for label, value in zip(("entailment", "neutral", "contradiction"), values, strict=True):
+            assert kappas[group][label]["value"] == pytest.approx(value, abs=0.02)
+    assert code == 0
+
+
+def test_rating_distributions_by_group(crowd: Typed) -> None:
+    """Appendix B.4, figure 6: how often each rating was given, before it is read as a label."""
+    words = ("agreement", "votes.csv", "--controls", "gold.jsonl", "--scale", SCALE)
+    ratings = json.loads(crowd.text(*words, "--json")[1])["ratings"]
+    # The US without two careless people: 11 on 110 items. On 35 pairs and 5 controls all are for 5;
+    # on 30 pairs 4 people (2, 5, 8, 11 of 0 to 12) are; us5, who writes 4 for it, is one of them.
+    assert ratings["us"]["4"] == 35 + 30 + 5 and ratings["us"]["5"] == 10 * (35 + 5) + 3 * 30
+    assert sum(ratings["us"].values()) == 11 * 110
+    out = crowd.text(*words, "--all")[1]
+    assert cells(out, "us", "4") == [["us", "4", "70", "5.8%"]]
