@@ -10,7 +10,7 @@ import pytest
 import judge
 from judge.calibration.labels import CalibrationJob as LabelJob
 from judge.configuration import resolve
-from judge.local import store
+from judge.local import adapter, store
 from judge.local.teaching import teach
 
 SMALL = "smollm2-135m"
@@ -64,11 +64,18 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_small
-def test_what_an_adapter_was_taught_by_never_reports(tmp_path: Path) -> None:
-    """The command line as `judge teach` says it: the adapter in llama.cpp, on the labels left."""
+def test_what_an_adapter_was_taught_by_never_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command line as `judge teach` says it: the adapter in llama.cpp, on the labels left.
+
+    A few upper layers learn fast, which is enough for two kinds of mails.
+    """
+    monkeypatch.setattr(adapter, "LOWER", 0.8)
+    monkeypatch.setattr(adapter, "RATE", 1e-3)
     labels, asked = mails(tmp_path), {"ask": "Is this mail polite?", "on": ("mail",)}
     settings = resolve({"model": (f"local:{SMALL}",), **asked})
-    taught = teach(LabelJob([labels]), settings, tmp_path / "polite.gguf", epochs=6)
+    taught = teach(LabelJob([labels]), settings, tmp_path / "polite.gguf", epochs=4)
     assert (taught.items, taught.kept, list(taught.problems)) == (45, 19, [])
     assert taught.model == f"local:{SMALL}+{tmp_path / 'polite.gguf'}"
     own = {**asked, "cache_dir": tmp_path / "cache", "method": "logprobs"}
