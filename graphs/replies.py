@@ -11,7 +11,7 @@ from pydantic import Field
 
 from judge.evidence import EVIDENCE_WORDS, ReplyContext, quote_problem
 from judge.names import apart, plain_name
-from judge.replies import YES_NO, JudgingReply, Reply, ReplyPart, answers_of
+from judge.replies import YES_NO, JudgingReply, NewFields, Reply, ReplyPart, answers_of
 from judge.verdict import Answer
 
 MOST_NAMED = 30
@@ -230,6 +230,21 @@ class Rewrites(Reply):
     per_value: ClassVar[str | None] = "rewrites"
     numbered: ClassVar[Literal["value", "passage"]] = "passage"
     rewrites: list[Rewrite]
+
+
+class NewStory(NewFields):
+    """A story written for its values (CQ-Bench)."""
+
+    story: str
+
+
+class Situation(NewFields):
+    """A situation written for a norm (NormAd)."""
+
+    value: str
+    rule_of_thumb: str
+    story: str
+    explanation: str
 
 
 class Regeneration(Reply):

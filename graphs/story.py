@@ -215,35 +215,41 @@ def _contradictions(check: Check | None) -> tuple[Answer, ...]:
     return tuple(f for f in failed if f.quote or f.value not in quoted)
 
 
-_builder = StateGraph(State)
-for _node in (
-    length,
-    incorporation,
-    insertion,
-    consistency,
-    contradiction_rewriting,
-    implicitness,
-    explicit_rewriting,
-    acceptance,
-):
-    _builder.add_node(_node.__name__, _node)
-_builder.add_edge(START, "length")
-_builder.add_conditional_edges(
-    "length",
-    _after_length,
-    {TOO_FEW: END, REPAIR: "incorporation", AS_IT_CAME: "implicitness"},
-)
-for _check, _found, _rewriting, _next in (
-    ("incorporation", "values missing", "insertion", "consistency"),
-    ("consistency", "values contradicted", "contradiction_rewriting", "implicitness"),
-    ("implicitness", "values stated outright", "explicit_rewriting", "acceptance"),
-):
-    _most = f"{_found}, at most {ROUNDS} times"
-    _builder.add_conditional_edges(
-        _check, _after_check(_check, _most), {_most: _rewriting, GO_ON: _next}
+def add_steps(builder: Any) -> None:
+    """Add the workflow's nodes, from `length` to `acceptance`, and the edges between them."""
+    for node in (
+        length,
+        incorporation,
+        insertion,
+        consistency,
+        contradiction_rewriting,
+        implicitness,
+        explicit_rewriting,
+        acceptance,
+    ):
+        builder.add_node(node.__name__, node)
+    builder.add_conditional_edges(
+        "length",
+        _after_length,
+        {TOO_FEW: END, REPAIR: "incorporation", AS_IT_CAME: "implicitness"},
     )
-    _builder.add_conditional_edges(_rewriting, _after_rewriting, {AGAIN: _check, GO_ON: _next})
-_builder.add_conditional_edges("acceptance", _voted, {VOTED: END})
+    for check, found, rewriting, following in (
+        ("incorporation", "values missing", "insertion", "consistency"),
+        ("consistency", "values contradicted", "contradiction_rewriting", "implicitness"),
+        ("implicitness", "values stated outright", "explicit_rewriting", "acceptance"),
+    ):
+        most = f"{found}, at most {ROUNDS} times"
+        builder.add_conditional_edges(
+            check, _after_check(check, most), {most: rewriting, GO_ON: following}
+        )
+        ends = {AGAIN: check, GO_ON: following}
+        builder.add_conditional_edges(rewriting, _after_rewriting, ends)
+    builder.add_conditional_edges("acceptance", _voted, {VOTED: END})
+
+
+_builder = StateGraph(State)
+_builder.add_edge(START, "length")
+add_steps(_builder)
 graph = _builder.compile(name="story")
 
 workflow = Workflow(

@@ -34,7 +34,7 @@ _COUNTS_SHOWN = 8
 
 
 @opt.with_settings(
-    *("model", "method", "votes", "rounds", "min_words", "normad_release", "rubric", "profile"),
+    *("model", "method", "votes", "rounds", "min_words", "rubric", "profile"),
     *("temperature", "vote_temperature", "rewrite_temperature", "max_tokens"),
     *("reasoning_effort", "seed", "map", "Speed and money", "Cache"),
     model="Model that writes.",

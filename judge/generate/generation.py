@@ -214,7 +214,9 @@ class Generation(Task):
         lost = self.generator.lost(work, result.judgement)
         stage, cause = lost or (None, None)
         came = DraftOutcome(draft=draft.content_hash, stage=stage, cause=cause)
-        update: dict[str, Any] = {"generated": came, "fingerprint": self.bound.fingerprint}
+        bound = self.bound
+        update: dict[str, Any] = {"workflow": bound.name, "fingerprint": bound.fingerprint}
+        update["generated"] = came
         if lost is not None and (not work.written or result.judgement.verdict is Verdict.PASS):
             note = work.notes[-1] if work.notes else f"{stage}: {cause}"
             update |= {"verdict": Verdict.FAIL, "reason": note}

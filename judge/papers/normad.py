@@ -76,6 +76,9 @@ _BETWEEN = re.compile(r"[\s_-]+")
 _WORDS = re.compile(r"[a-z]+")
 _SMALL_WORDS = re.compile(r"\b(And|Of)\b")
 
+COUNTRIES = tuple(sorted(_CLUSTER_OF))
+"""The 75 countries, in lower case with underscores."""
+
 CLUSTERS = tuple(_BINS)
 """The eight clusters, in the order of NormAd's table 2."""
 

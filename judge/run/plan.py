@@ -233,9 +233,8 @@ class PlannedWork(Work):
         tokens = self._calls.add(rewriter.client, call)
         if issubclass(reply, NewFields):
             names = reply.model_fields
-            words = f"{self.round} " + "word " * round(
-                tokens * CHARACTERS_PER_TOKEN / len("word ") / len(names)
-            )
+            count = round(tokens * CHARACTERS_PER_TOKEN / len("word ") / len(names))
+            words = f"{self.round} {'word ' * count}?"
             return reply.model_construct(**dict.fromkeys(names, words))
         words = f"Other words, of round {self.round}."
         edit = self.edit(rubric, rubric)(before="", after=words)

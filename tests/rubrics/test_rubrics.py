@@ -61,6 +61,18 @@ TEXTS: dict[str, dict[str, str]] = {
         "output_2": "There are so many!",
     },
 }
+DRAFT = {
+    "country": "norway",
+    "subcategory": "visiting",
+    "background": "- Shoes stay at the door.\n- Guests bring something.",
+    "norm": "Shoes stay at the door.",
+    "other_country": "japan",
+    "other_background": "- Shoes stay at the door.",
+    "label": "no",
+    "location": "orchard",
+    "characters": ["An", "Bo"],
+    "values": ["An:Sharing fruit--Agree", "Bo:Sharing fruit--Disagree"],
+}
 LABELS = {"pair": "entailment", "exchange": "yes", "comparison": "1"}
 RECORDS = {
     "story": record(STORY),
@@ -70,6 +82,7 @@ RECORDS = {
         kind: Record("a.jsonl", 1, texts).with_typed(label=LABELS[kind])
         for kind, texts in TEXTS.items()
     },
+    "draft": Record("a.jsonl", 1, DRAFT).of_kind("record"),
     **{label: record({**NORM, "label": label}) for label in ("yes", "no", "neutral")},
 }
 PASSAGES = ("Bo (against value 1): I kept it,", "An (against value 2): No apples,")

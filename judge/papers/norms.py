@@ -1,0 +1,272 @@
+"""norms: situations that follow or break a norm, or leave it be (NormAd, sections 4.1, 4.2, A.1).
+
+From lines {country, subcategory, norms} nine situations each, three a label (or as the line's
+`drafts` says: {"yes": 4, "no": 3, "neutral": 2}): a norm is drawn, and a writer makes of it a
+value, a rule of thumb, a story and an explanation. Of a neutral situation the norm is another
+country's, of another Inglehart-Welzel cluster, of the same subcategory where that has it.
+
+    composing -> form -> relevance -> derivation -> abstraction -> regrouping
+       ^----------+---------+   at most `--rounds` times, everything written anew
+
+Form is counted; the checks are those of graphs/norm.py. All are asked, so that a person may
+overrule one of them. Deviations: the paper names no norm to the writer, which sees all of them;
+and it has no check of the form, which its prompt asks for.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+
+from judge.errors import UsageError
+from judge.evidence import SENTENCE_END
+from judge.generate.generator import (
+    DraftOptions,
+    Generator,
+    compose,
+    draft_of,
+    objections,
+    rows,
+)
+from judge.graphs.replies import Situation
+from judge.papers.normad import COUNTRIES, LABELS, cluster_of, country_name
+from judge.records import Problem, Record
+from judge.verdict import Check, Verdict
+from judge.workflow import State, Workflow
+
+EACH = 3
+"""Situations of each label for a country and subcategory (section 4.1)."""
+
+MOST_SENTENCES = 5
+"""Sentences before the closing question (A.1)."""
+
+EXAMINED = ("form", "relevance")
+ASKED_ONCE = ("derivation", "abstraction")
+WRITERS = {"neutral": "neutral_situation"}
+WRITER = "situation"
+
+SUBCATEGORIES = {
+    "eating": "eat dining meal food table drink toast",
+    "visiting": "visit guest host home house",
+    "gifting": "gift",
+}
+"""The four subcategories of section 4.1 by words of Cultural Atlas's; all others are basic."""
+BASIC = "basic_etiquette"
+
+_QUESTION = ("?", "？", "؟", ";")
+
+
+def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
+    """Drafts of each line, by label.
+
+    Raises:
+        UsageError: a source cannot be read, or no line is of another cluster than a neutral one.
+    """
+    items = [_checked(item) for item in rows(sources, options)]
+    sound = [item for item in items if item.problem is None]
+    index = 0
+    for item in items:
+        if item.problem is not None:
+            yield item
+            continue
+        here = item.visible
+        counts = here.get("drafts") or dict.fromkeys(LABELS, options.each or EACH)
+        for label in LABELS:
+            place = f"{here['country']}/{here['subcategory']}/{label}"
+            chance = random.Random(f"{options.seed}/{place}")
+            others = _others(item, sound) if label == "neutral" and counts.get(label) else [item]
+            order = chance.sample(here["norms"], len(here["norms"]))
+            for number in range(counts.get(label, 0)):
+                there, norm = here, order[number % len(order)]
+                if label == "neutral":
+                    there = chance.choice(others).visible
+                    norm = chance.choice(there["norms"])
+                index += 1
+                fields = _fields(here, there, label, norm)
+                yield draft_of(item, "norms", options.seed, index, fields)
+
+
+def _checked(item: Record) -> Record:
+    """The line, or the problem that keeps it from being one of norms."""
+    if item.problem is not None or item.fields is None:
+        return item
+    line = item.visible
+    problem: Problem | None = None
+    for name in ("country", "subcategory"):
+        if not isinstance(line.get(name), str) or not line[name].strip():
+            problem = Problem(f"field {name!r} must be a text", name)
+    norms, counts = line.get("norms"), line.get("drafts") or {}
+    if not isinstance(norms, list) or not norms or not all(isinstance(n, str) for n in norms):
+        problem = Problem("field 'norms' must be a list of texts", "norms")
+    whole = isinstance(counts, Mapping) and all(
+        label in LABELS and type(count) is int and count >= 0 for label, count in counts.items()
+    )
+    if not whole:
+        problem = Problem("field 'drafts' must be a count for yes, no and neutral", "drafts")
+    return Record(
+        item.source, item.line, item.fields, item.raw, problem, item.among, columns=item.columns
+    )
+
+
+def _cluster(line: Mapping[str, Any]) -> str:
+    return str(line.get("cluster") or cluster_of(line["country"]) or line["country"])
+
+
+def _others(item: Record, items: Sequence[Record]) -> list[Record]:
+    """Lines of other clusters, of the same subcategory where there are any."""
+    here = item.visible
+    others = [o for o in items if _cluster(o.visible) != _cluster(here)]
+    same = [o for o in others if o.visible["subcategory"] == here["subcategory"]]
+    if not others:
+        message = "no line is of a country in another cluster, which neutral situations need"
+        raise UsageError(f"{item.source}, line {item.line}: {message}")
+    return same or others
+
+
+def _fields(
+    here: Mapping[str, Any], there: Mapping[str, Any], label: str, norm: str
+) -> dict[str, Any]:
+    fields = {
+        "country": here["country"],
+        "cluster": _cluster(here),
+        "axis": here.get("axis") or "etiquette",
+        "subcategory": here["subcategory"],
+        "background": _listed(here["norms"]),
+        "norm": norm,
+        "label": label,
+    }
+    if label == "neutral":
+        fields |= {"other_country": there["country"], "other_background": _listed(there["norms"])}
+    return fields
+
+
+def _listed(norms: Sequence[str]) -> str:
+    return "\n".join(f"- {norm}" for norm in norms)
+
+
+# ---------------------------------------------------------------- written and checked
+
+
+async def composing(state: State) -> None:
+    """Write value, rule of thumb, story and explanation, or all of them anew."""
+    work = state["work"]
+    rubric = WRITERS.get(work.record.label or "", WRITER)
+    await compose(work, rubric, Situation, "norm", objections(work, EXAMINED))
+
+
+async def form(state: State) -> None:
+    """Five sentences and a closing question, and no place named, by counting (A.1)."""
+    work = state["work"]
+    problem = form_problem(work.record)
+    verdict = Verdict.FAIL if problem else Verdict.PASS
+    work.keep(Check(name="form", by="counting", verdict=verdict, round=work.round, reason=problem))
+
+
+def form_problem(record: Record) -> str | None:
+    """What is wrong with the form of a situation; None if nothing is."""
+    story = record.story.strip()
+    if not story.rstrip("\"'”’» ").endswith(_QUESTION):
+        return "no closing question"
+    if len([*SENTENCE_END.finditer(f"{story} ")]) > MOST_SENTENCES + 1:
+        return f"more than {MOST_SENTENCES} sentences"
+    own = [record.texts.get(name, "") for name in ("country", "other_country")]
+    text = f"{story}\n{record.texts.get('rule_of_thumb', '')}"
+    return "a country is named" if _countries(tuple(own)).search(text) else None
+
+
+@lru_cache(maxsize=4096)
+def _countries(own: tuple[str, ...]) -> re.Pattern[str]:
+    names = {country_name(country) for country in (*COUNTRIES, *own) if country}
+    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
+
+
+async def relevance(state: State) -> None:
+    """Does the story revolve around the rule of thumb (neutral: it must not)?"""
+    await state["work"].check("relevance")
+
+
+async def derivation(state: State) -> None:
+    """Is the rule entailed by the background (neutral: it must not be)? Check 1 of section 4.2."""
+    await state["work"].check("derivation")
+
+
+async def abstraction(state: State) -> None:
+    """Is the value an abstraction of the rule? Check 2 of section 4.2; then the user's own."""
+    await state["work"].check("abstraction")
+    await state["work"].additional()
+
+
+async def regrouping(state: State) -> None:
+    """Put the subcategory among the four of section 4.1, and keep the source's own."""
+    work = state["work"]
+    own = work.record.texts["subcategory"]
+    if (four := regrouped(own)) != own:
+        changes = {"subcategory": four, "atlas_subcategory": own}
+        work.record = work.record.with_fields(changes)
+
+
+def regrouped(subcategory: str) -> str:
+    """One of the four subcategories, by the words of Cultural Atlas's."""
+    folded = subcategory.casefold()
+    found = (
+        name for name, words in SUBCATEGORIES.items() if any(w in folded for w in words.split())
+    )
+    return next(found, BASIC)
+
+
+def _after_composing(state: State) -> str:
+    work = state["work"]
+    if not work.written:
+        return END
+    return "derivation" if work.notes else "form"
+
+
+def _after(name: str, following: str) -> Any:
+    def route(state: State) -> str:
+        work = state["work"]
+        check = work.last(name)
+        failed = check is not None and check.verdict is Verdict.FAIL
+        if failed and work.round <= work.rounds:
+            return "composing"
+        return END if failed and name == "form" else following
+
+    return route
+
+
+_builder = StateGraph(State)
+for _node in (composing, form, relevance, derivation, abstraction, regrouping):
+    _builder.add_node(_node.__name__, _node)
+_builder.add_edge(START, "composing")
+_builder.add_conditional_edges("composing", _after_composing, ["form", "derivation", END])
+_builder.add_conditional_edges("form", _after("form", "relevance"), ["composing", "relevance", END])
+_builder.add_conditional_edges(
+    "relevance", _after("relevance", "derivation"), ["composing", "derivation"]
+)
+_builder.add_edge("derivation", "abstraction")
+_builder.add_edge("abstraction", "regrouping")
+_builder.add_edge("regrouping", END)
+
+generator = Generator(
+    name="norms",
+    title="Situations that follow or break a norm, or leave it be (NormAd)",
+    source="NormAd, sections 4.1 and 4.2, appendix A.1",
+    workflow=Workflow(
+        name="norms",
+        kind="norm",
+        title="Situations written for a norm (NormAd)",
+        graph=_builder.compile(name="norms"),
+        plain=True,
+        checks=("relevance", *ASKED_ONCE),
+        counted=("form",),
+        rewrites=(WRITER, *WRITERS.values()),
+    ),
+    drafts=drafts,
+    stages=(WRITER, *WRITERS.values(), "form", "relevance", *ASKED_ONCE),
+    counted=("cluster", "label", "subcategory"),
+)
