@@ -176,6 +176,8 @@ def validate_to(
     overwrite: bool = False,
     rejudge: str | Sequence[str] = (),
     review: Pathlike | None = None,
+    review_verdicts: str | Sequence[str] = (),
+    decisions: Pathlike | None = None,
     summary: Pathlike | None = None,
     format: str | None = None,
     limit: int | None = None,
@@ -193,6 +195,8 @@ def validate_to(
         resume: keep the finished lines of `out`, and judge what is missing.
         rejudge: with `resume`, verdicts whose records are judged again.
         review: a file for the records that people must decide.
+        review_verdicts: verdicts of these records; by default abstain and unreadable.
+        decisions: a file with people's labels, which decide.
         summary: a file for the report, as JSON.
         fail_under, fail_under_repaired: `Report.exit_code` is 1 where fewer records pass.
         watcher: takes progress and messages.
@@ -218,6 +222,8 @@ def validate_to(
         sample_seed=resolved_settings.seed,
         by=texts(by or ()),
         review=None if review is None else Path(review),
+        review_verdicts=texts(review_verdicts),
+        decisions=None if decisions is None else Path(decisions),
         summary=None if summary is None else Path(summary),
         fail_under=fail_under,
         fail_under_repaired=fail_under_repaired,

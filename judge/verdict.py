@@ -165,7 +165,7 @@ class Check(_Part):
     """
 
     name: str = Field(alias="check")
-    by: Literal["loop", "final", "counting"] = "loop"
+    by: Literal["loop", "final", "counting", "person"] = "loop"
     verdict: Verdict
     probability: Probability | None = None
     round: int = 1

@@ -72,6 +72,21 @@ def command(
             "the least certain first."
         ),
     ] = None,
+    review_verdicts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERDICT,...",
+            help="Verdicts of the records for --review, such as fail,abstain.",
+            rich_help_panel=opt.OUTPUT,
+        ),
+    ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            help="People's labels of records (a --review, or judge agreement -o), which decide.",
+            rich_help_panel=opt.OUTPUT,
+        ),
+    ] = None,
     all_tables: opt.All = False,
     quiet: opt.Quiet = False,
     format: opt.Format = None,
@@ -97,7 +112,9 @@ def command(
         out=out,
         resume=resume,
         overwrite=overwrite,
-        rejudge=[v.strip() for v in (rejudge or "").split(",") if v.strip()],
+        rejudge=_verdicts(rejudge),
+        review_verdicts=_verdicts(review_verdicts),
+        decisions=decisions,
         format=format,
         limit=limit,
         sample=sample,
@@ -115,3 +132,7 @@ def command(
     if not (report.broken_pipe or quiet):
         print_summary(report, out, settings, all_tables=all_tables)
     end(report, job, settings, quiet=quiet)
+
+
+def _verdicts(text: str | None) -> list[str]:
+    return [verdict.strip() for verdict in (text or "").split(",") if verdict.strip()]

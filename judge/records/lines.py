@@ -158,6 +158,11 @@ class Line:
         return {check["check"]: check for check in self.checks}
 
     @property
+    def decided(self) -> bool:
+        """Whether a person answered one of its checks."""
+        return any(check.get("by") == "person" for check in self.checks)
+
+    @property
     def id(self) -> str | None:
         """The id that the record has in its own fields, as text."""
         for name, value in self.fields.items():

@@ -50,6 +50,8 @@ class Job:
         sample: so many at random (by `sample_seed`) in input order, spread evenly over what
             records have in the fields `by`.
         review: a file for records that need people.
+        review_verdicts: verdicts of the records that go there; none for the usual ones.
+        decisions: a file with people's answers (`judge.run.decisions`).
         discarded: a file for the lines that the task leaves out of `out`.
         summary: a file for the sums, as JSON.
         fail_under, fail_under_repaired: gates on the share of records that pass, before and after
@@ -67,6 +69,8 @@ class Job:
     sample_seed: int = 0
     by: Sequence[str] = ()
     review: Path | None = None
+    review_verdicts: Sequence[str] = ()
+    decisions: Path | None = None
     discarded: Path | None = None
     summary: Path | None = None
     fail_under: float | None = None
@@ -125,9 +129,12 @@ class Job:
             raise UsageError("--resume needs -o: the file to continue")
         if self.rejudge and not self.resume:
             raise UsageError("--rejudge needs --resume: it judges records of OUT again")
-        if strange := [verdict for verdict in self.rejudge if verdict not in FINISHED | REDONE]:
-            verdicts = ", ".join(sorted(FINISHED | REDONE))
-            raise UsageError(f"--rejudge {strange[0]}: no such verdict; there are {verdicts}")
+        if self.review_verdicts and self.review is None:
+            raise UsageError("--review-verdicts needs --review: the file that records go to")
+        for flag, names in (("rejudge", self.rejudge), ("review-verdicts", self.review_verdicts)):
+            if strange := [verdict for verdict in names if verdict not in FINISHED | REDONE]:
+                verdicts = ", ".join(sorted(FINISHED | REDONE))
+                raise UsageError(f"--{flag} {strange[0]}: no such verdict; there are {verdicts}")
         gates = {"--fail-under": self.fail_under, "--fail-under-repaired": self.fail_under_repaired}
         for flag, share in gates.items():
             if share is not None and not 0 <= share <= 1:

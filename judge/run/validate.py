@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from judge import plugins
 from judge.errors import UsageError
@@ -31,9 +31,12 @@ from judge.run.rubrics import load_workflow
 from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.summary import Report
-from judge.run.task import RunInfo, Task, Watcher
+from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher
 from judge.settings import IN_PROCESS, Settings
 from judge.verdict import Unfinished
+
+if TYPE_CHECKING:
+    from judge.run.decisions import Decisions
 
 MAX_LOOK_AHEAD = 10_000
 """Records that are read ahead, at most, to see whether one has a field of --on."""
@@ -53,6 +56,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     if settings.engine not in IN_PROCESS:
         task_of = plugins.load("judge.engines", settings.engine).of
     task = task_of(settings, job)
+    task.ask_people(job)
     report = run(job, task, watcher)
     for message in task.missing() if report.finished else ():
         watcher.say(message)
@@ -112,6 +116,8 @@ class Validation(Task):
         self._first: Record | None = None
         self._input_key = ""
         self.shown: str | None = None
+        self._review: Collection[str] = FOR_PEOPLE
+        self._decisions: Decisions | None = None
         self._hidden: set[str] = set()
 
     @classmethod
@@ -122,6 +128,21 @@ class Validation(Task):
             UsageError: as `Resources.of`.
         """
         return cls(Resources.of(settings, rubrics=job.rubrics), job.items(), job.by)
+
+    def ask_people(self, job: Job) -> None:
+        """Take which records go to people, and what people decided; raises UsageError as
+        `Decisions`."""
+        self._review = job.review_verdicts or FOR_PEOPLE
+        if job.decisions is not None:
+            from judge.run.decisions import Decisions
+
+            self._decisions = Decisions(job.decisions, self.resources.rubrics.judging)
+
+    def settled(self, line: Line) -> Line:
+        return line if self._decisions is None else self._decisions.settled(line, self.columns)
+
+    def for_people(self, line: Line) -> bool:
+        return line.verdict in self._review and not line.decided
 
     def items(self) -> Iterator[Record]:
         """The records as checks see them, and those that cannot be judged with the problem.
@@ -231,6 +252,8 @@ class Validation(Task):
         for name, origin in self._unseen.items():
             if self._first is not None:
                 yield no_such_field(origin, name, [*self._first.texts])
+        if self._decisions is not None and (count := len(self._decisions.unmatched)):
+            yield f"--decisions: {count} decided records are not among the input"
 
     def kind_of(self, item: Record) -> Kind | None:
         """The workflow's kind, or `record` where only the user's own questions apply."""

@@ -27,7 +27,8 @@ from judge.records.kinds import find_names, normalise, recognise
 from judge.records.lines import Line
 from judge.records.record import Record
 
-_ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
+ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
+"""Fields that say what people answered, and who."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class LabelledItem:
     (from 1), or 0 for the record as a whole; `gold` the data set's own reference answer; `slices`
     the fields to group results by; `group` names the items that are not independent of one another
     ("": those about one record). `left_out` answers stood for no label. The fields `withheld` hold
-    people's answers, and are not among the record's.
+    people's answers, and are not among the record's. `settled`: whether `gold` is what people's
+    answers came to, also where it is None.
     """
 
     record: Record
@@ -60,6 +62,7 @@ class LabelledItem:
     group: str = ""
     withheld: tuple[str, ...] = ()
     left_out: int = 0
+    settled: bool = False
 
     @property
     def cluster(self) -> str:
@@ -90,7 +93,7 @@ class LabelledItem:
     def reference(self) -> str | None:
         """The answer that judges are held against: gold, else that of more than half of the
         annotators, else None."""
-        if self.gold is not None or not self.annotations:
+        if self.gold is not None or self.settled or not self.annotations:
             return self.gold
         counts = Counter(annotation.answer for annotation in self.annotations)
         answer, count = counts.most_common(1)[0]
@@ -207,7 +210,7 @@ class Own(LabelSet):
         if fields.get("labels") is None:
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")
-        visible, values = _typed({k: c for k, c in fields.items() if k not in _ABOUT_LABELS})
+        visible, values = _typed({k: c for k, c in fields.items() if k not in ABOUT_LABELS})
         slices = slices_of({**visible, "author": fields.get("author")})
         if (line := Line.of(fields)) is not None:
             slices["edited"] = "yes" if line.edits else "no"
@@ -239,7 +242,9 @@ class Own(LabelSet):
                     for annotator, answer in people
                 )
                 gold = answers.get(None)
-                yield LabelledItem(record, check, number, gold, annotations, slices)
+                settled = any(check in (p.get("labels") or {}) for p in people_fields.values())
+                item_of = LabelledItem(record, check, number, gold, annotations, slices)
+                yield replace(item_of, settled=settled)
 
 
 def _typed(fields: dict[str, Any]) -> tuple[dict[str, Any], int | None]:

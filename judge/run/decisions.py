@@ -1,0 +1,106 @@
+"""People's answers about records that judges left open or failed, read back into a run's lines.
+
+A person's answer is a check of its own behind those of the judges, so that it decides (the last
+check of each name does), and gates, `judge build` and `judge report` count it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from judge.answers import spelt_as
+from judge.errors import UsageError
+from judge.reasons import reason_of
+from judge.records import Record, content_hash, read
+from judge.records.labels.items import ABOUT_LABELS, Own
+from judge.records.lines import MAX_OUTPUT_LINE, Line, written
+from judge.rubric import Rubric
+from judge.verdict import Answer, Check, Verdict, worst
+from judge.workflow import last_of_each
+
+PERSON = "person"
+
+
+class Decisions:
+    """The labels of a file, by record: a `--review` in which people wrote `labels`, or what `judge
+    agreement -o` made of their votes. Lines without a label are not decided.
+
+    `unmatched` are the keys of records that no line was about so far.
+
+    Raises:
+        UsageError: the file or a label cannot be used, or there is no such check, with its line.
+    """
+
+    def __init__(self, path: Path, rubric_of: Callable[[str], Rubric]) -> None:
+        self._rubric_of = rubric_of
+        self._answers: dict[str, dict[str, dict[int, str]]] = {}
+        items = list(read(path, format="jsonl", max_line=MAX_OUTPUT_LINE))
+        fields_of = {item.line: item.fields or {} for item in items}
+        for item in Own(None, path.parent).read(items):
+            if isinstance(item, Record):
+                if item.problem is not None and item.problem.type != "unlabelled":
+                    raise UsageError(
+                        f"--decisions {path}, line {item.line}: {item.problem.message}"
+                    )
+                continue
+            if item.reference is None:
+                continue
+            place = f"--decisions {path}, line {item.record.line}: {item.check}"
+            rubric = rubric_of(item.check)
+            answer = spelt_as(item.reference, rubric.answers)
+            if answer is None:
+                choices = ", ".join(rubric.answers)
+                raise UsageError(f"{place} must be one of {choices}, not {item.reference!r}")
+            fields = fields_of[item.record.line]
+            line = Line.of(fields)
+            key = _key(fields if line is None else line.original_fields)
+            by_check = self._answers.setdefault(key, {})
+            by_check.setdefault(item.check, {})[item.number] = answer
+        self.unmatched = {*self._answers}
+
+    def settled(self, line: Line, columns: Mapping[str, str]) -> Line:
+        """The line with people's answers, and the verdict that follows; the line itself where there
+        is nothing new."""
+        answers = self._answers.get(key := _key(line.original_fields))
+        if answers is None or line.fingerprint is None or line.error:
+            return line
+        self.unmatched.discard(key)
+        fields = dict(line.original_fields)
+        record = Record(line.source, line.number, fields, columns=columns).of_kind()
+        judgement = line.judgement()
+        checks = [c for c in judgement.checks if c.by != PERSON or c.name not in answers]
+        checks += [self._check(name, given, record) for name, given in answers.items()]
+        last = last_of_each(checks)
+        changes: dict[str, Any] = {
+            "checks": tuple(checks),
+            "verdict": worst(check.verdict for check in last),
+            "reason": reason_of(last),
+        }
+        decided = written(line.fields, judgement.model_copy(update=changes).as_json())
+        return line if decided.text == line.text else decided
+
+    def _check(self, name: str, answers: Mapping[int, str], record: Record) -> Check:
+        """The answers as a check; of a check about entries with an answer for each."""
+        rubric = self._rubric_of(name)
+        passing = rubric.rule.passing(record.label)
+        evidence = tuple(
+            Answer(
+                value=record.entry(rubric.each, number),
+                verdict=Verdict.PASS if answer in passing else Verdict.FAIL,
+                answer=answer,
+            )
+            for number, answer in sorted(answers.items())
+        )
+        verdict = worst(answer.verdict for answer in evidence)
+        alone = evidence[0].answer if len(evidence) == 1 else None
+        reason = f"a person says {alone}" if alone else None
+        return Check(
+            name=name, by=PERSON, verdict=verdict, evidence=evidence, answer=alone, reason=reason
+        )
+
+
+def _key(fields: Mapping[str, Any]) -> str:
+    """The hash of a record's fields without labels."""
+    return content_hash({name: part for name, part in fields.items() if name not in ABOUT_LABELS})

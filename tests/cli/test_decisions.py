@@ -1,0 +1,96 @@
+"""Failed records put to people, and what they decide read back: `--review-verdicts`, `--decisions`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import Any
+
+import pytest
+
+from .typed import Typed
+
+MAILS = [{"id": f"m{n}", "mail": text} for n, text in enumerate(["Dear Ann", "Hm", "Fool"], 1)]
+ASK = ("--ask", "Is it polite?", "-m", "scripted:judge.yaml")
+RUN = ("validate", "mails.jsonl", *ASK, "-o", "out.jsonl")
+
+
+@pytest.fixture
+def judged(typed: Typed) -> Typed:
+    """Three mails, of which the judge fails the last two; these are up for review."""
+    typed.write("mails.jsonl", MAILS)
+    replies: list[dict[str, Any]] = [{"when": {"contains": "Dear"}, "p_yes": 0.9}, {"p_yes": 0.1}]
+    typed.script("judge.yaml", replies, method="logprobs")
+    review = ("--review", "review.jsonl", "--review-verdicts", "fail")
+    assert typed(*RUN, *review, "--fail-under", "0.6").returncode == 1
+    return typed
+
+
+def lines(typed: Typed, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in typed.read(name).splitlines()]
+
+
+def decide(typed: Typed, **answers: Any) -> None:
+    review = [
+        {**line, "labels": {"question": answers[line["id"]]}} if line["id"] in answers else line
+        for line in lines(typed, "review.jsonl")
+    ]
+    typed.write("review.jsonl", review)
+
+
+def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
+    assert [line["id"] for line in lines(judged, "review.jsonl")] == ["m2", "m3"]
+    decide(judged, m2="Yes")
+    again = (*RUN, "--resume", "--decisions", "review.jsonl", "--summary", "s.json")
+    code, _, told = judged.text(*again, "--fail-under", "0.6")
+    assert code == 0, told
+    summary = json.loads(judged.read("s.json"))
+    assert summary["verdicts"] == {"pass": 2, "fail": 1} and summary["kept"] == 2
+    decided = lines(judged, "out.jsonl")[1]
+    assert decided["id"] == "m2" and "labels" not in decided
+    by = [(check["by"], check["verdict"]) for check in decided["judge"]["checks"]]
+    assert by == [("final", "fail"), ("person", "pass")]
+    written = judged.read("out.jsonl")
+    assert judged(*again).returncode == 0 and json.loads(judged.read("s.json"))["kept"] == 3
+    assert judged.read("out.jsonl") == written
+    fresh = ("validate", "mails.jsonl", *ASK, "-o", "fresh.jsonl", "--decisions", "review.jsonl")
+    assert judged(*fresh, "--review", "left.jsonl", "--review-verdicts", "fail").returncode == 0
+    assert judged.read("fresh.jsonl") == written
+    assert [line["id"] for line in lines(judged, "left.jsonl")] == ["m3"]
+    assert judged("build", "filtered", "out.jsonl", "-o", "sound.jsonl").returncode == 0
+    assert [line["id"] for line in lines(judged, "sound.jsonl")] == ["m1", "m2"]
+    assert judged("report", "out.jsonl", "-o", "page.html").returncode == 0
+    assert "a person says yes" in judged.read("page.html").decode()
+
+
+def test_several_people_decide_on_a_sheet(judged: Typed) -> None:
+    sheet = ("label", "review.jsonl", "--ask", "Is it polite?", "--sheet", "s.csv")
+    assert judged(*sheet).returncode == 0
+    with (judged.folder / "s.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        polite = row["mail"] == "Hm" and row["annotator"] != "annotator-1"
+        row["label"] = "yes" if polite else "no"
+    with (judged.folder / "s.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    for rule, verdicts in (("half", ["pass", "pass", "fail"]), ("3/3", ["pass", "fail", "fail"])):
+        words = ("agreement", "s.csv", "--records", "review.jsonl", "--majority", rule)
+        assert judged(*words, "-o", "majority.jsonl", "--overwrite").returncode == 0
+        run = (*RUN, "--overwrite", "--decisions", "majority.jsonl")
+        assert judged(*run).returncode == 0
+        assert [line["judge"]["verdict"] for line in lines(judged, "out.jsonl")] == verdicts
+
+
+def test_bad_decisions_are_refused_before_anything_is_asked(judged: Typed) -> None:
+    decide(judged, m2="perhaps")
+    before = judged.read("out.jsonl")
+    code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")
+    assert (code, out, judged.read("out.jsonl")) == (2, "", before)
+    assert "review.jsonl, line 1: question must be one of yes, no, not 'perhaps'" in told
+    judged.write("other.jsonl", [{"id": "x", "mail": "?", "labels": {"question": "yes"}}])
+    code, _, told = judged.text(*RUN, "--resume", "--decisions", "other.jsonl")
+    assert code == 0 and "1 decided records are not among the input" in told
+    code, _, told = judged.text(*RUN, "--resume", "--review-verdicts", "fail")
+    assert code == 2 and "--review-verdicts needs --review" in told
