@@ -19,7 +19,7 @@ Examples:
 
 CSV and Parquet always have the same columns (docs/guide.md).
 
-Exit code 3: some lines were not written by judge validate, and are left out.
+Exit code 3: some lines are no output lines of judge, and are left out.
 """
 
 

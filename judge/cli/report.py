@@ -23,11 +23,12 @@ Examples:
 
 The page is one file, without scripts or network access.
 
-Exit code 3: some lines were not written by judge validate, and are left out.
+Exit code 3: some lines are no output lines of judge, and are left out.
 """
 
 JudgedFiles = Annotated[
-    list[str] | None, opt.files("OUT", "What `judge validate` wrote, also .gz and .zst;")
+    list[str] | None,
+    opt.files("OUT", "What validate or evaluate wrote, also .gz and .zst;"),
 ]
 
 
@@ -67,6 +68,6 @@ def end_of_lines(lines: Lines, sources: Sequence[str], message: str, *, quiet: b
         if not lines.judged:
             print_message(nothing(sources))
     if lines.foreign:
-        foreign = f"{counted(lines.foreign, 'line')} could not be read as output of judge validate"
+        foreign = f"{counted(lines.foreign, 'line')} could not be read as output of judge"
         print_message(f"{foreign}, the first: {lines.first_foreign}")
         raise typer.Exit(int(Exit.INCOMPLETE))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import mul
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, create_model
 
-from judge.backends.base import Call, Method, Origin, Prompt
+from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt
 from judge.evidence import ReplyContext
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import TOP_TOKENS, open_share, word_chances
@@ -18,6 +21,7 @@ from judge.judging.panel import Panel
 from judge.papers.tasks import Fields, NoAnswer, load_task, option_marks, task_messages
 from judge.prompts import LACKS
 from judge.records import Record
+from judge.records.base import clip
 from judge.replies import Reply, spelt_literal
 from judge.rubric import Rubric
 from judge.run.plan import CHARACTERS_PER_TOKEN, PlannedCalls
@@ -71,6 +75,12 @@ class Listed(Reply):
 
 
 R = TypeVar("R", bound=Reply)
+
+_WORDS = re.compile(r"\w+")
+
+
+def _limit(tokens: int | None) -> dict[str, int]:
+    return {} if tokens is None else {"max_tokens": tokens}
 
 
 def no_panel(rubric: str) -> Panel:
@@ -130,6 +140,51 @@ class MeasuredModel:
             place = marks.index((await self._reply(question, prompt, _chosen_of(marks))).answer)
         return (answers or options)[place]
 
+    async def say(
+        self,
+        task: str | Rubric,
+        texts: Mapping[str, str],
+        options: Sequence[str],
+        answers: Sequence[str] = (),
+        *,
+        tokens: int | None = None,
+    ) -> str:
+        """As `choose`, read off free text: the one option whose mark is among its words.
+
+        With `tokens`, the most that a reply may have, it must hold the mark and nothing else.
+        """
+        question = self.task(task)
+        marks = [mark.casefold() for mark in option_marks(question, options)]
+        prompt = _prompt(question, texts, options)
+        text = await self._text(self.call(question, prompt, **_limit(tokens)))
+        words = {*_WORDS.findall(text.casefold())}
+        named = words if tokens is not None else words.intersection(marks)
+        if len(named) != 1 or not named.issubset(marks):
+            raise NoAnswer(AnswerOutcome.UNREADABLE, f"{clip(text)} is not one of the options")
+        self.note = None
+        return (answers or options)[marks.index(named.pop())]
+
+    async def similarities(self, text: str, others: Sequence[str]) -> list[float]:
+        """The cosine similarity of a text's embedding and that of each other one, in [-1, 1]."""
+        first, *vectors = [await self._embedding(one) for one in (text, *others)]
+        norms = [math.hypot(*vector) or 1.0 for vector in (first, *vectors)]
+        products = [sum(map(mul, first, vector)) for vector in vectors]
+        return [dot / norm / norms[0] for dot, norm in zip(products, norms[1:], strict=True)]
+
+    async def _embedding(self, text: str) -> Sequence[float]:
+        try:
+            state, usage = await self.client.state(self._embedding_call(text))
+        except Unread as error:
+            self.usage += error.usage
+            raise _no_answer(error) from error
+        self.usage += usage
+        return state
+
+    def _embedding_call(self, text: str) -> Call:
+        origin = Origin("embedding", str(self.fields.get("id", "")), 1, 0, lambda: self.fields)
+        prompt = Prompt([{"role": "user", "content": text}])
+        return Call(prompt, max_tokens=1, role="measured", origin=origin, layer=LAST_LAYER)
+
     async def select(
         self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
     ) -> list[str]:
@@ -154,9 +209,10 @@ class MeasuredModel:
     async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """Free text; draw `draw` of the same question is another sample, with another seed."""
         question = self.task(task)
-        completion, usage = await self.client.write(
-            self.call(question, _prompt(question, texts), draw)
-        )
+        return await self._text(self.call(question, _prompt(question, texts), draw))
+
+    async def _text(self, call: Call) -> str:
+        completion, usage = await self.client.write(call)
         self.usage += usage
         if completion.finish_reason == "refusal":
             raise NoAnswer(AnswerOutcome.REFUSED, completion.text[:200] or "no words were given")
@@ -164,7 +220,7 @@ class MeasuredModel:
         if not text:
             raise NoAnswer(AnswerOutcome.UNREADABLE, "the reply is empty")
         if completion.finish_reason == "length":
-            self.note = f"cut off at {question.max_tokens} tokens"
+            self.note = f"cut off at {call.max_tokens} tokens"
         return text
 
     async def check(self, panel: Panel, record: Record) -> Check:
@@ -238,6 +294,24 @@ class PlannedModel(MeasuredModel):
     ) -> str:
         self._count(task, texts, options)
         return (answers or options)[0]
+
+    async def say(
+        self,
+        task: str | Rubric,
+        texts: Mapping[str, str],
+        options: Sequence[str],
+        answers: Sequence[str] = (),
+        *,
+        tokens: int | None = None,
+    ) -> str:
+        question = self.task(task)
+        prompt = _prompt(question, texts, options)
+        self.calls.add(self.client, self.call(question, prompt, **_limit(tokens)))
+        return (answers or options)[0]
+
+    async def _embedding(self, text: str) -> Sequence[float]:
+        self.calls.add(self.client, self._embedding_call(text))
+        return (1.0,)
 
     async def select(
         self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int

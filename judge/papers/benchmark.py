@@ -27,6 +27,9 @@ BENCHMARKS = "judge.benchmarks"
 
 AnswersById = Mapping[str, MeasuredAnswer]
 
+PAPER = "paper"
+"""The setting in which a benchmark asks and measures as its paper does, all in one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
@@ -80,6 +83,7 @@ class Benchmark:
         credited: whether the answer to an item lists values that judges credit against `gold`.
         temperature: the paper's sampling temperature, unless the user sets another.
         settings: other ways of asking, such as the paper's own: by name, what each changes.
+        embedded: the settings that ask for embeddings and for no reply.
         rubrics: of a benchmark of judges, which has no sources: the rubrics to judge by, from the
             user's `--rubric`. The models named are the judges, whom `ask` asks by
             `MeasuredModel.check`.
@@ -103,6 +107,7 @@ class Benchmark:
     credited: Callable[[Fields], bool] | None = None
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    embedded: frozenset[str] = frozenset()
     rubrics: Callable[[Sequence[str]], Mapping[str, Rubric]] | None = None
     conditions_of: Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]] | None = None
     released: Callable[[str, Sequence[str], Choices], AnswersById | None] | None = None

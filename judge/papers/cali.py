@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, label_of
+from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
 from judge.papers.normad import country_name
 from judge.papers.rows import LOOK, asked, each_row
 from judge.papers.tables import ResultSample, class_scores, results_table
@@ -207,7 +207,7 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     texts = {"premise": fields["premise"], "country": country}
     if fields["condition"].startswith("entailment"):
         texts["hypothesis"] = fields["hypothesis"]
-        if model.setting == PERCENT:
+        if model.setting in (PERCENT, PAPER):
             share = await model.percent("cali_percent", texts)
             model.probabilities = {ENTAIL: share, NOT_ENTAIL: 1 - share}
             return ENTAIL if share >= 0.5 else NOT_ENTAIL
@@ -308,7 +308,10 @@ benchmark = Benchmark(
     source="Huang & Yang, Culturally Aware Natural Language Inference, sections 3.6 and 5.1",
     conditions=conditions_of(GROUPS),
     tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
-    settings={PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)"},
+    settings={
+        PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)",
+        PAPER: "as percent; all else is as in the paper already",
+    },
     items=items,
     ask=ask,
     read=_read,

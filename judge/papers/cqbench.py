@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices
+from judge.papers.benchmark import PAPER, Benchmark, Choices
 from judge.papers.cqbench_stories import (
     Story,
     ValueKey,
@@ -34,7 +34,9 @@ from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError
 from judge.report.table import Cell, Table
+from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
+from judge.verdict import AnswerOutcome
 
 CONDITIONS = (
     *("attitude", "attitude+steps", "selection", "selection+steps"),
@@ -251,11 +253,33 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
 
 def _cells(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     sample = ResultSample(results)
-    cells = {**sample.counts(), "stories": sample.rows(), "score": sample.accuracy()}
+    score = _as_scripts(results) if results[0].setting == PAPER else sample.accuracy()
+    cells: dict[str, Cell] = {**sample.counts(), "stories": sample.rows(), "score": score}
     credits = [credit for result in results for credit in result.steps.get("credits", ())]
     if settled := [credit for credit in credits if credit is not None]:
         cells["over values"] = Estimate(fmean(settled), n=len(settled), of=len(credits))
     return cells
+
+
+def _as_scripts(results: Sequence[MeasuredAnswer]) -> Estimate:
+    """The score of the released scripts: of what can be read alone; of selections the harmonic mean
+    of mean precision and mean recall."""
+    read = [result for result in results if result.outcome is AnswerOutcome.ANSWERED]
+    sample = ResultSample(read)
+    if task_of(results[0].condition) != "selection":
+        return replace(sample.accuracy(), of=len(results))
+    import numpy as np
+
+    rows = np.zeros((len(read), 2))
+    for number, result in enumerate(read):
+        answers, right = ({*map(folded, texts)} for texts in (result.answer, result.fields["gold"]))
+        hits = len(answers & right)
+        rows[number] = hits / max(1, len(answers)), hits / max(1, len(right))
+    sizes = sample.resamples.sums(np.ones((len(read), 1)))
+    precision, recall = ratio(sample.resamples.sums(rows), sizes).T
+    both = precision + recall
+    values = np.where(both == 0, 0.0, ratio(2 * precision * recall, both))
+    return sample.resamples.estimate(values, n=len(read), of=len(results))
 
 
 benchmark = Benchmark(
@@ -273,5 +297,9 @@ benchmark = Benchmark(
     read=_read,
     score=score,
     tables=tables,
+    settings={
+        PAPER: "scores of the released scripts: what cannot be read is left out; selection has the "
+        "harmonic mean of mean precision and mean recall"
+    },
     credited=lambda fields: task_of(fields["condition"]) == "extraction",
 )

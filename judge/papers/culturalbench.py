@@ -14,24 +14,29 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from judge.answers import spelling
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, label_of
+from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, results_table, scores
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Problem, Record, read, renamed
 from judge.records.base import clip
 from judge.records.fields import LabelError, id_text, listed, one_of, text_of
-from judge.report.table import Cell, Table
+from judge.report.table import Cell, Table, TableRow
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
+from judge.stats.significance import kruskal_wallis
 from judge.verdict import AnswerOutcome
 
 EASY, HARD = "easy", "hard"
-UNSHUFFLED = "unshuffled"
+UNSHUFFLED, GUESSER = "unshuffled", "guesser"
+
+MOST_TOKENS = 2
+"""Tokens of an answer in the paper's setting (section 6)."""
 
 _REGIONS = {
     "North America": ("Canada", "United States"),
@@ -146,16 +151,21 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
     def of_row(row: Record) -> Iterator[Record]:
         question = question_of(row.visible)
-        seed = None if choices.setting == UNSHUFFLED else f"{choices.seed}/{row.id}"
+        unshuffled = choices.setting in (UNSHUFFLED, PAPER)
+        seed = None if unshuffled else f"{choices.seed}/{row.id}"
         forms = {EASY: question.easy(seed), HARD: question.hard()}
         slices = _slices(row.visible, multi=question.multi)
-        for condition in choices.conditions:
+        if choices.setting == GUESSER and "country" not in slices:
+            raise LabelError("field 'country' is missing: the guesser goes by it", "country")
+        for condition in conditions:
             yield asked(row, condition, {**forms[condition], **slices})
 
+    # The guesser chooses among options, of which Hard shows one at a time.
+    conditions = [name for name in choices.conditions if (name, choices.setting) != (HARD, GUESSER)]
     hard = [source for source in sources if _is_hard(source, choices)]
     easy = [source for source in sources if source not in hard]
     yield from each_row(easy, of_row, "question_idx", choices.columns)
-    if HARD in choices.conditions:
+    if HARD in conditions:
         yield from _of_hard(hard, choices)
 
 
@@ -227,18 +237,38 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
     An Easy answer is the letter of the chosen option in the released file. A Hard answer is a list
     of true and false; its probabilities are those of true, by number.
     """
+    paper = model.setting == PAPER
+    if model.setting == GUESSER:
+        return await _guess(fields, model)
     if fields["condition"] == EASY:
         texts = {"question": fields["question"], "mode": fields["mode"]}
-        return await model.choose(EASY_TASK, texts, fields["options"], fields["order"])
+        options: Sequence[str] = fields["options"]
+        letters: Sequence[str] = fields["order"]
+        if paper:
+            return await model.say(EASY_TASK, texts, options, letters, tokens=MOST_TOKENS)
+        return await model.choose(EASY_TASK, texts, options, letters)
     answers: list[bool] = []
     chances: dict[str, float] = {}
     for number, option in enumerate(fields["options"], 1):
         texts = {"question": fields["question"], "answer": option}
-        answers.append(await model.choose(HARD_TASK, texts, ("True", "False")) == "True")
+        truths = ("True", "False")
+        if paper:
+            answer = await model.say(HARD_TASK, texts, truths, tokens=MOST_TOKENS)
+        else:
+            answer = await model.choose(HARD_TASK, texts, truths)
+        answers.append(answer == "True")
         if model.probabilities is not None:
             chances[str(number)] = model.probabilities["True"]
     model.probabilities = chances or None
     return answers
+
+
+async def _guess(fields: Fields, model: MeasuredModel) -> str:
+    """The option whose embedding is most like that of the country's name (section 5.1)."""
+    similarities = await model.similarities(fields["country"], fields["options"])
+    by_letter = dict(zip(fields["order"], similarities, strict=True))
+    model.steps["similarities"] = by_letter
+    return max(LETTERS, key=lambda letter: by_letter[letter])
 
 
 def _read(fields: Fields, answer: Any) -> str | list[bool]:
@@ -288,7 +318,31 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
         results_table("culturalbench-setups", "Accuracy", results, setup, scores, (_CHANCE,)),
         results_table("culturalbench-modes", modes, results, by_mode),
         results_table("culturalbench-regions", regions, results, by_region, in_region, notes),
+        _guesser_table(results),
     ]
+
+
+def _guesser_table(results: Sequence[MeasuredAnswer]) -> Table:
+    """Whether the right option is more like the country's name than the options are on average:
+    both means, and Kruskal and Wallis's test of the two (section 5.1)."""
+    right, mean = [], []
+    for result in results:
+        if similarities := result.steps.get("similarities"):
+            right.append(similarities[result.fields["gold"]])
+            mean.append(fmean(similarities.values()))
+    title = "Cosine similarity of option and country (the guesser of section 5.1)"
+    heads = ("options of",)
+    if not right:
+        return Table("culturalbench-guesser", title, heads)
+    h, p = kruskal_wallis([right, mean])
+    cells: dict[str, Cell] = {
+        "questions": len(right),
+        "right option": Estimate(fmean(right), n=len(right), of=len(right)),
+        "mean of the four": Estimate(fmean(mean), n=len(mean), of=len(mean)),
+        "H": None if h is None else f"{h:.2f}",
+        "p": None if p is None else f"{p:.3g}",
+    }
+    return Table("culturalbench-guesser", title, heads, [TableRow(("all questions",), cells)])
 
 
 def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
@@ -318,7 +372,12 @@ benchmark = Benchmark(
     'the (Lack of) Cultural Knowledge of LLMs", sections 3.3 and 5, appendix D',
     conditions=(EASY, HARD),
     tasks=(EASY_TASK, HARD_TASK),
-    settings={UNSHUFFLED: "Easy's options stand as they were released (D)"},
+    settings={
+        UNSHUFFLED: "Easy's options stand as they were released (D)",
+        PAPER: "unshuffled, and a reply of at most two tokens that holds the label alone (6)",
+        GUESSER: "Easy by the embeddings of option and country alone, -m an embedding model (5.1)",
+    },
+    embedded=frozenset({GUESSER}),
     items=items,
     ask=ask,
     read=_read,

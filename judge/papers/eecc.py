@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from judge.errors import UsageError, why_unread
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices
+from judge.papers.benchmark import PAPER, Benchmark, Choices
 from judge.papers.eecc_tables import tables
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record
@@ -41,9 +41,9 @@ _BEFORE_OUTPUTS = 8
 _CONSONANT_SOUND = re.compile(r"eu|ugand|ukrain|urugu", re.IGNORECASE)
 
 
-def article(word: str) -> str:
-    """`a` or `an`, by the sound that an English word begins with."""
-    if _CONSONANT_SOUND.match(word):
+def article(word: str, *, by_letter: bool = False) -> str:
+    """`a` or `an`, by the sound that an English word begins with, or by its letter alone."""
+    if not by_letter and _CONSONANT_SOUND.match(word):
         return "a"
     return "an" if word[:1].casefold() in tuple("aeiou") else "a"
 
@@ -74,7 +74,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
                 "identity": prompt.identity,
                 "kind": prompt.kind,
                 **({"template": prompt.number} if prompt.number else {}),
-                "prompt": _filled(prompt.template, prompt.concept, prompt.identity),
+                "prompt": _filled(prompt, by_letter=choices.setting == PAPER),
                 "data": str(folder),
                 "draw": draw,
             }
@@ -178,11 +178,12 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     return await model.write(task, {"prompt": fields["prompt"]}, draw=fields["draw"])
 
 
-def _filled(template: str, concept: str, identity: str) -> str:
+def _filled(prompt: _Prompt, *, by_letter: bool) -> str:
     # Names are filled in at once: a concept that holds braces is not looked into again.
-    texts = {"{vowel}": article(identity), "{concept}": concept, "{identity}": identity}
+    vowel = article(prompt.identity, by_letter=by_letter)
+    texts = {"{vowel}": vowel, "{concept}": prompt.concept, "{identity}": prompt.identity}
     pattern = "|".join(map(re.escape, texts))
-    return re.sub(pattern, lambda match: texts[match.group()], template)
+    return re.sub(pattern, lambda match: texts[match.group()], prompt.template)
 
 
 def _templates(path: Path) -> list[str]:
@@ -240,5 +241,6 @@ benchmark = Benchmark(
     ask=ask,
     tables=tables,
     temperature=0.3,
+    settings={PAPER: "a or an by the letter, as in the scripts; all else is as in the paper"},
     released=released,
 )

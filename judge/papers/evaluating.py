@@ -125,6 +125,8 @@ class Evaluation(Task):
         if self.benchmark.rubrics is not None:
             await self.resources.prepare()
             return
+        if self.choices.setting in self.benchmark.embedded:
+            return
         if self._method == "logprobs":
             await self._client.prove_logprobs("--model")
         else:

@@ -12,14 +12,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import Benchmark, Choices, label_of
+from judge.papers.benchmark import PAPER, Benchmark, Choices, exact, label_of
 from judge.papers.rows import asked, each_row
-from judge.papers.tables import class_scores, results_table
+from judge.papers.tables import MACRO, ResultSample, class_scores, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record, read
 from judge.records.fields import LabelError
@@ -165,6 +166,9 @@ def released(
     return results
 
 
+_NEUTRAL = "Setting paper: an answer that is refused or cannot be read counts as neutral."
+
+
 def _label_in(cell: object) -> str | None:
     """The one label among the words of a cell; None for none or several."""
     words = set(_WORDS.findall(cell.casefold())) if isinstance(cell, str) else set()
@@ -177,18 +181,38 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     texts = {"story": fields["story"]}
     for name in CONDITIONS[fields["condition"]]:
         texts[name] = country_name(fields[name]) if name == "country" else fields[name]
+    if model.setting == PAPER:
+        return await model.say(_NEITHER_TASK, texts, ("yes", "no", "neither"), LABELS)
     if model.setting == NEITHER:
         return await model.choose(_NEITHER_TASK, texts, ("yes", "no", "neither"), LABELS)
     return await model.choose(_TASK, texts, LABELS)
 
 
+def _measures(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
+    """Counts and measures; in the paper's setting an answer that cannot be read is neutral."""
+
+    def counted(result: MeasuredAnswer) -> MeasuredAnswer:
+        lost = result.outcome in (AnswerOutcome.UNREADABLE, AnswerOutcome.REFUSED)
+        if result.setting != PAPER or not lost:
+            return result
+        score = exact(result.fields, "neutral")
+        answered = AnswerOutcome.ANSWERED
+        return replace(result, outcome=answered, answer="neutral", score=score)
+
+    return {**class_scores([*map(counted, results)]), **ResultSample(results).counts()}
+
+
 def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
-    """By context, label and cluster."""
+    """By context, label, cluster and subcategory."""
     rows = len({answer.row for answer in results})
 
     def in_context(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
         asked_about = len({result.row for result in here})
-        return {**class_scores(here), "rows not asked": rows - asked_about}
+        return {**_measures(here), "rows not asked": rows - asked_about}
+
+    def of_label(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
+        # Of one label F1 and precision say nothing, and recall is the accuracy.
+        return {name: cell for name, cell in _measures(here).items() if name not in MACRO}
 
     context = {"context": ("condition", tuple(CONDITIONS))}
     contexts = "Accuracy and macro F1 by context"
@@ -197,10 +221,15 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     by_label = {**context, "label": ("gold", LABELS)}
     clusters = "Accuracy and macro F1 by context and Inglehart-Welzel cluster"
     by_cluster = {**context, "cluster": ("cluster", CLUSTERS)}
+    subcategories = "Accuracy and macro F1 by context and subcategory (section 6.3)"
+    by_part = {**context, "subcategory": ("subcategory", ())}
+    known = [result for result in results if result.fields.get("subcategory")]
+    unread = (_NEUTRAL,) if any(result.setting == PAPER for result in results) else ()
     return [
-        results_table("normad-contexts", contexts, results, context, in_context, (note,)),
-        results_table("normad-labels", labels, results, by_label),
-        results_table("normad-clusters", clusters, results, by_cluster, class_scores),
+        results_table("normad-contexts", contexts, results, context, in_context, (note, *unread)),
+        results_table("normad-labels", labels, results, by_label, of_label, unread),
+        results_table("normad-clusters", clusters, results, by_cluster, _measures, unread),
+        results_table("normad-subcategories", subcategories, known, by_part, _measures, unread),
     ]
 
 
@@ -211,7 +240,10 @@ benchmark = Benchmark(
     'Language Models", sections 4.1 and 5.2, appendix C',
     conditions=tuple(CONDITIONS),
     tasks=(_TASK, _NEITHER_TASK),
-    settings={NEITHER: "the third option is neither, listed and unexplained (figure 7)"},
+    settings={
+        NEITHER: "the third option is neither, listed and unexplained (figure 7)",
+        PAPER: "neither, read off free text; what names no option, or several, counts as neutral",
+    },
     items=items,
     ask=ask,
     read=lambda fields, answer: label_of(answer, LABELS),

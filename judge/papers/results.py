@@ -48,6 +48,7 @@ def line_of(result: MeasuredAnswer, mark: RunInfo, error: Mapping[str, Any] | No
         "verdict": str(verdict_of(result)),
         "benchmark": mark.name,
         "condition": result.fields.get("condition"),
+        **({"setting": result.setting} if result.setting else {}),
         "outcome": result.outcome,
         "answer": result.answer,
         "score": None if result.score is None else round(result.score, 6),
@@ -89,6 +90,7 @@ async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -
     except NoAnswer as no:
         content = {"outcome": no.outcome, "reason": no.detail}
     content = {"reason": model.note, "steps": model.steps, "usage": model.usage, **content}
+    content["setting"] = model.setting
     return rated(benchmark, MeasuredAnswer(fields, **content))
 
 
@@ -106,8 +108,9 @@ def rated(benchmark: Benchmark, result: MeasuredAnswer) -> MeasuredAnswer:
     except ValueError as error:
         empty = isinstance(result.answer, str) and spelling(result.answer) in NO_LABEL
         reason = _NO_ANSWER if empty else str(error)
+        unreadable = AnswerOutcome.UNREADABLE
         return MeasuredAnswer(
-            result.fields, AnswerOutcome.UNREADABLE, reason=reason, usage=result.usage
+            result.fields, unreadable, reason=reason, usage=result.usage, setting=result.setting
         )
     return replace(result, answer=answer, score=result.score if score is None else score)
 
@@ -180,9 +183,8 @@ def scored(
         ):
             hint = "name the benchmark's files as well"
             raise UsageError(f"{answers}: holds no answers of `judge evaluate`: {hint}")
-        return Scored(
-            [rated(benchmark, result) for result in answers_by_id.values()], unasked=unasked
-        )
+        results = [_in_setting(result, choices) for result in answers_by_id.values()]
+        return Scored([rated(benchmark, result) for result in results], unasked=unasked)
     items: dict[str, Fields] = {}
     for item in benchmark.items(gold, choices):
         try:
@@ -200,13 +202,21 @@ def scored(
         raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{hint}")
     gold_items = {id: fields for id, fields in items.items() if fields["condition"] in conditions}
     blank = MeasuredAnswer({}, AnswerOutcome.UNREADABLE, reason=_NO_ANSWER)
-    results = [replace(by_item.get(id, blank), fields=fields) for id, fields in gold_items.items()]
+    results = [
+        _in_setting(replace(by_item.get(id, blank), fields=fields), choices)
+        for id, fields in gold_items.items()
+    ]
     return Scored(
         [rated(benchmark, result) for result in results],
         missing=[id for id in gold_items if id not in by_item],
         extra=[result.id for id, result in by_item.items() if id not in items],
         unasked=unasked,
     )
+
+
+def _in_setting(result: MeasuredAnswer, choices: Choices) -> MeasuredAnswer:
+    """The result in the setting that the user chose, else in that of its own line."""
+    return replace(result, setting=choices.setting or result.setting)
 
 
 def write_scored(out: Path, benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> None:

@@ -12,7 +12,7 @@ from judge.papers.tasks import MeasuredAnswer
 from judge.records.base import strata_of
 from judge.report.table import Cell, Table, TableRow, stacked
 from judge.stats.bootstrap import Resamples, share_estimate
-from judge.stats.classification import macro_f1s
+from judge.stats.classification import f1s, known_means, precisions, recalls
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
 
@@ -32,6 +32,9 @@ NOTE = (
     f"exact one. There is no bootstrapped one over fewer than {FEWEST} rows, nor where no draw "
     "changes the number."
 )
+
+MACRO = {"F1": f1s, "precision": precisions, "recall": recalls}
+"""Measures that are means over the classes."""
 
 _NONE = ""
 """Stands where there is no answer, or no right one."""
@@ -71,10 +74,11 @@ class ResultSample:
         ]
         return replace(share_estimate(scores, self.resamples), of=len(self.results))
 
-    def macro_f1(self) -> Estimate:
-        """Mean F1 over the classes that items are of or that are answered.
+    def macro(self) -> dict[str, Estimate]:
+        """Mean F1, precision and recall over the classes that items are of or that are answered.
 
-        An item without an answer is missed, and is a false alarm of no class.
+        An item without an answer is missed, and is a false alarm of no class. The precision of a
+        class that is never answered is 0.
         """
         gold = [result.fields["gold"] or _NONE for result in self.there]
         answers = [
@@ -83,8 +87,13 @@ class ResultSample:
         ]
         classes = sorted({*gold, *answers} - {_NONE})
         counts = self.resamples.confusions(gold, answers, [*classes, _NONE])
-        values = macro_f1s(counts, len(classes))
-        return self.resamples.estimate(values, n=len(self.there), of=len(self.results))
+        of_classes = {name: measure(counts) for name, measure in MACRO.items()}
+        return {
+            name: self.resamples.estimate(
+                known_means(values[..., : len(classes)]), n=len(self.there), of=len(self.results)
+            )
+            for name, values in of_classes.items()
+        }
 
 
 def scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
@@ -94,8 +103,8 @@ def scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
 
 
 def class_scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
-    """Counts, accuracy, and macro F1."""
-    return {**scores(results), "F1": ResultSample(results).macro_f1()}
+    """Counts, accuracy, and macro F1, precision and recall."""
+    return {**scores(results), **ResultSample(results).macro()}
 
 
 def tables_of(benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> list[Table]:

@@ -49,7 +49,7 @@ class MeasuredAnswer:
     """One item with the answer to it.
 
     `answer` is plain JSON. `score` (0 to 1) says how right it is, None where it was not scored.
-    `reason` says why there is no answer, or remarks on it.
+    `reason` says why there is no answer, or remarks on it. `setting` is the benchmark's.
     """
 
     fields: Fields
@@ -60,6 +60,7 @@ class MeasuredAnswer:
     steps: Mapping[str, Any] = field(default_factory=dict)
     reason: str | None = None
     usage: Usage = field(default_factory=Usage)
+    setting: str | None = None
 
     @property
     def id(self) -> str:

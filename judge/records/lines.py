@@ -37,6 +37,10 @@ MAX_OUTPUT_LINE = 4 * MAX_LINE
 """Bytes of a line that is read: it may hold a record twice, and evidence."""
 
 
+_ANSWER = 300
+"""Characters of a benchmark's answer that are told as its check's reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """An output line.
@@ -186,12 +190,27 @@ class Line:
         return content_hash(self.original_fields)
 
     def judgement(self) -> Judgement:
-        """The whole, typed.
+        """The whole, typed; of a benchmark's line with the answer as a check.
 
         Raises:
-            pydantic.ValidationError: it is not what `judge validate` writes.
+            pydantic.ValidationError: it is not what `judge validate` or `judge evaluate` writes.
         """
-        return Judgement.model_validate(self.content)
+        if self.benchmark is None:
+            return Judgement.model_validate(self.content)
+        verdict, score = self.content["verdict"], self.content.get("score")
+        parts = {"answer": self.content.get("answer"), "right": self.fields.get("gold")}
+        told = [f"{name}: {_short(part)}" for name, part in parts.items() if part is not None]
+        told += [f"score: {score:g}"] if isinstance(score, int | float) and 0 < score < 1 else []
+        why = "; ".join([*told, *filter(None, [self.content.get("reason")])])
+        check = {"check": str(self.content.get("condition")), "verdict": verdict, "reason": why}
+        graded = (self.content.get("steps") or {}).get("checks") or ()
+        changes = {"workflow": self.benchmark, "reason": why, "checks": [check, *graded]}
+        return Judgement.model_validate({**self.content, **changes})
+
+
+def _short(content: Any) -> str:
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return text if len(text) <= _ANSWER else f"{text[:_ANSWER]}…"
 
 
 def parsed(text: bytes) -> dict[str, Any] | None:
@@ -208,9 +227,9 @@ def parsed(text: bytes) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class Lines:
-    """The lines of `judge validate` among some items, with a count of the others.
+    """The output lines of judge among some items, with a count of the others.
 
-    `names` are the inputs as people know them; `judged` counts the lines that `judge validate`
+    `names` are the inputs as people know them; `judged` counts the lines that judge
     wrote, `foreign` all others; `first_foreign` has the first of these, and what it is.
     """
 
@@ -237,7 +256,7 @@ class Lines:
         """Each line with its judgement.
 
         Raises:
-            UsageError: there are lines, and `judge validate` wrote none of them.
+            UsageError: there are lines, and judge wrote none of them.
         """
         for item in self.items:
             try:
@@ -251,7 +270,7 @@ class Lines:
         if self.foreign and not self.judged:
             raise UsageError(
                 f"{', '.join(self.names)}: none of the {self.foreign} lines was written by judge "
-                f"validate ({self.first_foreign}): name its output file"
+                f"validate or evaluate ({self.first_foreign}): name its output file"
             )
 
 
@@ -262,8 +281,6 @@ def _validated(item: Record) -> tuple[Line, Judgement]:
     line = Line.of(item.fields, item.line, item.source)
     if line is None:
         raise ValueError("has no verdict under 'judge'")
-    if line.benchmark is not None:
-        raise ValueError("was written by judge evaluate: judge score reads it")
     try:
         judgement = line.judgement()
     except ValidationError as error:

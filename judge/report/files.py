@@ -59,7 +59,7 @@ def report(
     """Write an HTML page of judged lines, as `judge report` does.
 
     Args:
-        outputs: files that `judge validate` wrote.
+        outputs: files that `judge validate` or `judge evaluate` wrote.
         limit: so many records of each verdict are shown; counts include all.
         by: a field, or several, whose values are counted by.
 

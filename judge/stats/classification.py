@@ -38,9 +38,25 @@ def f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return ratio(2 * _hits(counts), counts.sum(axis=-2) + counts.sum(axis=-1))
 
 
-def macro_f1s(counts: NDArray[np.float64], classes: int | None = None) -> NDArray[np.float64]:
-    """Mean F1 over the classes (the first so many) that items are of or that are answered."""
-    return known_means(f1s(counts)[..., :classes])
+def precisions(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(..., K, K) in, (..., K) out: each class's hits / answers, 0 for one that is never answered,
+    nan for one that no item is of either."""
+    import numpy as np
+
+    items, answers = counts.sum(axis=-1), counts.sum(axis=-2)
+    return ratio(_hits(counts), np.where(answers > 0, answers, items))
+
+
+def recalls(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As `precisions`: each class's hits / items, 0 for one that is answered and no item is of."""
+    import numpy as np
+
+    return precisions(np.swapaxes(counts, -2, -1))
+
+
+def macro_f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean F1 over the classes that items are of or that are answered."""
+    return known_means(f1s(counts))
 
 
 def known_means(values: NDArray[np.float64]) -> NDArray[np.float64]:

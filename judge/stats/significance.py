@@ -1,4 +1,4 @@
-"""Tests of differences (McNemar, ANOVA, Holm's adjustment) and Kendall's tau-c."""
+"""Tests of differences (McNemar, ANOVA, Kruskal-Wallis, Holm's adjustment) and Kendall's tau-c."""
 
 from __future__ import annotations
 
@@ -65,6 +65,21 @@ def one_way_anova(groups: Sequence[Sequence[float]]) -> Anova:
         return Anova(None, None, max(between, 0), within)
     result = f_oneway(*there)
     return Anova(float(result.statistic), float(result.pvalue), between, within)
+
+
+def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float | None, float | None]:
+    """H and p of Kruskal and Wallis (1952), "Use of ranks in one-criterion variance analysis",
+    JASA 47: whether groups have the same distribution, by ranks, corrected for ties.
+
+    None for fewer than two groups with values, and where all values are equal.
+    """
+    from scipy.stats import kruskal
+
+    there = [list(group) for group in groups if group]
+    if len(there) < 2 or len({value for group in there for value in group}) < 2:
+        return None, None
+    result = kruskal(*there)
+    return float(result.statistic), float(result.pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -61,5 +61,5 @@ def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed
         file.write(b'{"id": "x", "sto\xff')
     code, _, told = typed.text("report", "out.jsonl", "-o", "page.html")
     assert code == 3
-    assert "1 line could not be read as output of judge validate, the first: line 3: " in told
+    assert "1 line could not be read as output of judge, the first: line 3: " in told
     assert "1 further line could not be read" in Seen(typed.read("page.html").decode()).words

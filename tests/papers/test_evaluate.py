@@ -291,6 +291,7 @@ def test_the_papers_ways_of_asking(asked: Typed) -> None:
     asked.script("model.yaml", [percent, neither, {"reply": {"answer": "B"}}])
     for name, source, condition, setting, answer in (
         ("cali", "pair.jsonl", "entailment+us", "percent", "entail"),
+        ("cali", "pair.jsonl", "entailment+us", "paper", "entail"),
         ("normad", "rows.jsonl", "none", "neither", "neutral"),
         ("culturalbench", "easy.jsonl", "easy", "unshuffled", "B"),
     ):

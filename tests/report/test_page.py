@@ -108,7 +108,7 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
         {"judge": {"verdict": "<script>"}},
         {"judge": judged(checks="none")},
         {"judge": judged("pass", check(probability=7.0))},
-        {"judge": {"benchmark": "normad", "verdict": "pass"}},
+        {"judge": {"benchmark": "normad", "verdict": "right"}},
     ]
     html = page(strange, limit=4)
     seen = Seen(html)
@@ -118,7 +118,7 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
     assert_only_ours(html)
     with pytest.raises(UsageError, match=r"none of the 6 line.*\(line 1: .*not JSON"):
         page(strange[1:])
-    with pytest.raises(UsageError, match="line 1: was written by judge evaluate"):
+    with pytest.raises(UsageError, match=r"line 1: judge\.verdict"):
         page(strange[-1:])
 
 

@@ -10,7 +10,7 @@ import typer
 from judge.cli import options as opt
 from judge.cli.printing import counted, no_label, print_message
 from judge.errors import Exit
-from judge.papers.commands.evaluate import BenchmarkName, Condition
+from judge.papers.commands.evaluate import BenchmarkName, Condition, Setting
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -56,6 +56,7 @@ def command(
     condition: Condition = None,
     overwrite: opt.Overwrite = False,
     by: opt.BySlice = None,
+    setting: Setting = None,
 ) -> None:
     """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
@@ -68,7 +69,9 @@ def command(
     from judge.papers.tables import sliced_tables
 
     benchmark = load_benchmark(name)
-    choices = choices_of(benchmark, gold or (), condition or (), seed=settings.seed)
+    choices = choices_of(
+        benchmark, gold or (), condition or (), seed=settings.seed, setting=setting
+    )
     scores = scored(benchmark, answers, gold or (), choices, settings.columns)
     tables = sliced_tables(benchmark, scores.results, by or ())
     if out is not None:

@@ -1,0 +1,51 @@
+"""Lines of `judge evaluate` open in `judge report` and `judge export` like judged ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.report.pages import Seen
+
+from .typed import Typed
+
+NORM = {"country": "egypt", "rule_of_thumb": "Greet.", "story": "Ann came."}
+
+
+@pytest.fixture
+def answered(typed: Typed) -> Typed:
+    golds = ("yes", "no", "neutral")
+    typed.write("n.jsonl", [{"id": str(n), **NORM, "label": gold} for n, gold in enumerate(golds)])
+    unread = {"when": {"id": "2/country"}, "reply": {"answer": "maybe"}}
+    typed.script("m.yaml", [unread, {"reply": {"answer": "yes"}}])
+    run = ("evaluate", "normad", "n.jsonl", "-m", "scripted:m.yaml", "--condition", "country")
+    assert typed(*run, "-o", "a.jsonl", "-q").returncode == 3
+    return typed
+
+
+def test_a_page_shows_what_was_answered_and_what_is_right(answered: Typed) -> None:
+    code, out, told = answered.text("report", "a.jsonl", "-o", "page.html", "--by", "cluster")
+    assert (code, out) == (0, ""), told
+    assert "3 records; shown: 1 of 1 fail, 1 of 1 unreadable, 1 of 1 pass" in told
+    words = Seen(answered.read("page.html").decode()).words
+    assert "Workflow normad 3 records: 1 pass, 1 fail, 1 unreadable" in words
+    assert "answer: yes; right: no" in words and "African-Islamic" in words
+
+
+def test_an_export_has_a_row_for_each_answer(answered: Typed) -> None:
+    for name in ("t.csv", "t.xml", "t.md"):
+        assert answered.text("export", "a.jsonl", "-o", name)[0] == 0
+    rows = list(csv.DictReader(answered.read("t.csv").decode().splitlines()))
+    assert [(row["id"], row["verdict"], row["workflow"], row["check"]) for row in rows] == [
+        ("0/country", "pass", "normad", ""),
+        ("1/country", "fail", "normad", "country"),
+        ("2/country", "unreadable", "normad", "country"),
+    ]
+    assert rows[1]["reason"] == "answer: yes; right: no"
+    assert json.loads(rows[1]["record"])["rule_of_thumb"] == "Greet."
+    suite = ElementTree.fromstring(answered.read("t.xml").decode())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    assert "1/country" in answered.read("t.md").decode()

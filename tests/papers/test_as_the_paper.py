@@ -1,0 +1,145 @@
+"""`--setting paper`: each benchmark asked and measured as its paper does, all in one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.typed import Typed
+from tests.loopback import Asked, Loopback, embeds
+
+NORM = {"country": "egypt", "value": "v", "rule_of_thumb": "Greet.", "story": "Ann came."}
+EASY = {f"prompt_option_{letter}": f"Way {letter}" for letter in "abcd"}
+
+
+def tables(done: Any) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the tables that were printed as JSON, by the table's name."""
+    assert done.returncode in (0, 3), done.stderr
+    return {table["name"]: table["rows"] for table in json.loads(done.stdout)}
+
+
+def test_normad_reads_free_text_and_counts_what_it_cannot_read_as_neutral(typed: Typed) -> None:
+    golds = ("yes", "no", "neutral", "neutral")
+    typed.write("n.jsonl", [{"id": str(n), **NORM, "label": gold} for n, gold in enumerate(golds)])
+    said = ("Yes, it is.", "It is hard to say.", "Neither.", "yes or no")
+    rules = [
+        {"when": {"rubric": "normad_neither", "id": f"{n}/none"}, "reply": text}
+        for n, text in enumerate(said)
+    ]
+    typed.script("model.yaml", rules)
+    run = ("evaluate", "normad", "n.jsonl", "-m", "scripted:model.yaml", "--condition", "none")
+    asked = typed(*run, "--setting", "paper", "-o", "a.jsonl", "-q")
+    assert asked.returncode == 3, "two answers could not be read"
+    lines = [json.loads(line)["judge"] for line in typed.read("a.jsonl").splitlines()]
+    assert [line["outcome"] for line in lines] == ["answered", "unreadable"] * 2
+    assert "hard to say" in lines[1]["reason"] and lines[0]["setting"] == "paper"
+    (row,) = tables(typed("score", "normad", "a.jsonl", "--json"))["normad-contexts"]
+    assert (row["asked"], row["unreadable"]) == (4, 2)
+    # Neutral for the second, wrongly, and for the fourth, rightly.
+    assert row["accuracy"]["value"] == 0.75
+    # Precision: yes 1 of 1, no never answered, neutral 2 of 3. Recall: 1, 0, 1.
+    assert row["precision"]["value"] == pytest.approx(5 / 9, abs=1e-6)
+    assert row["recall"]["value"] == pytest.approx(2 / 3, abs=1e-6)
+    plain = [{**json.loads(line)} for line in typed.read("a.jsonl").splitlines()]
+    for line in plain:
+        line["judge"].pop("setting")
+    typed.write("plain.jsonl", plain)
+    (row,) = tables(typed("score", "normad", "plain.jsonl", "--json"))["normad-contexts"]
+    assert row["accuracy"]["value"] == 0.5, "elsewhere it counts as not right"
+    (row,) = tables(typed("score", "normad", "plain.jsonl", "--setting", "paper", "--json"))[
+        "normad-contexts"
+    ]
+    assert row["accuracy"]["value"] == 0.75
+
+
+def test_a_model_that_always_answers_neutral_has_the_papers_row(typed: Typed) -> None:
+    """Appendix C: precision 0.10, recall 0.33, F1 0.16, of 943, 875 and 815 stories (table 2)."""
+    golds = ("yes",) * 943 + ("no",) * 875 + ("neutral",) * 815
+    typed.write("n.jsonl", [{"id": str(n), **NORM, "label": gold} for n, gold in enumerate(golds)])
+    typed.write("a.jsonl", [{"id": str(n), "answer": "neutral"} for n in range(len(golds))])
+    done = typed("score", "normad", "a.jsonl", "n.jsonl", "--condition", "none", "--json")
+    (row,) = tables(done)["normad-contexts"]
+    found = {name: round(row[name]["value"], 2) for name in ("precision", "recall", "F1")}
+    assert found == {"precision": 0.10, "recall": 0.33, "F1": 0.16}
+    assert row["accuracy"]["value"] == pytest.approx(0.309533, abs=1e-6)
+
+
+def test_culturalbench_takes_two_tokens_that_hold_the_label_alone(typed: Typed) -> None:
+    row = {**EASY, "prompt_question": "Q?", "answer": "B", "country": "Chile"}
+    typed.write("easy.jsonl", [{**row, "question_idx": str(n)} for n in range(4)])
+    said = ("B", "(b)", "B Way", "The answer")
+    rules: list[dict[str, Any]] = [
+        {"when": {"rubric": "culturalbench_easy", "id": f"{n}/easy"}, "reply": text}
+        for n, text in enumerate(said)
+    ]
+    truth = {"when": {"rubric": "culturalbench_hard"}}
+    rules += [
+        {"when": {**truth["when"], "contains": "Way b"}, "reply": "True."},
+        {**truth, "reply": "false"},
+    ]
+    typed.script("model.yaml", rules)
+    run = ("evaluate", "culturalbench", "easy.jsonl", "-m", "scripted:model.yaml")
+    done = typed(*run, "--setting", "paper", "-o", "a.jsonl", "--json", "-q")
+    easy, hard = tables(done)["culturalbench-setups"]
+    assert (easy["answered"], easy["unreadable"], easy["accuracy"]["value"]) == (2, 2, 0.5)
+    assert hard["accuracy"]["value"] == 1.0
+    first = json.loads(typed.read("a.jsonl").splitlines()[0])
+    assert first["order"] == list("ABCD")
+
+
+def test_the_guesser_takes_the_option_nearest_to_the_country(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CulturalBench 5.1, over /embeddings: no question is sent, and no reply is asked for."""
+    vectors = {"Chile": [1.0, 0.0], "Way a": [0.0, 1.0], "Way b": [3.0, 4.0], "Way c": [8.0, 6.0]}
+
+    def script(asked: Asked) -> Any:
+        assert asked.prompt in (*vectors, "Way d"), asked.prompt
+        return embeds(vectors.get(asked.prompt, [-1.0, 0.0]))
+
+    row = {**EASY, "prompt_question": "Q?", "country": "Chile"}
+    golds = enumerate("BCC")
+    typed.write("e.jsonl", [{**row, "question_idx": str(n), "answer": gold} for n, gold in golds])
+    with Loopback(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        run = ("evaluate", "culturalbench", "e.jsonl", "-m", "openai:text-embedding-3-small")
+        done = typed(*run, "--setting", "guesser", "-o", "a.jsonl", "--json", "-q")
+    found = tables(done)
+    (easy,) = found["culturalbench-setups"]
+    assert easy["accuracy"]["value"] == pytest.approx(2 / 3, abs=1e-6)
+    steps = [json.loads(line)["judge"]["steps"] for line in typed.read("a.jsonl").splitlines()]
+    assert steps[0]["similarities"] == {"A": 0.0, "B": 0.6, "C": 0.8, "D": -1.0}
+    (similar,) = found["culturalbench-guesser"]
+    assert similar["right option"]["value"] == pytest.approx(2.2 / 3, abs=1e-6)
+    assert similar["mean of the four"]["value"] == pytest.approx(0.1, abs=1e-6)
+    # Ranks 4, 5.5, 5.5 and 2, 2, 2: H = 12 / 42 * (15^2 + 6^2) / 3 - 21 = 3.857, / (1 - 30 / 210).
+    assert similar["H"] == "4.50" and similar["p"] == "0.0339"
+
+
+def test_cqbench_selection_has_the_scripts_score(typed: Typed) -> None:
+    """Harmonic mean of mean precision and mean recall, of what can be read, as the scripts."""
+    options = [f"s{n}--agree" for n in range(15)]
+    rows = [
+        {"story": f"Story {n}.", "options": options, "values": options[:size]}
+        for n, size in enumerate((2, 4, 2))
+    ]
+    typed.write("q.jsonl", rows)
+    typed.write(
+        "a.jsonl",
+        [
+            {"id": "q.jsonl#1/selection", "answer": options[:1]},
+            {"id": "q.jsonl#2/selection", "answer": [options[0], *options[5:8]]},
+            {"id": "q.jsonl#3/selection", "answer": None},
+        ],
+    )
+    run = ("score", "cqbench", "a.jsonl", "q.jsonl", "--condition", "selection", "--json")
+    (row,) = tables(typed(*run))["cqbench"]
+    # F1 of the items: 2/3, 1/4, and 0 for what cannot be read.
+    assert row["score"]["value"] == pytest.approx((2 / 3 + 1 / 4) / 3, abs=1e-6)
+    (row,) = tables(typed(*run, "--setting", "paper"))["cqbench"]
+    precision, recall = (1 + 1 / 4) / 2, (1 / 2 + 1 / 4) / 2
+    harmonic = 2 * precision * recall / (precision + recall)
+    assert row["score"]["value"] == pytest.approx(harmonic, abs=1e-6)
+    assert (row["score"]["n"], row["score"]["of"]) == (2, 3)
