@@ -13,8 +13,8 @@ from judge.cli.printing import counted, print_lines, print_table
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
-    from judge.generate.diversity import Diversity
-    from judge.generate.funnel import Funnel
+    from judge.api import Summary
+    from judge.generate.generation import Generation
     from judge.settings import Settings
 
 EPILOG = """\b
@@ -145,12 +145,9 @@ def command(
             max_similarity=max_similarity,
         )
     if not (report.broken_pipe or quiet):
-        if task.funnel.drafts:
-            _print_funnel(task.funnel)
-            _print_diversity(task.diversity)
         print_short(report, "draft")
-        if out is not None and task.funnel.drafts:
-            print_lines([f"output: {out}; not kept: {out}.discarded.jsonl"], err=True)
+        if task.funnel.drafts:
+            _print_made(task, report.summary, out)
     end(report, job, settings, quiet=quiet)
 
 
@@ -166,38 +163,33 @@ def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:
     return pairs
 
 
-def _print_funnel(funnel: Funnel) -> None:
+def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
+    """Print the funnel, how many were kept, how different they are, and where they are."""
+    funnel, different = made.funnel, made.diversity
     rows = [
         (stage, str(before), str(after), ", ".join(f"{cause} {n}" for cause, n in causes.items()))
         for stage, before, after, causes in funnel.rows()
     ]
     print_table(("stage", "in", "out", "lost"), rows, err=True)
-    people = f"; {funnel.overruled} kept by people" if funnel.overruled else ""
-    print_lines(
-        [f"{funnel.kept} of {counted(funnel.drafts, 'draft')} kept; {funnel.edits} edits{people}"],
-        err=True,
+    parts = [f"{funnel.kept} of {counted(funnel.drafts, 'draft')} kept"]
+    parts += [f"{counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped"] * (
+        summary.edits + summary.dropped > 0
     )
-
-
-def _print_diversity(diversity: Diversity) -> None:
-    shares = ", ".join(
-        f"distinct-{n} {'–' if share is None else f'{share:.2f}'}"
-        for n, share in diversity.distinct.items()
-    )
-    lines = [f"near-duplicates: {diversity.near} of {diversity.records}; {shares}"]
-    tallies = {**diversity.values, "names in the text": diversity.names}
-    for name, counts in tallies.items():
-        if counts:
-            most = ", ".join(f"{text} {n}" for text, n in counts.most_common(_COUNTS_SHOWN))
-            lines.append(f"{name}: {len(counts)} different; {most}")
+    parts += [f"{funnel.overruled} kept by people"] * (funnel.overruled > 0)
+    shares = (f"distinct-{n} {share:.2f}" for n, share in different.distinct.items() if share)
+    near = f"near-duplicates: {different.near} of {different.records}"
+    lines = ["; ".join(parts), "; ".join((near, ", ".join(shares)))]
+    for name, counts in {**different.values, "names in the text": different.names}.items():
+        most = ", ".join(f"{text} {n}" for text, n in counts.most_common(_COUNTS_SHOWN))
+        lines += [f"{name}: {len(counts)} different; {most}"] if counts else []
     print_lines(lines, err=True)
-    if diversity.crossed and len({column for _, column in diversity.crossed}) <= _COUNTS_SHOWN:
-        heads = sorted({column for _, column in diversity.crossed})
-        rows = [
-            [row, *(str(diversity.crossed[row, column]) for column in heads)]
-            for row in sorted({row for row, _ in diversity.crossed})
-        ]
-        print_table([" by ".join(diversity.counted[:2]), *heads], rows, err=True)
+    if different.cross is not None:
+        heads = sorted({column for _, column in different.crossed})
+        rows_by = sorted({row for row, _ in different.crossed})
+        cells = [[row, *(str(different.crossed[row, c]) for c in heads)] for row in rows_by]
+        print_table([" by ".join(different.cross), *heads], cells, err=True)
+    where = f"output: {out}; not kept: {out}.discarded.jsonl"
+    print_lines([where if out else "what was not kept is written with -o OUT only"], err=True)
 
 
 def _list_sets() -> None:

@@ -37,13 +37,16 @@ class Diversity:
 
     Args:
         text: the field that is compared.
-        counted: fields whose values are counted; the first two against each other.
+        counted: fields whose values are counted.
+        crossed: two of them, counted against each other.
     """
 
-    def __init__(self, text: str, counted: Sequence[str]) -> None:
-        self.text, self.counted = text, tuple(counted)
+    def __init__(
+        self, text: str, counted: Sequence[str], crossed: tuple[str, str] | None = None
+    ) -> None:
+        self.text, self.cross = text, crossed
         self.records = self.near = 0
-        self.values: dict[str, Counter[str]] = {name: Counter() for name in self.counted}
+        self.values: dict[str, Counter[str]] = {name: Counter() for name in counted}
         self.crossed: Counter[tuple[str, str]] = Counter()
         self.names: Counter[str] = Counter()
         self._sketches: list[tuple[str, frozenset[int]]] = []
@@ -63,11 +66,11 @@ class Diversity:
         self.records += 1
         self.near += nearest is not None and nearest[1] >= NEAR
         self._sketches.append((line.id or f"record {self.records}", sketch))
-        found = {name: list(_texts(line.fields.get(name))) for name in self.counted}
+        found = {name: list(_texts(line.fields.get(name))) for name in self.values}
         for name, values in found.items():
             self.values[name].update(values)
-        if len(self.counted) > 1:
-            self.crossed.update(product(found[self.counted[0]], found[self.counted[1]]))
+        if self.cross is not None:
+            self.crossed.update(product(found[self.cross[0]], found[self.cross[1]]))
         self.names.update({*_NAME.findall(str(line.fields.get(self.text) or ""))})
         for size, (total, grams) in self._grams.items():
             grams.update(_hashes(words, size))

@@ -22,14 +22,12 @@ class Funnel:
 
     stages: Sequence[str]
     drafts: int = 0
-    edits: int = 0
     overruled: int = 0
     lost: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, came: Mapping[str, Any], edits: int = 0) -> None:
+    def add(self, came: Mapping[str, Any]) -> None:
         """Count a draft by what came of it (`judge.verdict.DraftOutcome`, as JSON)."""
         self.drafts += 1
-        self.edits += edits
         self.overruled += came.get("decision") == "keep"
         if stage := came.get("stage"):
             self.lost[stage][came.get("cause") or ""] += 1
@@ -57,7 +55,6 @@ class Funnel:
         return {
             "drafts": self.drafts,
             "kept": self.kept,
-            "edits": self.edits,
             "kept_by_people": self.overruled,
             "stages": stages,
         }

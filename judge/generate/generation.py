@@ -174,8 +174,9 @@ class Generation(Task):
     diversity: Diversity = field(init=False)
 
     def __post_init__(self) -> None:
-        self.funnel = Funnel((*self.generator.stages, SIMILARITY))
-        self.diversity = Diversity(self.generator.text, self.generator.counted)
+        made = self.generator
+        self.funnel = Funnel((*made.stages, SIMILARITY))
+        self.diversity = Diversity(made.text, made.counted, made.crossed)
         self._ids = SeenIds()
 
     @cached_property
@@ -268,7 +269,7 @@ class Generation(Task):
 
     def count(self, line: Line, report: Report) -> None:
         source = {"stage": "source", "cause": "bad input"} if line.fingerprint is None else {}
-        self.funnel.add({**line.generated, **source}, line.edits)
+        self.funnel.add({**line.generated, **source})
 
     def as_json(self) -> dict[str, Any]:
         """The funnel and the diversity, as the summary has them."""

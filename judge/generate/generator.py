@@ -89,7 +89,8 @@ class Generator:
         options: of its own, by name, each with what it does.
         roles: who takes which step, by name, such as a paper's.
         text: the field that is held against those of other records.
-        counted: fields whose values are counted at the end; the first two also against each other.
+        counted: fields whose values are counted at the end.
+        crossed: two of them that are counted against each other.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Generator:
     roles: Mapping[str, Roles] = field(default_factory=dict)
     text: str = "story"
     counted: tuple[str, ...] = ()
+    crossed: tuple[str, str] | None = None
 
 
 # ---------------------------------------------------------------- what drafts are made of

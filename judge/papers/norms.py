@@ -269,4 +269,5 @@ generator = Generator(
     drafts=drafts,
     stages=(WRITER, *WRITERS.values(), "form", "relevance", *ASKED_ONCE),
     counted=("cluster", "label", "subcategory"),
+    crossed=("cluster", "label"),
 )

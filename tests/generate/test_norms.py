@@ -8,11 +8,13 @@ from itertools import cycle, islice
 from typing import Any
 
 import pytest
+from waiting import wait_for_lines
 
 from judge.generate.generator import DraftOptions
 from judge.papers.normad import COUNTRIES, cluster_of
 from judge.papers.norms import drafts, form_problem, regrouped
 from judge.records import Record
+from tests.cli.conftest import Shell
 from tests.cli.typed import Typed
 
 DEED = "Ann did {{ norm }}"
@@ -282,3 +284,23 @@ def test_the_form_is_five_sentences_a_closing_question_and_no_place(
 )
 def test_subcategories_come_to_four(own: str, four: str) -> None:
     assert regrouped(own) == four
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_resumed_to_the_same_bytes(judge: Shell) -> None:
+    rows = [norm_line(c, "eating", drafts={"yes": 4, "no": 4}) for c in COUNTRIES[:12]]
+    judge.write("atlas.jsonl", rows)
+    apart = [says("derivation", "no", id=f"norms-0-{n}") for n in range(1, 97, 4)]
+    slow = [{**entry, "delay": 0.02} for entry in [*apart, *sound()]]
+    (judge.folder / "writer.yaml").write_text(json.dumps({"replies": slow}))
+    go = ("generate", "norms", "atlas.jsonl", "-m", "scripted:writer.yaml", "--no-cache", "-q")
+    assert judge(*go, "-o", "whole.jsonl").returncode == 0
+    for lines_before in (3, 30):
+        process = judge.start(*go, "-o", "n.jsonl", *(["--resume"] if lines_before > 3 else []))
+        wait_for_lines(judge.folder / "n.jsonl", lines_before)
+        process.kill()
+        process.communicate()
+    assert judge(*go, "-o", "n.jsonl", "--resume").returncode == 0
+    for name in ("", ".discarded.jsonl"):
+        assert judge.read(f"n.jsonl{name}") == judge.read(f"whole.jsonl{name}")
+    assert len(lines(judge.read("n.jsonl.discarded.jsonl"))) == 24
