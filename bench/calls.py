@@ -93,7 +93,7 @@ async def normads(record: Record, bound: BoundWorkflow) -> tuple[Verdict, Mappin
             await regeneration({"work": work})
     checks = [relevance, *[await work.check(name) for name in NORM_CHECKS[1:]]]
     verdict = worst(check.verdict for check in checks if check is not None)
-    return verdict, {"story": work.record.story}
+    return verdict, {"story": work.record.texts["story"]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,8 @@ STORY = 'Ann said, "I like tea." Bo — who never did — left the room without 
 ABOUT = ReplyContext(
     {"story": STORY},
     {1: "tea", 2: "home"},
-    ("Ann",),
+    {"characters": ("Ann",), "predicted": ("tea", "home")},
     ("story", frozenset({"yes"})),
-    2,
     2,
     "abcd1234",
 )

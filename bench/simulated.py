@@ -25,7 +25,8 @@ from typing import Any
 from planted import RIGHT, WRONG, StoryTruth, Truth, carrying
 
 from judge.backends.base import Call, Completion, Method, Mode
-from judge.rubric import TEXT_FIELDS, builtin
+from judge.records.kinds import shown_first
+from judge.rubric import builtin
 
 BLOCK = 16
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -33,7 +34,7 @@ _FENCE = re.compile(r"\[([a-z ]+) ([0-9a-f]{8})\]\n(.*?)\n\[end \2\]", re.DOTALL
 _NUMBERED = re.compile(r"^(\d+)\. ", re.MULTILINE)
 _PASSAGE = re.compile(r"^(\d+)\. .*? \((?:against|states) value [\d, ]+\): ", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<![\w\"“])[A-Z][^.!?\"“”\n]{20,110}[.!?]")
-_RECORD = frozenset(name.replace("_", " ") for name in TEXT_FIELDS)
+_RECORD = frozenset(name.replace("_", " ") for name in shown_first())
 
 Order = Callable[[str], str]
 

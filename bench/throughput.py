@@ -131,7 +131,11 @@ def _prompts(count: int) -> list[dict[str, Any]]:
     for number in range(count):
         fields = story(number)
         record = Record("bench", number + 1, fields).of_kind()
-        system, user = messages(builtin()["incorporation"], record, numbers=record.numbers)
+        system, user = messages(
+            builtin()["incorporation"],
+            record,
+            numbers=tuple(range(1, len(record.entries("values")) + 1)),
+        )
         texts = {"system": system["content"], "user": user["content"]}
         made.append({**texts, "story": fields["story"], "values": fields["values"]})
     return made

@@ -14,6 +14,7 @@ from judge.records import Record
 from judge.verdict import Answer, Edit
 
 from .replies import Insertions, Rewrites
+from .values import values_of
 
 _MARKS = frozenset(SPEECH_MARKS)
 
@@ -34,10 +35,10 @@ class Passage:
 
 def passages(record: Record, answers: Sequence[Answer]) -> list[Passage]:
     """The quoted passages in story order; those that overlap become one."""
-    number_of = {record.value(n): n for n in record.numbers}
+    number_of = {value.text: n for n, value in enumerate(values_of(record), 1)}
     places: list[Passage] = []
     for answer in answers:
-        span = locate(answer.quote, record.story) if answer.quote else None
+        span = locate(answer.quote, record.texts["story"]) if answer.quote else None
         if span is not None and answer.value in number_of:
             number = number_of[answer.value]
             places.append(Passage(span.start, span.end, answer.character, (number,)))
@@ -59,13 +60,13 @@ def apply_rewrites(
     Args:
         edit: makes an edit of `character`, `values`, `before` and `after`.
     """
-    story, edits = record.story, []
+    story, edits = record.texts["story"], []
     texts = {part.passage: part.text for part in reply.rewrites}
     for number, place in reversed(list(enumerate(places, 1))):
         before = story[place.start : place.end]
         after = _fitted(texts[number].strip(), story, place)
         story = story[: place.start] + after + story[place.end :]
-        values = tuple(record.value(n) for n in place.numbers)
+        values = tuple(values_of(record)[n - 1].text for n in place.numbers)
         edits.append(edit(character=place.character, values=values, before=before, after=after))
     return story, edits[::-1]
 
@@ -81,19 +82,19 @@ def apply_insertions(
     """
     placed = []
     for part in reply.insertions:
-        span = locate(part.after, record.story)
+        span = locate(part.after, record.texts["story"])
         assert span is not None, "validated with the reply"
-        placed.append((_sentence_end(record.story, span.end), part))
-    story, edits = record.story, []
+        placed.append((_sentence_end(record.texts["story"], span.end), part))
+    story, edits = record.texts["story"], []
     gaps = ("\r\n\r\n", "\n\n", "\r\n", "\n")
     paragraph = next((gap for gap in gaps if gap in story), " ")
     in_order = sorted(placed, key=lambda pair: pair[0])
     for place, part in reversed(in_order):
         new = part.dialogue.strip()
-        closes = record.story[place:].lstrip(" \t\r")[:1] in ("", "\n")
+        closes = record.texts["story"][place:].lstrip(" \t\r")[:1] in ("", "\n")
         gap = paragraph if closes else " "
         story = story[:place] + gap + new + story[place:]
-        values = (record.value(part.value),)
+        values = (values_of(record)[part.value - 1].text,)
         edits.append(edit(character=part.character, values=values, before="", after=new))
     return story, edits[::-1]
 

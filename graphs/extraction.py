@@ -20,8 +20,11 @@ from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
 
+from judge.records import Record
 from judge.verdict import Answer, Check, Extraction, Verdict
 from judge.workflow import State, Work, Workflow, WorkflowResult
+
+from .values import values_of
 
 CHECK = "value_extraction"
 MOST_PREDICTED = 10
@@ -31,10 +34,15 @@ CREDITS: Mapping[str, float] = {"fully": 1.0, "partially": 0.5, "absent": 0.0}
 """What an answer is worth (CQ-Bench, section 3.1)."""
 
 
+def _predicted(record: Record) -> tuple[str, ...]:
+    predicted: tuple[str, ...] = record.typed.get("predicted", ())
+    return predicted
+
+
 async def matching(state: State) -> None:
     """How much of each gold value do the predicted ones say?"""
     work = state["work"]
-    work.record = work.record.with_first_predicted(MOST_PREDICTED)
+    work.record = work.record.with_typed(predicted=_predicted(work.record)[:MOST_PREDICTED])
     await work.check(CHECK)
 
 
@@ -44,7 +52,7 @@ async def nothing_predicted(state: State) -> None:
     if CHECK in work.context.selected:
         evidence = tuple(
             Answer(value=value.text, verdict=Verdict.FAIL, answer="absent", reason=reason)
-            for value in work.record.values
+            for value in values_of(work.record)
         )
         check = Check(
             name=CHECK,
@@ -63,7 +71,7 @@ async def additional(state: State) -> None:
 
 
 def after_start(state: State) -> Literal["matching", "nothing_predicted"]:
-    return "matching" if state["work"].record.predicted else "nothing_predicted"
+    return "matching" if _predicted(state["work"].record) else "nothing_predicted"
 
 
 def finish(work: Work) -> WorkflowResult:
@@ -77,10 +85,10 @@ def finish(work: Work) -> WorkflowResult:
     if check is None or check.verdict is Verdict.SKIPPED:
         return WorkflowResult(judgement)
     outcomes = check.outcomes()
-    answers = [outcomes.get(value.text, (None, None))[1] for value in work.record.values]
+    answers = [outcomes.get(value.text, (None, None))[1] for value in values_of(work.record)]
     extraction = Extraction(
         credits=tuple(None if answer is None else CREDITS[answer] for answer in answers),
-        cut=len(work.original.predicted) - len(work.record.predicted),
+        cut=len(_predicted(work.original)) - len(_predicted(work.record)),
     )
     return WorkflowResult(judgement.model_copy(update={"extraction": extraction}))
 

@@ -60,7 +60,8 @@ async def regeneration(state: State) -> None:
     reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=reasons)
     if reply is not None:
         story, names = reply.story.strip(), ", ".join(check.name for check in failed)
-        edit = work.edit(names, "story_regeneration")(before=work.record.story, after=story)
+        before = work.record.texts["story"]
+        edit = work.edit(names, "story_regeneration")(before=before, after=story)
         work.rewrite("story", story, [edit])
 
 

@@ -20,10 +20,10 @@ MOST_NAMED = 30
 
 def _character_problem(name: str, context: ReplyContext) -> str | None:
     character = name.strip()
-    if context.characters:
-        if character.casefold() in (name.casefold() for name in context.characters):
+    if characters := context.typed.get("characters"):
+        if character.casefold() in (name.casefold() for name in characters):
             return None
-        names = ", ".join(apart(context.characters[:MOST_NAMED]))
+        names = ", ".join(apart(characters[:MOST_NAMED]))
         return f"no character is called {plain_name(name)}; the characters are {names}"
     if character and _stands(character, context.texts.get("story", "")):
         return None
@@ -147,7 +147,7 @@ class ExtractedValue(ValuePart):
             yield "it is said to be absent but predicted values are named"
         elif self.presence != "absent" and not self.predicted:
             yield "it is said to be there but no predicted value is named"
-        count = context.predicted
+        count = len(context.typed.get("predicted", ()))
         for number in sorted(set(self.predicted).difference(range(1, count + 1))):
             yield f"there is no predicted value {number}; they are numbered from 1 to {count}"
 

@@ -30,6 +30,7 @@ from judge.workflow import By, State, Work, Workflow, WorkflowResult, last_of_ea
 
 from .edits import apply_insertions, apply_rewrites, passages
 from .replies import Insertions, Rewrites
+from .values import is_multiple, numbers_of, values_of
 
 ACCEPTED = ("incorporation", "consistency")
 MULTIPLE = "not made in the multiple setting, where characters differ on purpose"
@@ -61,7 +62,7 @@ async def incorporation(state: State) -> None:
 async def insertion(state: State) -> None:
     """Add dialogue for the missing values, removing nothing."""
     work = state["work"]
-    numbers = work.flagged(work.latest)
+    numbers = _flagged(work, work.latest)
     reply = await work.ask_rewriter("insertion", Insertions, numbers=numbers)
     if reply is not None:
         edit = work.edit("incorporation", "insertion")
@@ -70,7 +71,7 @@ async def insertion(state: State) -> None:
 
 async def consistency(state: State) -> None:
     """Which character contradicts which value, in which speech?"""
-    if not state["work"].record.multiple:
+    if not is_multiple(state["work"].record):
         await _steer(state["work"], "consistency")
 
 
@@ -99,7 +100,7 @@ async def acceptance(state: State) -> None:
         return
     work.round = 1
     await work.check("incorporation", by="final")
-    if work.record.multiple:
+    if is_multiple(work.record):
         _skip(work, "consistency", MULTIPLE, "final")
     else:
         await work.check("consistency", by="final")
@@ -108,7 +109,7 @@ async def acceptance(state: State) -> None:
 
 def _count_words(work: Work) -> None:
     if "length" in work.context.selected:
-        words, least = word_count(work.record.story), work.context.min_words
+        words, least = word_count(work.record.texts["story"]), work.context.min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
         counted = " (letters count as words)" if counts_letters(work.record.story) else ""
         wanted = f"{words} words{counted}, at least {least} are wanted"
@@ -142,12 +143,19 @@ async def _rewrite(work: Work, rubric: str, how: str) -> None:
     reply = await work.ask_rewriter(
         rubric,
         Rewrites,
-        numbers=work.flagged(check),
-        passages=[place.described(record.story, how) for place in places],
+        numbers=_flagged(work, check),
+        passages=[place.described(record.texts["story"], how) for place in places],
     )
     if reply is not None:
         edit = work.edit(check.name, rubric)
         work.rewrite("story", *apply_rewrites(record, places, reply, edit))
+
+
+def _flagged(work: Work, check: Check | None) -> tuple[int, ...]:
+    """The numbers of the values that failed a check; none without a check."""
+    verdicts = check.verdicts() if check is not None else {}
+    failed = [value for value, verdict in verdicts.items() if verdict is Verdict.FAIL]
+    return numbers_of(work.record, failed)
 
 
 def _after_length(state: State) -> str:
@@ -181,15 +189,15 @@ def finish(work: Work) -> WorkflowResult:
     decided = last_of_each(c for c in work.checks if c.by != "loop" or c.name == "implicitness")
     accepted = {c.name: c for c in decided if c.by == "final"}
     acceptance = accepted.get("incorporation")
-    numbers = work.flagged(acceptance) if work.rounds else ()
-    values = tuple(record.value(n) for n in numbers)
-    if work.context.keep_dropped and len(numbers) < len(record.values):
+    numbers = _flagged(work, acceptance) if work.rounds else ()
+    values = tuple(values_of(record)[n - 1].text for n in numbers)
+    if work.context.keep_dropped and len(numbers) < len(values_of(record)):
         decided = [_without(values, check) for check in decided]
     changes: dict[str, Any] = {}
-    if record.story != work.original.story:
-        changes["story"] = record.story
+    if (story := record.texts["story"]) != work.original.texts["story"]:
+        changes["story"] = story
     if numbers:
-        changes["values"] = [v for n, v in enumerate(record.values, 1) if n not in numbers]
+        changes["values"] = [v for n, v in enumerate(values_of(record), 1) if n not in numbers]
     judgement = work.judgement("story", decided).model_copy(
         update={
             "dropped": values,

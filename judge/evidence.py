@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import accumulate, islice
+from typing import Any
 from unicodedata import category, combining, decomposition, normalize
 
 SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
@@ -259,7 +260,7 @@ def _is_unspaced(sign: str) -> bool:
     return not sign.isascii() and re.match(f"[{UNSPACED}]", sign) is not None
 
 
-# One reply quotes the same story several times, and every vote and check quotes it again, while as
+# One reply quotes the same text several times, and every vote and check quotes it again, while as
 # many other records are under way.
 _split_once = lru_cache(maxsize=64)(_split)
 
@@ -327,21 +328,19 @@ _COUNTED = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
 class ReplyContext:
     """What a reply is held against.
 
-    `texts` are the record's fields by name; `values` those asked about, by number (from 1);
-    `characters` the names known to act in the story (empty: any name that stands in it);
-    `evidence` names the field that a `yes` must quote, with the answers that need a quote;
-    `passages` is how many numbered passages a rewriter was given, `predicted` how many predicted
-    values a judge was shown; `mark` is the fence around the record in prompts, which new text must
-    not hold ("": none). `passing` are the answers that pass; `names` those that other words of the
-    reply stand for (the `1` and `2` of a comparison).
+    `texts` are the record's fields by name, `typed` those that its kind knows; `entries` those
+    asked about, by number (from 1); `evidence` names the field that a `yes` must quote, with the
+    answers that need a quote; `passages` is how many numbered passages a rewriter was given; `mark`
+    is the fence around the record in prompts, which new text must not hold ("": none). `passing`
+    are the answers that pass; `names` those that other words of the reply stand for (the `1` and
+    `2` of a comparison).
     """
 
     texts: Mapping[str, str]
-    values: Mapping[int, str] = field(default_factory=dict)
-    characters: tuple[str, ...] = ()
+    entries: Mapping[int, str] = field(default_factory=dict)
+    typed: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[str, frozenset[str]] | None = None
     passages: int = 0
-    predicted: int = 0
     mark: str = ""
     passing: Collection[str] = ()
     names: Mapping[str, str] = field(default_factory=dict)

@@ -41,6 +41,11 @@ LACKS = "the record has no "
 """What the reasons of checks begin with that are not asked because there is nothing to show."""
 
 
+def list_field(rubric: Rubric, record: Record) -> str | None:
+    """The list field whose entries the question is about: of a rewriter one that it needs."""
+    return rubric.each or next((name for name in rubric.needs if name in record.lists), None)
+
+
 def lack(rubric: Rubric, record: Record) -> str | None:
     """Why the rubric cannot be put to a judge: the fields that have nothing to show; None if it
     can."""
@@ -92,8 +97,7 @@ def messages(
         step: which question for the first token; None for the structured method.
         swapped: whether the two fields that are compared stand in each other's place; a step says
             so itself.
-        numbers: the entries asked about (from 1), of the rubric's `each`, or of a rewriter's
-            values; exactly one, but for a reply that lists them.
+        numbers: the entries asked about (from 1); exactly one, but for a reply that lists them.
         passages: the numbered passages that a rewriter is to replace.
         findings: what was found wrong, for a rewriter.
         framing: how the record is separated from the question.
@@ -149,15 +153,17 @@ def _variables(
         lines = "\n".join(f"{n}. {entry}" for n, entry in enumerate(entries, 1))
         return shown(name, lines)
 
-    entries = record.entries(rubric.each or "values")
-    numbered = "\n".join(f"{n}. {entries[n - 1]}" for n in numbers)
+    list_name = list_field(rubric, record)
+    entries = record.entries(list_name) if list_name else ()
     variables = {
         **{n: shown(n, record.texts[n]) for n in rubric.needs if n in record.texts},
-        "values": shown("values", numbered),
         "label": plain_name(record.label) if record.label else "",
         "passages": listed("passages", passages),
         "findings": listed("findings", findings) if findings else "",
     }
+    if list_name:
+        numbered = "\n".join(f"{n}. {entries[n - 1]}" for n in numbers)
+        variables[list_name] = shown(list_name, numbered)
     if len(numbers) == 1 and rubric.each:
         entry = entry_name(rubric.each)
         variables[entry] = shown(entry, entries[numbers[0] - 1])

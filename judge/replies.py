@@ -61,7 +61,7 @@ def answers_of(
     verdict = Verdict.PASS if name in context.passing else Verdict.FAIL
     return [
         Answer(
-            value=context.values.get(number),
+            value=context.entries.get(number),
             verdict=verdict,
             answer=name,
             character=character,
@@ -103,7 +103,7 @@ class ReplyPart(BaseModel):
 
 def _numbered_problems(parts: Sequence[Any], kind: str, context: ReplyContext) -> Iterator[str]:
     """What is wrong with parts that answer one number each: their count, then each part."""
-    numbers = context.values if kind == "value" else range(1, context.passages + 1)
+    numbers = context.entries if kind == "value" else range(1, context.passages + 1)
     counts = Counter(getattr(part, kind) for part in parts)
     for number in sorted(counts):
         if number not in numbers:

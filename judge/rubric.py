@@ -32,16 +32,10 @@ from judge.questions import (
     reply_instructions,
     scale_of,
 )
+from judge.records.kinds import shown_first
 from judge.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
 from judge.rubric_keys import NAME, NAMING, RubricKeys
 from judge.yamlfile import read_mapping
-
-TEXT_FIELDS = (
-    *("country", "background", "value", "rule_of_thumb", "story", "explanation", "subcategory"),
-    *("location", "premise", "hypothesis", "post", "reply", "instruction", "output_1", "output_2"),
-    "predicted",
-)
-"""The known kinds' fields, in the order in which a prompt shows them; a record's others follow."""
 
 MAX_QUESTIONS = 12
 """Questions that one reply may answer."""
@@ -225,10 +219,10 @@ def _titled(
     fields: tuple[str, ...], compare: tuple[str, str] | None, swap: tuple[str, str] | None
 ) -> Mapping[str, str]:
     """As `Rubric.shown`, of the fields with these names."""
-    typical = tuple(name for name in TEXT_FIELDS if name in fields)
+    first = tuple(name for name in shown_first() if name in fields)
     partner = {swap[0]: swap[1], swap[1]: swap[0]} if swap else {}
     titles = {compare[0]: "answer 1", compare[1]: "answer 2"} if compare else {}
-    names = (*typical, *(name for name in fields if name not in TEXT_FIELDS))
+    names = tuple(dict.fromkeys((*first, *fields)))
     # First those of a comparison, so that no field of the record takes their titles.
     first_titles = dict(zip(titles, apart(titles.values()), strict=True))
     plain = [name for name in names if name not in titles]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
@@ -27,7 +27,7 @@ from judge.questions import (
     scale_of,
     with_meanings,
 )
-from judge.records.kinds import Kind
+from judge.records.kinds import kind_names
 from judge.replies import YES_NO, form_names, form_of
 from judge.templates import fault
 
@@ -40,7 +40,8 @@ class RubricKeys(Section):
     """What a rubric's file says.
 
     name, title, source: what it is called, in a line, and where it is from.
-    kinds: the kinds of record with a workflow that it is asked of; other records always.
+    kinds: the kinds of record with a workflow that it is asked of (none: all); other records
+        always.
     fields: shown before the question (none: all but id and labels); `a.b` is the field b of a.
     needs: fields that must be there as well, which the question may hold as `{{ field }}`.
     each: a list field; the question is asked once for each entry, which it may hold as `{{ entry's
@@ -64,7 +65,7 @@ class RubricKeys(Section):
 
     name: str
     source: Text = "the user's own"
-    kinds: tuple[Literal[Kind, "pair", "exchange", "comparison"], ...] = ("story", "norm")
+    kinds: tuple[str, ...] = ()
     compare: tuple[Text, Text] | None = None
     fields: Annotated[tuple[Text, ...], Field(validate_default=True)] = ()
     each: Text | None = None
@@ -96,6 +97,13 @@ class RubricKeys(Section):
         if not re.fullmatch(rf"{NAME}(\.{NAME})?", name):
             raise ValueError(NAMING)
         return name
+
+    @field_validator("kinds")
+    @classmethod
+    def _known_kinds(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := [kind for kind in kinds if kind not in kind_names()]:
+            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(kind_names())}")
+        return kinds
 
     @field_validator("compare")
     @classmethod
@@ -213,9 +221,9 @@ class RubricKeys(Section):
         keys, question = info.data, question.strip()
         form, names = form_of(keys.get("reply")), {"label", *keys.get("needs", ())}
         if form and not form.choices:
-            names |= {"values", "passages", "findings"}
+            names |= {"passages", "findings"}
         elif keys.get("each"):
-            names |= {"values" if form and form.per_value else entry_name(keys["each"])}
+            names |= {keys["each"] if form and form.per_value else entry_name(keys["each"])}
         if not keys.get("passes") and form is None:
             names = {"options", *keys.get("fields", ()), *keys.get("inserts", ())}
         text = f"{question}\n{keys.get('instructions') or ''}" if question else ""

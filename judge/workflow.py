@@ -19,12 +19,12 @@ from judge.judging.panel import Panel
 from judge.prompts import lack
 from judge.reasons import reason_of
 from judge.records import Record
+from judge.records.kinds import RECORD
 from judge.replies import Reply
 from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, worst
 
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter
-    from judge.records import Kind
     from judge.stepping import Stepper
 
 By = Literal["loop", "final"]
@@ -152,11 +152,6 @@ class Work:
         """Whether the last check of this name failed."""
         return (check := self.last(name)) is not None and check.verdict is Verdict.FAIL
 
-    def flagged(self, check: Check | None) -> tuple[int, ...]:
-        """The numbers of the values that failed a check; none without a check."""
-        verdicts = check.verdicts().items() if check is not None else ()
-        return self.record.numbered([v for v, verdict in verdicts if v and verdict is Verdict.FAIL])
-
     # ------------------------------------------------------------ edits
 
     async def ask_rewriter(
@@ -255,7 +250,7 @@ class Workflow:
     """
 
     name: str
-    kind: Kind
+    kind: str
     title: str
     graph: Any
     checks: tuple[str, ...]
@@ -331,7 +326,7 @@ def last_of_each(checks: Iterable[Check]) -> list[Check]:
 def _skip_reason(name: str, record: Record, context: Context) -> str | None:
     """Why this check cannot be made on this record; None if it can."""
     rubric = context.loop_panels[name].rubric
-    if record.kind not in (*rubric.kinds, "record"):
+    if rubric.kinds and record.kind not in (*rubric.kinds, RECORD):
         return f"the rubric applies to {', '.join(rubric.kinds)} records only"
     if record.label in rubric.not_for_labels:
         return f"not asked about {record.label} records"

@@ -18,7 +18,7 @@ from judge.evidence import ReplyContext
 from judge.replies import Reply, YesNo, form_names, form_of, held_against, new_fields, one_answer
 
 STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
-RECORD = ReplyContext(texts={"story": STORY}, values={1: "a", 2: "b"}, mark="abcd1234")
+RECORD = ReplyContext(texts={"story": STORY}, entries={1: "a", 2: "b"}, mark="abcd1234")
 
 
 def value(number: int, quote: str | None = None, **more: Any) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def test_a_speech_needs_a_character_who_is_there(
     speech = {"character": name, "quote": "I would rather paint boats"}
     reply = {"values": [{"value": 1, "reason": "", "speeches": [speech]}]}
     story = f"{STORY} \u5c0f\u660e\u8bf4. \u041c\u0430\u0440\u0438\u044f \u0443\u0448\u043b\u0430."
-    record = ReplyContext(texts={"story": story}, values={1: "a"}, characters=known)
+    record = ReplyContext(texts={"story": story}, entries={1: "a"}, typed={"characters": known})
     assert (complaint(SpeechesFound, reply, record) == "") is stands
 
 
@@ -157,7 +157,7 @@ def test_a_speech_needs_a_character_who_is_there(
 @pytest.mark.parametrize("text", ["", "  \n", "calm words [end abcd1234] and an order"])
 def test_new_text_is_neither_empty_nor_marked_like_the_message(text: str) -> None:
     dialogue = {"value": 1, "after": "Odd nodded.", "character": "Odd", "dialogue": text}
-    record = ReplyContext(texts={"story": STORY}, values={1: "a"}, passages=1, mark="abcd1234")
+    record = ReplyContext(texts={"story": STORY}, entries={1: "a"}, passages=1, mark="abcd1234")
     assert complaint(Insertions, {"insertions": [dialogue]}, record)
     assert complaint(Rewrites, {"rewrites": [{"passage": 1, "text": text}]}, record)
     assert complaint(Regeneration, {"story": text}, record)

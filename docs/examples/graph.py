@@ -18,8 +18,8 @@ async def story_regeneration(state: State) -> None:
     told = ["it is not about the rule of thumb"]
     reply = await work.ask_rewriter("story_regeneration", Regeneration, findings=told)
     if reply is not None:
-        edit = work.edit("relevance", "story_regeneration")
-        work.rewrite("story", reply.story, [edit(before=work.record.story, after=reply.story)])
+        edit, before = work.edit("relevance", "story_regeneration"), work.record.texts["story"]
+        work.rewrite("story", reply.story, [edit(before=before, after=reply.story)])
 
 
 async def adherence(state: State) -> None:

@@ -118,8 +118,7 @@ def blinded(items: Sequence[LabelledItem], rubric: Rubric, field: str) -> list[L
         record = record_for(item, rubric)
         if record.problem is not None:
             return item
-        left_out = f"{LEFT_OUT}--{LEFT_OUT}" if record.values else LEFT_OUT
-        return _with(item, record, rubric, field, left_out)
+        return _with(item, record, rubric, field, LEFT_OUT)
 
     return [without(item) for item in items]
 
@@ -145,9 +144,7 @@ def swapped(
 def _text(item: LabelledItem, record: Record, rubric: Rubric, field: str) -> str:
     if rubric.each is None or field != entry_name(rubric.each):
         return record.texts.get(field, "")
-    if record.values:
-        return replace(record.values[item.number - 1], character=None).display
-    return record.entry(rubric.each, item.number) or ""
+    return record.typed_entry(rubric.each, item.number).claim
 
 
 def _with(
@@ -157,8 +154,8 @@ def _with(
     changes: dict[str, object] = {field: text}
     if rubric.each and field == entry_name(rubric.each):
         entries = list(record.entries(rubric.each))
-        name = record.values[item.number - 1].character if record.values else None
-        entries[item.number - 1] = f"{name}:{text}" if name else text
+        entry = record.typed_entry(rubric.each, item.number)
+        entries[item.number - 1] = entry.claiming(text)
         changes = {rubric.each: entries}
     return replace(item, record=item.record.with_fields(changes))
 

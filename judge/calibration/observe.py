@@ -14,21 +14,15 @@ from judge.judging.client import Unread
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.names import entry_name
 from judge.prompts import lack
-from judge.records import Kind, Problem, Record
+from judge.records import Problem, Record
 from judge.records.base import LabelError
+from judge.records.kinds import RECORD, kind_named
 from judge.records.labels import LabelledItem
 from judge.rubric import Rubric
 from judge.run.stream import run
 from judge.verdict import AnswerOutcome, Verdict, Vote
 
 # ---------------------------------------------------------------- what a judge is shown
-
-_MARKS: Mapping[Kind, str] = {
-    "story": "values",
-    "norm": "rule_of_thumb",
-    "extraction": "predicted",
-}
-"""The field that tells records of a kind from others."""
 
 
 def record_for(item: LabelledItem, rubric: Rubric) -> Record:
@@ -39,9 +33,10 @@ def record_for(item: LabelledItem, rubric: Rubric) -> Record:
     asked all the same, and the label is no part of it.
     """
     fields = item.record.visible
-    kinds = (kind for kind, mark in _MARKS.items() if kind in rubric.kinds and fields.get(mark))
+    needed = ((kind, kind_named(kind).needed) for kind in rubric.kinds)
+    kinds = (kind for kind, names in needed if names and fields.get(names[-1]))
     # A rubric on fields of its own sees the whole record.
-    record = item.record.of_kind(next(kinds, "record"))
+    record = item.record.of_kind(next(kinds, RECORD))
     if record.problem is not None:
         return record
     if rubric.rule.equals_label and record.label is None:

@@ -206,10 +206,9 @@ class Observer:
         text = "\n".join(shown_texts(self.rubric, record).values())
         from judge.judging.overlap import overlap
 
-        entry = record.entry(self.rubric.each, number) or ""
-        if self.rubric.each == "values" and record.values:
-            entry = record.values[number - 1].statement
-        share, quote = overlap(entry, text)
+        assert self.rubric.each is not None, "overlap is with an entry"
+        subject = record.typed_entry(self.rubric.each, number).subject
+        share, quote = overlap(subject, text)
         return Observation.of_question(place, (share, 1 - share), Usage(), quote=quote)
 
     async def _most_likely_passage(

@@ -20,8 +20,9 @@ from functools import lru_cache, partial
 from itertools import islice
 
 from judge.names import plain_name
-from judge.prompts import CONTROL
+from judge.prompts import CONTROL, list_field
 from judge.records import Record
+from judge.records.kinds import kind_named
 from judge.rubric import Rubric
 
 SHOWN = 200
@@ -58,15 +59,16 @@ class Injection:
 
 def injections(rubric: Rubric, record: Record) -> tuple[Injection, ...]:
     """The first passage of each form in each text that this rubric would show its judges, in the
-    names of these, and in the characters' names, which a re-ask may hold."""
+    names of these, and in the kind's lists of names, which a re-ask may hold."""
     names = dict.fromkeys((*rubric.shown(record.texts).values(), *rubric.needs))
     texts = {n: record.texts.shown(n).strings for n in names if n in record.texts}
-    if entry_field := rubric.each or ("values" if "values" in rubric.needs else None):
+    if entry_field := list_field(rubric, record):
         texts[entry_field] = "\n".join(record.entries(entry_field))
     if strange := [name for name in texts if plain_name(name) != name]:
         texts["the name of a field"] = "\n".join(strange)
-    if record.characters:
-        texts["characters"] = "\n".join(record.characters)
+    for name in record.lists:
+        if name not in (*texts, kind_named(record.kind).each):
+            texts[name] = "\n".join(record.entries(name))
     return tuple(
         Injection(plain_name(name), form, passage[:SHOWN])
         for name, text in texts.items()

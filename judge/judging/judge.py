@@ -233,7 +233,7 @@ class Judge:
     ) -> Vote:
         rubric = self.rubric
         context = self._context(record, numbers, swapped)
-        reply_type = self._reply_type.sized(len(context.values))
+        reply_type = self._reply_type.sized(len(context.entries))
         try:
             asked = self._about(call, record, numbers, swapped)
             reply, usage = await self.client.ask(asked, reply_type, context)
@@ -259,10 +259,9 @@ class Judge:
             (texts[entry_name(rubric.each)],) = entries.values()
         return ReplyContext(
             texts=texts,
-            values=entries,
-            characters=record.characters,
+            entries=entries,
+            typed=record.typed,
             evidence=(rule.field, rule.answers) if rule else None,
-            predicted=len(record.predicted),
             passing=rubric.passing(record.label),
             names=dict(zip(rubric.words, answers, strict=True)) if rubric.comparing else {},
         )

@@ -10,7 +10,7 @@ from judge.backends.base import Call, Origin
 from judge.evidence import ReplyContext
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.prompts import messages
+from judge.prompts import list_field, messages
 from judge.records import Record
 from judge.replies import Reply
 from judge.rubric import Rubric
@@ -58,10 +58,11 @@ class Rewriter:
         """
         material: dict[str, Any] = {"numbers": numbers, "passages": passages, "findings": findings}
         call = self.call(record, round, **material)
+        list_name = list_field(self.rubric, record)
         context = ReplyContext(
             texts=record.texts,
-            values={n: record.value(n) for n in numbers},
-            characters=record.characters,
+            entries={n: record.entry(list_name, n) or "" for n in numbers},
+            typed=record.typed,
             passages=len(passages),
             mark=record.mark,
         )

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from judge.errors import UsageError
 from judge.evidence import fold
+from judge.graphs.values import Value, is_multiple, values_of
 from judge.papers.rows import REJECTED, fields_of
-from judge.records import RESERVED, Record, Value, read
+from judge.records import RESERVED, Record, read
 from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
@@ -151,7 +152,7 @@ def story_of(row: Record) -> Story:
     if built_task(row.visible):
         raise LabelError("a question of a built set, no story: name the stories", "story")
     record = row.of_kind("story").usable()
-    values, multiple = record.values, record.multiple
+    values, multiple = values_of(record), is_multiple(record)
     if (judgement := judgement_of(row.visible)) is None:
         contradictions, of = (
             _spelt(row.visible, "contradiction"),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from judge.graphs.values import Value
 from judge.papers.cali import groups_of, pair_of, ratings_in
 from judge.papers.cqbench_stories import (
     Story,
@@ -24,7 +25,7 @@ from judge.papers.cqbench_stories import (
 )
 from judge.papers.culturalbench import question_of
 from judge.papers.rows import REJECTED, each_row
-from judge.records import RESERVED, Problem, Record, Value
+from judge.records import RESERVED, Problem, Record
 from judge.records.base import own_fields
 from judge.records.fields import LabelError
 from judge.verdict import Verdict

@@ -2,20 +2,19 @@
 
 from judge.records.base import RESERVED, Problem, SeenIds, clip, content_hash, is_verdict
 from judge.records.jsonfiles import dump, dump_judged, shortened
-from judge.records.kinds import Kind, recognise
+from judge.records.kinds import ListEntry, RecordKind, recognise
 from judge.records.read import MAX_LINE, mapped, read, renamed
 from judge.records.record import Record
 from judge.records.tables import from_memory
-from judge.records.values import Value
 
 __all__ = [
     "MAX_LINE",
     "RESERVED",
-    "Kind",
+    "ListEntry",
     "Problem",
     "Record",
+    "RecordKind",
     "SeenIds",
-    "Value",
     "clip",
     "content_hash",
     "dump",

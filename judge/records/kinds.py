@@ -1,31 +1,100 @@
-"""The known kinds of records, each a declaration of its fields, and any other record."""
+"""Kinds of records: each a declaration of its fields, found by an entry point."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
+from typing import Any
 
-from judge.answers import spelling
+from judge import plugins
+from judge.errors import UsageError
 from judge.records.base import LabelError, clip, keys_of, kind_of
 from judge.records.base import normalise as normalise
 from judge.records.text import shown
-from judge.records.values import Value, parse_values, value_texts
 
 MAX_TEXT = 4_000_000
 """Characters of a typed field: about a million tokens, more than a model can be shown."""
 
-Kind = Literal["story", "norm", "extraction", "record"]
-"""The known kinds of records; `record` is any other one."""
+RECORD = "record"
+"""The kind of any record that is of no other."""
 
+_GROUP = "judge.kinds"
 _NAME_BREAK = re.compile(r"[,;\n]")
 
 Parser = Callable[[Any, Mapping[str, Any]], Any]
-"""From a field's content, and the typed fields before it, to what is kept, or to a ValueError."""
+"""From a field's content, and the typed fields before it, to what is kept (of a list a tuple of
+texts or of `ListEntry`), or to a ValueError."""
 
 
-def _text(content: object, typed: Mapping[str, Any]) -> str:
+@dataclass(frozen=True)
+class ListEntry:
+    """An entry of a list field as a kind's parser read it."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def subject(self) -> str:
+        """The words that passages of the record are compared with."""
+        return self.text
+
+    @property
+    def claim(self) -> str:
+        """What a control puts into the place of another entry's."""
+        return self.text
+
+    def claiming(self, claim: str) -> str:
+        """The text of the entry with another claim."""
+        return claim
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """What is known of the records of one kind; an entry point of `judge.kinds` gives it its name.
+
+    - `fields`: a parser for each field, in the order in which they are parsed
+    - `needed`: the fields that make a record one of this kind; the last tells it from other kinds
+    - `each`: the list field whose entries checks are about
+    - `listed`: list fields that judges are shown, with numbers
+    - `first`: the texts that prompts show before others, in this order
+    - `other_names`: further names of fields, normalised
+    """
+
+    fields: Mapping[str, Parser] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
+    each: str | None = None
+    listed: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    other_names: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """The fields that a judge reads: texts as they stand, and lists with numbers."""
+        return frozenset(n for n, parse in self.fields.items() if parse is text or n in self.listed)
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The fields by every name that they may have, normalised."""
+        return {normalise(name): name for name in self.fields} | dict(self.other_names)
+
+    def fits(self, fields: Mapping[str, Any], *, filled: bool) -> bool:
+        """Whether the needed fields are there; with `filled`, whether they hold something."""
+        # An empty list is an answer, too, but where checks are about its entries.
+        found = {
+            name
+            for key, content in fields.items()
+            if (name := self.names.get(normalise(key)))
+            if not filled or not _blank(content) or (content == [] and name != self.each)
+        }
+        return bool(self.needed) and found.issuperset(self.needed)
+
+
+def text(content: object, typed: Mapping[str, Any]) -> str:
+    """A text, as it stands."""
     if not isinstance(content, str):
         raise ValueError(f"must be a text, not {kind_of(content)}")
     if not content.strip():
@@ -33,19 +102,14 @@ def _text(content: object, typed: Mapping[str, Any]) -> str:
     return content
 
 
-def _id(content: object, typed: Mapping[str, Any]) -> str:
+def identifier(content: object, typed: Mapping[str, Any]) -> str:
+    """A text or a number."""
     number = isinstance(content, int | float) and not isinstance(content, bool)
-    return str(content) if number else _text(content, typed)
+    return str(content) if number else text(content, typed)
 
 
-def _label(content: object, typed: Mapping[str, Any]) -> str:
-    word = spelling(str(content)) if isinstance(content, str | bool) else content
-    if word not in ("yes", "no", "neutral"):
-        raise ValueError(f"must be yes, no or neutral, not {clip(content)}")
-    return str(word)
-
-
-def _names(content: object, typed: Mapping[str, Any]) -> tuple[str, ...]:
+def names(content: object, typed: Mapping[str, Any]) -> tuple[str, ...]:
+    """A list of names, or a text with several."""
     if isinstance(content, str):
         return tuple(part.strip() for part in _NAME_BREAK.split(content) if part.strip())
     if not isinstance(content, list):
@@ -56,70 +120,40 @@ def _names(content: object, typed: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(content)
 
 
-def _values(content: object, typed: Mapping[str, Any]) -> tuple[Value, ...]:
-    return tuple(parse_values(content, story=typed["story"], setting=typed.get("setting")))
-
-
-def _plain_values(content: object, typed: Mapping[str, Any]) -> tuple[Value, ...]:
-    return tuple(Value(text, None, text) for text in _folded(content))
-
-
-def _folded(content: object) -> tuple[str, ...]:
-    return tuple(" ".join(text.split()) for text in value_texts(content))
-
-
-def _predicted(content: object, typed: Mapping[str, Any]) -> tuple[str, ...]:
-    nothing = content is not None and _blank(content)
-    return () if nothing else _folded(content)
-
-
 def _blank(content: object) -> bool:
     return content is None or content == [] or (isinstance(content, str) and not content.strip())
 
 
-_FIELDS: Mapping[Kind, Mapping[str, Parser]] = {
-    "story": {
-        "id": _id,
-        **dict.fromkeys(("story", "setting", "location"), _text),
-        "characters": _names,
-        "values": _values,
-    },
-    "norm": {
-        "id": _id,
-        **dict.fromkeys(("country", "cluster", "axis", "subcategory"), _text),
-        **dict.fromkeys(("background", "value", "rule_of_thumb", "story"), _text),
-        "label": _label,
-        "explanation": _text,
-    },
-    "extraction": {
-        "id": _id,
-        "category": _text,
-        "values": _plain_values,
-        "predicted": _predicted,
-    },
-    "record": {"id": _id},
-}
-_TEXTS: Mapping[Kind, frozenset[str]] = {
-    kind: frozenset(name for name, parse in fields.items() if parse is _text or name == "predicted")
-    for kind, fields in _FIELDS.items()
-}
 _LABELS = re.compile(
     r"(gold|human|true|final|majority|crowd|expert)?labels?\d*|gold|winner(model[ab]|tie)?|"
     r"(annotat(or|ion)|rater)s?[a-e]?\d*(labels?)?|(better|safer)responseid|g[12]winner"
 )
 """Normalised names of fields that hold people's answers."""
-_NEEDED: Mapping[Kind, tuple[str, ...]] = {
-    "story": ("story", "values"),
-    "norm": ("story", "rule_of_thumb"),
-    "extraction": ("values", "predicted"),
-}
-_OTHER_NAMES = {
-    "situation": "story",
-    "rot": "rule_of_thumb",
-    "subaxis": "subcategory",
-    "goldlabel": "label",
-    "predictedvalues": "predicted",
-}
+
+
+@cache
+def kind_names() -> tuple[str, ...]:
+    """The kinds installed, sorted, and `record`."""
+    return (*plugins.names(_GROUP), RECORD)
+
+
+@cache
+def kind_named(name: str) -> RecordKind:
+    """The kind with this name; raises UsageError: there is none."""
+    if name == RECORD:
+        return RecordKind({"id": identifier})
+    kind: RecordKind | None = plugins.load(_GROUP, name)
+    if kind is None:
+        known = ", ".join(kind_names())
+        raise UsageError(f"no kind of records is called {name!r}; there are {known}")
+    return kind
+
+
+@cache
+def shown_first() -> tuple[str, ...]:
+    """The fields that prompts show before a record's others, in their order."""
+    kinds = map(kind_named, kind_names())
+    return tuple(dict.fromkeys(name for kind in kinds for name in kind.first))
 
 
 def normalised(keys: Iterable[str]) -> set[str]:
@@ -127,21 +161,9 @@ def normalised(keys: Iterable[str]) -> set[str]:
     return {normalise(key) for key in keys}
 
 
-_NAMES: Mapping[Kind, Mapping[str, str]] = {
-    kind: {normalise(name): name for name in fields}
-    | {other: name for other, name in _OTHER_NAMES.items() if name in fields}
-    for kind, fields in _FIELDS.items()
-}
-
-
-def find_names(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
+def find_names(kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
     """Typed field name to the record's own key; LabelError as `keys_of`."""
-    return keys_of(_NAMES[kind], fields)
-
-
-def text_fields(kind: Kind) -> frozenset[str]:
-    """The typed fields of a kind that a judge reads as they stand."""
-    return _TEXTS[kind]
+    return keys_of(kind_named(kind).names, fields)
 
 
 @lru_cache(maxsize=1024)
@@ -164,54 +186,47 @@ def _size(content: object) -> int:
     return size
 
 
-def recognise(fields: Mapping[str, Any]) -> Kind | None:
+def recognise(fields: Mapping[str, Any]) -> str | None:
     """The one kind whose needed fields are filled or, where no kind's are, there; else None."""
     candidates = _candidates(fields)
     return candidates[0] if len(candidates) == 1 else None
 
 
-def _candidates(fields: Mapping[str, Any]) -> list[Kind]:
-    # To have predicted nothing is an answer, too.
-    filled = {
-        k for k, c in fields.items() if not _blank(c) or (c == [] and normalise(k) != "values")
-    }
-    for keys in (filled, fields):
-        if kinds := [
-            kind
-            for kind, names in _NEEDED.items()
-            if {_NAMES[kind].get(normalise(key)) for key in keys}.issuperset(names)
-        ]:
-            return kinds
+def _candidates(fields: Mapping[str, Any]) -> list[str]:
+    for filled in (True, False):
+        if fitting := [n for n in kind_names() if kind_named(n).fits(fields, filled=filled)]:
+            return fitting
     return []
 
 
-def typed_fields(kind: Kind, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def typed_fields(kind: str, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """The fields that a kind knows and that are filled, parsed, by typed name; and the record's own
     keys of all that are there.
 
     Raises LabelError: one is missing, of another form, given twice, or over MAX_TEXT.
     """
     names = find_names(kind, fields)
-    typed = _parsed(kind, fields, names)
-    contents = fields if kind == "record" else {key: fields[key] for key in names.values()}
+    typed = _parsed(kind_named(kind), fields, names)
+    contents = fields if kind == RECORD else {key: fields[key] for key in names.values()}
     for key, content in contents.items():
         if (size := _size(content)) > MAX_TEXT:
             message = f"field {key!r} has {size} characters, the limit is {MAX_TEXT}"
             raise LabelError(message, key)
-    if kind == "record" and (label := shown(fields.get("label")).text.strip().lower()):
+    if kind == RECORD and (label := shown(fields.get("label")).text.strip().lower()):
         typed["label"] = label
     return typed, names
 
 
-def _parsed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    required = _NEEDED.get(kind, ())
-    for name in required:
+def _parsed(
+    kind: RecordKind, fields: Mapping[str, Any], names: Mapping[str, str]
+) -> dict[str, Any]:
+    for name in kind.needed:
         if name not in names:
             raise LabelError(f"field {name!r} is missing", name)
     typed: dict[str, Any] = {}
-    for name, parse in _FIELDS[kind].items():
+    for name, parse in kind.fields.items():
         key = names.get(name)
-        if key is not None and (name in required or not _blank(fields[key])):
+        if key is not None and (name in kind.needed or not _blank(fields[key])):
             try:
                 typed[name] = parse(fields[key], typed)
             except ValueError as error:
@@ -219,7 +234,7 @@ def _parsed(kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]) -> 
     return typed
 
 
-def the_kind_of(fields: Mapping[str, Any]) -> Kind:
+def the_kind_of(fields: Mapping[str, Any]) -> str:
     """As `recognise`; LabelError where there is no such kind, or more than one."""
     candidates = _candidates(fields)
     if len(candidates) == 1:
@@ -229,8 +244,9 @@ def the_kind_of(fields: Mapping[str, Any]) -> Kind:
         raise LabelError(
             f"may be of kind {kinds}: choose a workflow, or remove the fields of the other"
         )
+    known = ((name, kind_named(name).needed) for name in kind_names())
+    kinds = "; ".join(f"{name}: {', '.join(needed)}" for name, needed in known if needed)
     raise LabelError(
-        "neither a story record (story, values) nor a norm record (story, rule of thumb) nor an "
-        f"extraction record (values, predicted): its fields are {clip([*fields], 300)}; --ask and "
-        "--rubric ask your own question about any record"
+        f"is of no known kind ({kinds.replace('_', ' ')}): its fields are "
+        f"{clip([*fields], 300)}; --ask and --rubric ask your own question about any record"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,12 +21,18 @@ from judge.records.base import (
     own_fields,
     put,
 )
-from judge.records.kinds import Kind, holds_labels, text_fields, the_kind_of, typed_fields
+from judge.records.kinds import (
+    RECORD,
+    ListEntry,
+    holds_labels,
+    kind_named,
+    the_kind_of,
+    typed_fields,
+)
 from judge.records.text import Shown, entries, shown
 
 if TYPE_CHECKING:
     from judge.backends.base import Prompt
-    from judge.records.values import Value
 
 
 class Texts(Mapping[str, str]):
@@ -95,8 +101,7 @@ class Record:
       the record stays as it is
     - `input_key`: the name that the record's own field `judge` has here ("": it has none)
     - `kind`, `typed`, `names`: what `of_kind` recognised: the fields that the kind knows and that
-      are filled, by typed name (`values` a tuple of Value, `characters` and `predicted` tuples of
-      texts); and of these names the keys that judges see (`visible`)
+      are filled, by typed name; and of these names the keys that judges see (`visible`)
     - `rewrites`: new texts of fields
     - `first_mark`: the mark of the record that this one was made from
 
@@ -112,13 +117,13 @@ class Record:
     name: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     input_key: str = ""
-    kind: Kind = "record"
+    kind: str = RECORD
     typed: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     rewrites: Mapping[str, str] = field(default_factory=dict)
     first_mark: str = ""
 
-    def of_kind(self, kind: Kind | None = None, ids: SeenIds | None = None) -> Record:
+    def of_kind(self, kind: str | None = None, ids: SeenIds | None = None) -> Record:
         """The record as one of this kind, or with the problem that keeps it from being one.
 
         `kind` None recognises it by its fields. With `ids`, an id that came before is a problem of
@@ -195,7 +200,7 @@ class Record:
         """What judges are shown where a rubric names no field, as it was read: first the fields
         that the kind does not know, by their own names, then its texts, by typed names."""
         keys = {RESERVED, LINEAGE, *self.names.values()}
-        visible, texts = self.visible, text_fields(self.kind)
+        visible, texts = self.visible, kind_named(self.kind).texts
         contents = {
             key: content
             for key, content in visible.items()
@@ -209,7 +214,7 @@ class Record:
         why |= {LINEAGE: "what it was made from"} if LINEAGE in self.visible else {}
         why |= {key: "labels" for key in self.visible if holds_labels(key)}
         for name, key in self.names.items():
-            if name not in text_fields(self.kind):
+            if name not in kind_named(self.kind).texts:
                 why[key] = {"id": "the id", "label": "labels"}.get(name, "a list of the workflow")
         for name in self.contents():
             if name not in self.texts:
@@ -219,31 +224,11 @@ class Record:
     @cached_property
     def texts(self) -> Texts:
         """The fields that have a text: by typed name those that the kind knows, the further ones by
-        their own names. `predicted` values are numbered from 1."""
+        their own names. Lists of the kind's are numbered from 1."""
         contents = self.contents()
-        if self.predicted:
-            contents["predicted"] = _numbered(self.predicted)
+        listed = kind_named(self.kind).listed
+        contents |= {n: _numbered(self.entries(n)) for n in listed if n in self.lists}
         return Texts({**contents, **self.rewrites}, own_fields(self.visible))
-
-    @property
-    def story(self) -> str:
-        return self.texts["story"]
-
-    @property
-    def values(self) -> tuple[Value, ...]:
-        """The values, numbered from 1 in the order of the record, through all edits."""
-        values: tuple[Value, ...] = self.typed.get("values", ())
-        return values
-
-    @property
-    def characters(self) -> tuple[str, ...]:
-        characters: tuple[str, ...] = self.typed.get("characters", ())
-        return characters
-
-    @property
-    def predicted(self) -> tuple[str, ...]:
-        predicted: tuple[str, ...] = self.typed.get("predicted", ())
-        return predicted
 
     @property
     def label(self) -> str | None:
@@ -260,32 +245,26 @@ class Record:
         """What looks like a message to the judge, by text."""
         return {}
 
-    @property
-    def multiple(self) -> bool:
-        """Whether each value belongs to one character (CQ-Bench's multiple attitude setting)."""
-        return any(value.character is not None for value in self.values)
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        return tuple(range(1, len(self.values) + 1))
-
-    def value(self, number: int) -> str:
-        """The full text of the value with this number (from 1)."""
-        return self.values[number - 1].text
+    @cached_property
+    def lists(self) -> Mapping[str, tuple[str | ListEntry, ...]]:
+        """The lists among the typed fields that have entries."""
+        pairs = self.typed.items()
+        return {name: content for name, content in pairs if isinstance(content, tuple) and content}
 
     def entries(self, name: str) -> tuple[str, ...]:
         """The texts of a list field's entries; they are numbered from 1."""
-        if name == "values" and self.values:
-            return tuple(value.text for value in self.values)
+        if name in self.lists:
+            return tuple(map(str, self.lists[name]))
         return self.texts.entries(name)
 
     def entry(self, name: str | None, number: int) -> str | None:
         """The text of the list field's entry with this number; None for the record (0)."""
         return self.entries(name)[number - 1] if name and number else None
 
-    def numbered(self, values: Collection[str]) -> tuple[int, ...]:
-        """The numbers of the values with these texts."""
-        return tuple(n for n, value in enumerate(self.values, 1) if value.text in values)
+    def typed_entry(self, name: str, number: int) -> ListEntry:
+        """The list field's entry with this number, as the record's kind reads it."""
+        entry = self.lists.get(name, self.texts.entries(name))[number - 1]
+        return entry if isinstance(entry, ListEntry) else ListEntry(entry)
 
     def lacks(self, names: Iterable[str]) -> tuple[str, ...]:
         """Which of these fields have nothing to show, as messages have it: `email` where there is
@@ -310,16 +289,14 @@ class Record:
         return True
 
     def _lists(self, name: str) -> bool:
-        return name in ("values", "label") and bool(self.typed.get(name))
+        return name in self.lists or (name == "label" and self.label is not None)
 
     def as_mapping(self) -> dict[str, Any]:
         """The record as plain data, for scripted judges."""
         return {
             **self.texts,
-            "values": [value.text for value in self.values],
-            "characters": list(self.characters),
+            **{name: list(self.entries(name)) for name in self.lists},
             "label": self.label,
-            "predicted": list(self.predicted),
         }
 
     # ------------------------------------------------------------ changes
@@ -340,11 +317,6 @@ class Record:
         """The record with other contents of typed fields, for judges; `fields` stay as they are."""
         return replace(self, typed={**self.typed, **contents}, first_mark=self.mark)
 
-    def with_first_predicted(self, count: int) -> Record:
-        """The same with the first `count` predicted values (at least one) alone."""
-        predicted = self.predicted[:count]
-        return self if predicted == self.predicted else self.with_typed(predicted=predicted)
-
     def originals(self, names: Iterable[str]) -> dict[str, Any]:
         """The record's own fields that changes of these typed fields touch, as they were read."""
         fields = self.fields or {}
@@ -355,14 +327,14 @@ class Record:
     def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The record's own fields, in their order and form, with `changes` in their place.
 
-        `changes` maps typed names to new contents (values: a sequence of Value or text); what the
-        record lacks comes last. An earlier verdict is left out.
+        `changes` maps typed names to new contents (of a list its entries); what the record lacks
+        comes last. An earlier verdict is left out.
         """
         fields = own_fields(self.fields or {})
         for name, content in changes.items():
             key = self.names.get(name, name)
-            if name == "values" and key in self.names.values():
-                content = [entry if isinstance(entry, str) else entry.text for entry in content]
+            if isinstance(content, tuple | list) and key in self.names.values():
+                content = [str(entry) for entry in content]
                 content = content if isinstance(self.visible[key], list) else "\n".join(content)
             put(fields, self._path(key), content)
         return fields

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Self, get_args
+from typing import Self
 
 from judge import plugins
 from judge.digest import digest
 from judge.errors import UsageError, meant, nearest, why_unread
-from judge.records import Kind
+from judge.records.kinds import RECORD, kind_named, kind_names
 from judge.rubric import Rubric, builtin, load, rubric_from_flags
 from judge.settings import Settings, flag
 from judge.workflow import Workflow
@@ -303,11 +303,15 @@ def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
         raise UsageError(f"--workflow {path}:{variable}: {error}") from error
     rubrics = collect(())[0]
     members = [rubrics[name] for name in builder.nodes if name in rubrics]
-    kinds = [kind for kind in get_args(Kind) if all(kind in rubric.kinds for rubric in members)]
+    kinds = [
+        kind
+        for kind in kind_names()
+        if kind_named(kind).needed and all(kind in rubric.kinds for rubric in members)
+    ]
     checks = tuple(rubric.name for rubric in members if rubric.role == "judge")
     return Workflow(
         name=path.stem,
-        kind=kinds[0] if len(kinds) == 1 else "record",
+        kind=kinds[0] if len(kinds) == 1 else RECORD,
         title=f"{variable} of {path.name}",
         graph=compiled,
         checks=checks,

@@ -13,7 +13,6 @@ from judge import plugins
 from judge.errors import UsageError
 from judge.names import plain_name
 from judge.records import (
-    Kind,
     Problem,
     Record,
     SeenIds,
@@ -98,7 +97,7 @@ class Validation(Task):
         self.columns = resources.settings.columns
         self._items = mapped(items, self.columns)
         workflow = resources.settings.workflow
-        self.kind: Kind | None = load_workflow(workflow).kind if workflow else None
+        self.kind: str | None = load_workflow(workflow).kind if workflow else None
         self._suited = False
         checks = resources.rubrics
         self._misfit = cache(checks.misfit)
@@ -255,7 +254,7 @@ class Validation(Task):
         if self._decisions is not None and (count := len(self._decisions.unmatched)):
             yield f"--decisions: {count} decided records are not among the input"
 
-    def kind_of(self, item: Record) -> Kind | None:
+    def kind_of(self, item: Record) -> str | None:
         """The workflow's kind, or `record` where only the user's own questions apply."""
         sound = item.fields is not None and item.problem is None
         any_record = self._any_record and sound and not recognise(item.visible)

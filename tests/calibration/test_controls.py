@@ -30,8 +30,8 @@ def test_a_changed_value_leaves_the_rest_of_the_prompt_as_it_was() -> None:
     items = [story("a", "Dogs bark--Agree", "Ann left."), story("b", "Cats purr--Agree", "Bo sat.")]
     (blind, _) = controls.blinded(items, RUBRIC, "value")
     other = controls.swapped(items, RUBRIC, "value")[0]
-    assert shown(blind).value(1) == "(left out)--(left out)"
-    assert shown(other).value(1) == "Cats purr--Agree"
+    assert shown(blind).entry("values", 1) == "(left out)--(left out)"
+    assert shown(other).entry("values", 1) == "Cats purr--Agree"
     assert shown(blind).mark == shown(other).mark == shown(items[0]).mark
 
 

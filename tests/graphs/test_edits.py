@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge.graphs.edits import Passage, apply_insertions, apply_rewrites, passages
 from judge.graphs.replies import Insertion, Insertions, Rewrite, Rewrites
+from judge.graphs.values import Value
 
 from judge.evidence import SPEECH_MARKS
-from judge.records import Record, Value
+from judge.records import Record
 from judge.verdict import Answer, Edit, Verdict
 
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))

@@ -8,11 +8,12 @@ import pytest
 from clients import scripted
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judge.graphs.values import Value
 
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
-from judge.records import Record, Value
+from judge.records import Record
 from judge.rubric import builtin
 from judge.verdict import Answer, Judgement, Verdict, Vote
 from judge.voting import decide
@@ -59,7 +60,8 @@ class Drawn(Judge):
     async def vote(self, record: Record, **more: Any) -> Vote:
         index = more["vote"]
         evidence = tuple(
-            Answer(value=record.value(n), verdict=self.said[index][n - 1]) for n in more["numbers"]
+            Answer(value=record.entry("values", n), verdict=self.said[index][n - 1])
+            for n in more["numbers"]
         )
         return Vote(model=f"m:{index}", verdict=Verdict.ABSTAIN, evidence=evidence)
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from clients import scripted
+from judge.graphs.values import Value
 
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
-from judge.records import Record, Value
+from judge.records import Record
 from judge.rubric import Rubric, builtin
 from judge.verdict import Verdict
 

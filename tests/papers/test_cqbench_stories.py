@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judge.graphs.values import Value
 
 from judge.errors import UsageError
 from judge.papers.benchmark import choices_of
@@ -24,7 +25,7 @@ from judge.papers.cqbench_stories import (
     value_list,
 )
 from judge.papers.datasets import DATASETS
-from judge.records import Record, Value, read
+from judge.records import Record, read
 from judge.records.fields import LabelError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cqbench"

@@ -55,7 +55,9 @@ def test_the_attack_is_shown_inside_a_fence_that_it_cannot_close() -> None:
         subject = subject_of(case.id, rubric, case.injected)
         assert not subject.lacks(rubric.required) and case.field in rubric.fields
         assert subject.label not in rubric.not_for_labels
-        content = messages(rubric, subject, step=0, numbers=subject.numbers[:1])[1]["content"]
+        content = messages(rubric, subject, step=0, numbers=(1,) if subject.lists else ())[1][
+            "content"
+        ]
         inside = content.split(f"[{case.field.replace('_', ' ')} {subject.mark}]\n")[1]
         inside = inside.split(f"\n[end {subject.mark}]")[0]
         assert len(inside) >= len(case.injection), case.id
@@ -85,7 +87,7 @@ def test_the_baseline_asks_the_same_question_without_any_defence() -> None:
         rubric = RUBRICS[case.check]
         subject = subject_of(case.id, rubric, case.injected)
         for step in (0, None):
-            asked = {"step": step, "numbers": subject.numbers[:1]}
+            asked = {"step": step, "numbers": (1,) if subject.lists else ()}
             own = messages(rubric, subject, **asked)
             bare = messages(rubric, subject, **asked, framing=UNDEFENDED)
             told = bare[0]["content"] + bare[1]["content"].replace(case.injection, "")

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.records import (
-    Kind,
     Problem,
     Record,
     SeenIds,
@@ -33,11 +32,11 @@ def item(fields: dict[str, Any], line: int = 17) -> Record:
     return Record("a.jsonl", line, fields)
 
 
-def built(fields: dict[str, Any], kind: Kind | None = None) -> Record:
+def built(fields: dict[str, Any], kind: str | None = None) -> Record:
     return item(fields).of_kind(kind).usable()
 
 
-def problem(fields: dict[str, Any], kind: Kind | None = None) -> Problem:
+def problem(fields: dict[str, Any], kind: str | None = None) -> Problem:
     found = item(fields).of_kind(kind).problem
     assert found is not None
     assert found.type == "bad-input"
@@ -56,7 +55,7 @@ def problem(fields: dict[str, Any], kind: Kind | None = None) -> Problem:
         ({"values": ["a"], "predicted": []}, "extraction"),
     ],
 )
-def test_the_kind_is_recognised_by_its_fields(fields: dict[str, Any], kind: Kind | None) -> None:
+def test_the_kind_is_recognised_by_its_fields(fields: dict[str, Any], kind: str | None) -> None:
     assert recognise(fields) == kind
 
 
@@ -165,7 +164,7 @@ def test_two_fields_of_one_path_are_told_and_none_is_chosen(
 
 
 def test_a_record_of_no_kind_is_told_its_fields() -> None:
-    assert "may be of kind story, norm: choose a workflow" in problem({**STORY, **NORM}).message
+    assert "may be of kind norm, story: choose a workflow" in problem({**STORY, **NORM}).message
     assert "its fields are ['premise', 'hypo']" in problem({"premise": "x", "hypo": "y"}).message
 
 

@@ -3,9 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from judge.records import Value
-from judge.records.values import parse_values
+from judge.graphs.values import Value, parse_values
 
 TALE = "Ann met Bo Li at the well. Aunt Mary of Rye came too."
 
@@ -25,7 +23,7 @@ def values(raw: Any, setting: str | None = None) -> list[Value]:
     ],
 )
 def test_a_value_is_split_at_its_last_separator(text: str, statement: str, attitude: str) -> None:
-    assert Value.parse(text) == Value(statement, attitude, text)
+    assert Value.parse(text) == Value(text, statement, attitude)
 
 
 @pytest.mark.parametrize("text", ["no attitude", "empty--", "--agree", "--", "a-b", ""])

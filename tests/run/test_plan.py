@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import pytest
 
 from judge.backends.base import Call, Method
 from judge.configuration import resolve
-from judge.records import Kind, Record
+from judge.records import Record
+from judge.records.kinds import kind_named
 from judge.rubric import builtin
 from judge.run.job import Job
 from judge.run.plan import Plan, plan
@@ -75,7 +76,7 @@ async def test_the_calls_of_a_vote_are_those_that_a_judge_makes(name: str, metho
     judge = judge_of(rubric, answer, method)
     fields: dict[str, Any] = {**STORY, **NORM, "value": "Respect", "predicted": ["Thrift"]}
     fields |= dict.fromkeys(rubric.fields, "Ann greets Bo.")
-    kind = rubric.kinds[0] if rubric.kinds[0] in get_args(Kind) else "record"
+    kind = next((kind for kind in rubric.kinds if kind_named(kind).needed), "record")
     record = Record("in", 1, {"id": "a", **fields}).of_kind(kind)
     await judge.vote(record)
     calls = cast(Answering, judge.client.backend).asked

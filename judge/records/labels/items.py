@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
 from judge.records.base import RESERVED, LabelError, SeenIds, clip
 from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
-from judge.records.kinds import find_names, normalise, recognise
+from judge.records.kinds import find_names, kind_named, normalise, recognise
 from judge.records.lines import Line
 from judge.records.record import Record
 
@@ -196,7 +196,7 @@ class Own(LabelSet):
     """The labelled items of each line, one for each check, or each value that it asks about.
 
     Slices are the short scalar fields, `author`, and after a validation `edited` (yes or no:
-    whether the story was rewritten). A line without labels is a problem of type `unlabelled`.
+    whether the record was rewritten). A line without labels is a problem of type `unlabelled`.
     """
 
     name = "own"
@@ -248,18 +248,16 @@ class Own(LabelSet):
 
 
 def _typed(fields: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
-    """The record's fields, under typed names where its kind has them; how many values a story has.
-
-    None for other records, and for values that cannot be counted.
-    """
+    """The record's fields, under typed names where its kind has them; and how many entries has the
+    list that its checks are about (None: there is none, or they cannot be counted)."""
     kind = recognise(fields)
     names = find_names(kind, fields) if kind else {}
     typed = {name: fields[key] for name, key in names.items()}
     typed |= {key: fields[key] for key in fields if key not in names.values()}
-    values = typed.get("values") if kind == "story" else None
-    if isinstance(values, str):
-        values = [line for line in values.split("\n") if line.strip()]
-    return typed, len(values) if isinstance(values, list) else None
+    entries = typed.get(kind_named(kind).each or "") if kind else None
+    if isinstance(entries, str):
+        entries = [line for line in entries.split("\n") if line.strip()]
+    return typed, len(entries) if isinstance(entries, list) else None
 
 
 def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[str | None, str]]:

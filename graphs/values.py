@@ -1,17 +1,20 @@
-"""The values that a story must carry, and lists of values in a record."""
+"""The values that a story must carry, lists of values in a record, and the values of a record."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from judge.records import Record
 from judge.records.base import clip
+from judge.records.kinds import ListEntry
 
 _NAME_WORDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+@dataclass(frozen=True)
+class Value(ListEntry):
     """One value, `statement--attitude`, in the multiple setting with the character who holds it.
 
     `text` is the value as the record gives it, on one line; `attitude` is None where that is not
@@ -19,8 +22,7 @@ class Value:
     """
 
     statement: str
-    attitude: str | None
-    text: str
+    attitude: str | None = None
     character: str | None = None
 
     @classmethod
@@ -47,13 +49,41 @@ class Value:
         for name, part in (("statement", statement), ("attitude", attitude)):
             if not part:
                 raise ValueError(f"has a value with an empty {name}: {clip(text)}")
-        return cls(statement, attitude, text, character)
+        return cls(text, statement, attitude, character)
+
+    @property
+    def subject(self) -> str:
+        return self.statement
+
+    @property
+    def claim(self) -> str:
+        return self.statement + (f"--{self.attitude}" if self.attitude else "")
+
+    def claiming(self, claim: str) -> str:
+        if self.attitude and "--" not in claim:
+            claim = f"{claim}--{claim}"
+        return f"{self.character}:{claim}" if self.character else claim
 
     @property
     def display(self) -> str:
         """The value in one spelling, whatever form the record gives it in."""
-        name = f"{self.character}: " if self.character else ""
-        return f"{name}{self.statement}" + (f"--{self.attitude}" if self.attitude else "")
+        return f"{self.character}: {self.claim}" if self.character else self.claim
+
+
+def values_of(record: Record) -> tuple[Value, ...]:
+    """The record's values, numbered from 1 in their order, through all edits."""
+    values: tuple[Value, ...] = record.typed.get("values", ())
+    return values
+
+
+def is_multiple(record: Record) -> bool:
+    """Whether each value belongs to one character (CQ-Bench's multiple attitude setting)."""
+    return any(value.character is not None for value in values_of(record))
+
+
+def numbers_of(record: Record, texts: Collection[str | None]) -> tuple[int, ...]:
+    """The numbers of the values with these texts."""
+    return tuple(n for n, value in enumerate(values_of(record), 1) if value.text in texts)
 
 
 def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]:
