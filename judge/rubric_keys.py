@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, get_args
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from judge.answers import spelling
 from judge.names import entry_name
@@ -34,6 +34,15 @@ from judge.templates import fault
 NAME = r"[a-z][a-z0-9_]*"
 NAMING = "a name has small letters, digits and _, as in clear_words"
 _LABELS = tuple({"label": label} for label in get_args(Label))
+
+
+def _known_kind(kind: str) -> str:
+    if kind not in kind_names():
+        raise ValueError(f"{kind!r} is not one of {', '.join(kind_names())}")
+    return kind
+
+
+KindName = Annotated[str, AfterValidator(_known_kind)]
 
 
 class RubricKeys(Section):
@@ -65,7 +74,7 @@ class RubricKeys(Section):
 
     name: str
     source: Text = "the user's own"
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[KindName, ...] = ()
     compare: tuple[Text, Text] | None = None
     fields: Annotated[tuple[Text, ...], Field(validate_default=True)] = ()
     each: Text | None = None
@@ -97,13 +106,6 @@ class RubricKeys(Section):
         if not re.fullmatch(rf"{NAME}(\.{NAME})?", name):
             raise ValueError(NAMING)
         return name
-
-    @field_validator("kinds")
-    @classmethod
-    def _known_kinds(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := [kind for kind in kinds if kind not in kind_names()]:
-            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(kind_names())}")
-        return kinds
 
     @field_validator("compare")
     @classmethod

@@ -338,7 +338,7 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         ("name: own\nquestion: Q?\neach: claims\ncontrol: claims\n", ":4: control: ", "not among"),
         (SHORT + "pass_by_label: {neutral: maybe}\n", ":4: pass_by_label.neutral: ", "'maybe' is"),
         (SHORT + "pass_by_label: {JP: 'no'}\n", ":4: pass_by_label.JP: ", "'JP' is not one of yes"),
-        (SHORT + "kinds: [zz]\n", ":4: kinds.0: ", "'zz' is not one of story, "),
+        (SHORT + "kinds: [zz]\n", ":4: kinds.0: ", "'zz' is not one of comparison, "),
         (SHORT.replace("own", "My name"), ":1: name: ", "a name has small letters"),
         (SHORT + "compare: [a]\n", ":4: compare: ", "too few entries"),
         (SHORT + "compare: [a, b, c]\n", ":4: compare: ", "too many entries: at most 2"),
