@@ -111,7 +111,7 @@ def _count_words(work: Work) -> None:
     if "length" in work.context.selected:
         words, least = word_count(work.record.texts["story"]), work.context.min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
-        counted = " (letters count as words)" if counts_letters(work.record.story) else ""
+        counted = " (letters count as words)" if counts_letters(work.record.texts["story"]) else ""
         wanted = f"{words} words{counted}, at least {least} are wanted"
         reason = wanted if words < least else None
         work.keep(Check(name="length", verdict=verdict, by="counting", reason=reason))
