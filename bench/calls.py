@@ -168,7 +168,7 @@ async def count(
         bound = resources.bound(record.kind)
         verdict, changes = await protocol.run(record, bound)
         told = {**record.as_mapping(), **changes, "values": planted.fields.get("values", [])}
-        sound = planted.truth.sound(told, bound.context.min_words)
+        sound = planted.truth.sound(told, bound.context.settings.min_words)
         counted.verdicts[planted.fields["id"]] = verdict
         counted.right += verdict is (Verdict.PASS if sound else Verdict.FAIL)
     counted.rewrites = backends[WRITER].engine.calls

@@ -18,6 +18,7 @@ goes through the loop. A record that fails stays in the output with the failed c
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import cast
 
 from langgraph.graph import END, START, StateGraph
 
@@ -27,6 +28,7 @@ from judge.verdict import Check, Verdict
 from judge.workflow import State, Work, Workflow
 
 from .replies import Regeneration
+from .settings import NormSettings
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
@@ -86,7 +88,8 @@ async def holding_together(state: State) -> None:
 def _two_backgrounds(work: Work) -> bool:
     """Whether a neutral record has two backgrounds, and it was not said which the rule is from."""
     context, record = work.context, work.record
-    if record.label != "neutral" or context.normad_release or "derivation" not in context.selected:
+    release = cast(NormSettings, context.settings).normad_release
+    if record.label != "neutral" or release or "derivation" not in context.selected:
         return False
     return any(normalise(name) == "otherbackground" for name in record.texts)
 

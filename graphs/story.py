@@ -19,7 +19,7 @@ A story that is too short is not put to any model.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
 
@@ -30,6 +30,7 @@ from judge.workflow import By, State, Work, Workflow, WorkflowResult, last_of_ea
 
 from .edits import apply_insertions, apply_rewrites, passages
 from .replies import Insertions, Rewrites
+from .settings import StorySettings
 from .values import is_multiple, numbers_of, values_of
 
 ACCEPTED = ("incorporation", "consistency")
@@ -107,9 +108,13 @@ async def acceptance(state: State) -> None:
     await work.additional()
 
 
+def _settings(work: Work) -> StorySettings:
+    return cast(StorySettings, work.context.settings)
+
+
 def _count_words(work: Work) -> None:
     if "length" in work.context.selected:
-        words, least = word_count(work.record.texts["story"]), work.context.min_words
+        words, least = word_count(work.record.texts["story"]), _settings(work).min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
         counted = " (letters count as words)" if counts_letters(work.record.texts["story"]) else ""
         wanted = f"{words} words{counted}, at least {least} are wanted"
@@ -191,7 +196,7 @@ def finish(work: Work) -> WorkflowResult:
     acceptance = accepted.get("incorporation")
     numbers = _flagged(work, acceptance) if work.rounds else ()
     values = tuple(values_of(record)[n - 1].text for n in numbers)
-    if work.context.keep_dropped and len(numbers) < len(values_of(record)):
+    if _settings(work).keep_dropped and len(numbers) < len(values_of(record)):
         decided = [_without(values, check) for check in decided]
     changes: dict[str, Any] = {}
     if (story := record.texts["story"]) != work.original.texts["story"]:

@@ -8,67 +8,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic import ConfigDict, PrivateAttr, ValidationInfo, create_model, field_validator
 
 from judge import plugins
 from judge.model_tables import Price, Server, StepModel
+from judge.options import (
+    CACHE,
+    ENGINE,
+    JUDGING,
+    LIMITS,
+    MODELS,
+    TRUST,
+    Option,
+    Options,
+    judging,
+    setting,
+)
 
 TOML = "judge.toml"
 _NEXT_MODEL = re.compile(r"\s*,\s*(?=\w[\w-]*:)")
 _NEXT_PAIR = re.compile(",(?=[^,=]+=)")
 PREFIX = "JUDGE_"
-MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
-LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
-"""Groups of settings: a command asks for some of them, and its help shows each under its name."""
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """What is declared of a setting beside its type and default.
-
-    `unset` says what happens without it, where the default does not. An untrusted judge.toml may
-    set what is `harmless`: it loosens no check, runs no code, chooses no model or host, and makes
-    no run dearer. What `decides` can change a verdict, and is part of the fingerprint as it is.
-    `common` ones are those that most runs need, which `--help` shows.
-    """
-
-    help: str
-    unset: str = ""
-    group: str = ""
-    short: str | None = None
-    metavar: str | None = None
-    harmless: bool = False
-    decides: bool = False
-    common: bool = False
-
-
-def _setting(
-    help: str,
-    *,
-    default: Any = None,
-    unset: str = "",
-    group: str = "",
-    short: str | None = None,
-    metavar: str | None = None,
-    harmless: bool = False,
-    decides: bool = False,
-    common: bool = False,
-    **bounds: Any,
-) -> Any:
-    option = Option(help, unset, group, short, metavar, harmless, decides, common)
-    return Field(default, json_schema_extra={"option": option}, **bounds)  # type: ignore[dict-item]
-
-
-_models = partial(_setting, group=MODELS, metavar="PROVIDER:MODEL")
-_choosing = partial(_setting, group=JUDGING)
-_judging = partial(_choosing, decides=True)
-_engine = partial(_setting, group=ENGINE)
-_limit = partial(_setting, group=LIMITS)
+_models = partial(setting, group=MODELS, metavar="PROVIDER:MODEL")
+_choosing = partial(setting, group=JUDGING)
+_engine = partial(setting, group=ENGINE)
+_limit = partial(setting, group=LIMITS)
 
 Words = tuple[str, ...]
 
@@ -76,8 +45,8 @@ IN_PROCESS = ("local", "batch")
 """Engines that need no entry point in `judge.engines`."""
 
 
-class Settings(BaseModel):
-    """What a run is made with."""
+class CoreSettings(Options):
+    """What every run is made with."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -89,7 +58,7 @@ class Settings(BaseModel):
         common=True,
     )
     final_model: Words = _models(
-        "Model that decides at the end of a story.", default=(), unset="the judge"
+        "Model that decides at the end of a workflow.", default=(), unset="the judge"
     )
     rewrite_model: str | None = _models("Model that rewrites, with --repair.", unset="the judge")
     model_for: Mapping[str, StepModel] = _models(
@@ -107,10 +76,15 @@ class Settings(BaseModel):
         "Ask this model first (P(yes)), and the judge only where it is not sure."
     )
     cheap_margin: float = _models(
-        "--cheap-model is sure this far from its threshold.", default=0.3, metavar="X", ge=0, le=0.5
+        "--cheap-model is sure this far from its threshold.",
+        default=0.3,
+        metavar="X",
+        needs="cheap_model",
+        ge=0,
+        le=0.5,
     )
     workflow: str | None = _choosing(
-        "extraction, norm, record, story, or your own: file.py:variable, a Workflow or a "
+        "A workflow of `judge workflows list`, or your own: file.py:variable, a Workflow or a "
         "LangGraph graph.",
         unset="by the record's fields",
         common=True,
@@ -151,49 +125,41 @@ class Settings(BaseModel):
         alias="pass",
         common=True,
     )
-    map: Words = _judging(
+    map: Words = judging(
         "Read this column as the field NAME; a.b is b within a; repeatable.",
         default=(),
         metavar="NAME=COLUMN",
         common=True,
     )
-    method: Literal["structured", "logprobs", "probe"] | None = _judging(
+    method: Literal["structured", "logprobs", "probe"] | None = judging(
         "How to read answers: structured (typed reply with evidence), logprobs (first token) or "
         "probe (hidden state; needs a profile).",
         unset="by model",
     )
-    votes: int | None = _judging(
-        "Votes of each judge.", unset="3 at the end of a story, else 1", ge=1, le=99
-    )
-    all_votes: bool = _judging("Ask every vote, even when the verdict is clear.", default=False)
-    per_value: bool = _judging("Structured method: one call for each value.", default=False)
-    normad_release: Literal["paper", "corrected"] | None = _judging(
-        "Neutral norms: the rule must not follow from the background (paper), or must, and the "
-        "background alone must not settle the story (corrected release).",
-        unset="paper; records with an Other Background skip derivation",
-    )
-    repair: bool = _judging(
+    votes: int | None = judging("Votes of each judge.", unset="the workflow's, else 1", ge=1, le=99)
+    all_votes: bool = judging("Ask every vote, even when the verdict is clear.", default=False)
+    per_value: bool = judging("Structured method: one call for each value.", default=False)
+    repair: bool = judging(
         "Rewrite what does not pass, and judge it again; print both pass rates.",
         default=False,
         common=True,
     )
-    rounds: int = _judging("With --repair: rewrites in each loop, at most.", default=3, ge=1, le=20)
-    keep_dropped: bool = _judging(
-        "With --repair: a story passes if its remaining values do, as in CQ-Bench.", default=False
+    rounds: int = judging(
+        "With --repair: rewrites in each loop, at most.", default=3, needs="repair", ge=1, le=20
     )
-    temperature: float = _judging("Temperature of a single vote.", default=0.0, ge=0, le=2)
-    vote_temperature: float = _judging("Temperature of several votes.", default=0.7, ge=0, le=2)
-    rewrite_temperature: float = _judging("Temperature of rewrites.", default=0.7, ge=0, le=2)
-    max_tokens: int | None = _judging(
+    temperature: float = judging("Temperature of a single vote.", default=0.0, ge=0, le=2)
+    vote_temperature: float = judging("Temperature of several votes.", default=0.7, ge=0, le=2)
+    rewrite_temperature: float = judging("Temperature of rewrites.", default=0.7, ge=0, le=2)
+    max_tokens: int | None = judging(
         "Most tokens of a reply, thoughts and all.",
         unset="the rubric's, and room for the thoughts of a model that thinks",
         ge=1,
     )
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = (
-        _judging("How long a model that thinks may think.", unset="the server's")
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = judging(
+        "How long a model that thinks may think.", unset="the server's"
     )
-    seed: int = _judging("Seed of votes and samples.", default=0, ge=0)
-    abstain_margin: float = _judging(
+    seed: int = judging("Seed of votes and samples.", default=0, ge=0)
+    abstain_margin: float = judging(
         "Abstain this close to a probability threshold.", default=0.0, ge=0, lt=0.5
     )
     profile: str | None = _choosing(
@@ -202,13 +168,12 @@ class Settings(BaseModel):
         metavar="FILE|none",
         common=True,
     )
-    min_words: int = _judging("Reject shorter stories.", default=400, ge=0)
-    on_injection: Literal["abstain", "ask"] = _judging(
+    on_injection: Literal["abstain", "ask"] = judging(
         "Text that looks like a message to the judge (control tokens, ready-made replies, ...): "
         "abstain, or ask the model all the same.",
         default="abstain",
     )
-    reasks: int = _judging(
+    reasks: int = judging(
         "Ask again after an invalid reply, so many times.", default=2, ge=0, le=10
     )
     engine: str = _engine(
@@ -238,11 +203,11 @@ class Settings(BaseModel):
     prices: Mapping[str, Price] = _limit(
         "Prices by model: USD for a million input and output tokens.", default={}
     )
-    cache: bool = _setting("Reuse cached replies, and keep new ones.", default=True, group=CACHE)
-    cache_dir: Path | None = _setting(
+    cache: bool = setting("Reuse cached replies, and keep new ones.", default=True, group=CACHE)
+    cache_dir: Path | None = setting(
         "Folder of cached replies.", unset="the user's cache folder", group=CACHE
     )
-    trust_config: bool = _setting(
+    trust_config: bool = setting(
         f"Trust all settings of {TOML} in this folder.", default=False, group=TRUST
     )
 
@@ -331,6 +296,16 @@ def _by_name(pairs: Sequence[str], setting: str) -> dict[str, str]:
         if values.setdefault(name, value) != value:
             raise ValueError(f"{name} is named twice: {values[name]} and {value}")
     return values
+
+
+_GROUP = "judge.settings"
+
+if TYPE_CHECKING:
+    Settings = CoreSettings
+else:
+    _declared = [plugins.load(_GROUP, name) for name in plugins.names(_GROUP)]
+    Settings = create_model("Settings", __base__=(*_declared, CoreSettings), __module__=__name__)
+    Settings.__doc__ = "What a run is made with: the settings of every run, and those of workflows."
 
 
 # ---------------------------------------------------------------- what is declared

@@ -21,6 +21,7 @@ from judge.reasons import reason_of
 from judge.records import Record
 from judge.records.kinds import RECORD
 from judge.replies import Reply
+from judge.settings import Settings
 from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, worst
 
 if TYPE_CHECKING:
@@ -44,10 +45,8 @@ class Context:
     """What the records of a run share: judges, rewriters and bounds.
 
     `selected` names the checks to run (the output names no others); `additional`
-    the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none;
-    `min_words` is the length under which a story is rejected; `normad_release` is
-    that of neutral norms, None where the user named none; `keep_dropped` passes a story without its
-    dropped values.
+    the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none.
+    `settings` are those of the run, a workflow's own among them.
     """
 
     loop_panels: Mapping[str, Panel]
@@ -56,9 +55,7 @@ class Context:
     selected: frozenset[str]
     additional: tuple[str, ...] = ()
     rounds: int = 0
-    min_words: int = 400
-    normad_release: str | None = None
-    keep_dropped: bool = False
+    settings: Settings = field(default_factory=Settings)
 
     def panel(self, name: str, by: By) -> Panel:
         return (self.loop_panels if by == "loop" else self.final_panels)[name]

@@ -37,7 +37,7 @@ LAYERS = (
     "configuration",
     "questions",
     "replies reasons cache settings records stats",
-    "verdict answers model_tables",
+    "verdict answers model_tables options",
     "errors redact digest evidence locking names plugins problems proxies stepping templates "
     "tracing version voting yamlfile",
 )

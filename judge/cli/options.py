@@ -134,8 +134,9 @@ def parsed(function: Function) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters.values()
         return _signed(plain, function, [*own, help_all])
     from judge import settings as declared
+    from judge.options import TRUST
 
-    requested, helps = {*function.settings[0], declared.TRUST}, function.settings[1]
+    requested, helps = {*function.settings[0], TRUST}, function.settings[1]
     fields = declared.Settings.model_fields
     names = [
         name

@@ -165,9 +165,7 @@ class Resources:
             selected=checks,
             additional=additional,
             rounds=settings.rounds if settings.repair else 0,
-            min_words=settings.min_words,
-            normad_release=settings.normad_release,
-            keep_dropped=settings.keep_dropped,
+            settings=settings,
         )
         described = self._described(context)
         specs = {judge.client.spec for panel in context.panels for judge in panel.judges}

@@ -7,7 +7,6 @@ import runpy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +15,7 @@ from judge.digest import digest
 from judge.errors import UsageError, meant, nearest, why_unread
 from judge.records.kinds import RECORD, kind_named, kind_names
 from judge.rubric import Rubric, builtin, load, rubric_from_flags
-from judge.settings import Settings, flag
+from judge.settings import Settings, flag, option
 from judge.workflow import Workflow
 
 _WORKFLOWS = "judge.workflows"
@@ -40,14 +39,13 @@ class RubricSet:
                 without the one that it is about.
         """
         question_only = settings.ask is not None and settings.workflow in (None, "record")
-        release = None if question_only else settings.normad_release
-        corrected = corrected_normad() if release == "corrected" else ()
+        base = () if question_only else settings.own_rubrics()
         sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         by_name: dict[str, Rubric] = {}
         additional: tuple[str, ...] = ()
         # Reading the built-in rubrics takes a tenth of a second, and a question needs none of them.
-        if not question_only or sources or corrected or settings.check or settings.model_for:
-            by_name, additional = collect(sources, corrected)
+        if not question_only or sources or base or settings.check or settings.model_for:
+            by_name, additional = collect(sources, base)
         if settings.ask is not None:
             on, answers, passes = settings.on, settings.answers, settings.pass_
             question = rubric_from_flags(settings.ask, on, answers, passes)
@@ -131,9 +129,9 @@ class RubricSet:
     def _refuse_idle(self) -> None:
         """Refuse options that would do nothing, and --repair where no workflow rewrites."""
         settings, workflows = self.settings, self.workflows()
-        pairs = (("rounds", "repair"), ("keep_dropped", "repair"), ("cheap_margin", "cheap_model"))
-        for name, needed in pairs:
-            idle = settings.given(name) and getattr(settings, name) is not False
+        for name in Settings.model_fields:
+            needed = option(name).needs
+            idle = needed and settings.given(name) and getattr(settings, name) is not False
             if idle and not getattr(settings, needed):
                 raise UsageError(f"{flag(name)} needs {flag(needed)}")
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
@@ -154,18 +152,6 @@ def _refuse_strange(flag: str, noun: str, name: str, names: Collection[str]) -> 
 # ---------------------------------------------------------------- the sources of rubrics
 
 
-def corrected_normad() -> tuple[Rubric, ...]:
-    """The rubrics as NormAd's corrected release has it: neutral rules and values, too, are from the
-    background, and the background alone does not settle a neutral story."""
-    derivation, value = builtin()["derivation"], builtin()["value_derivation"]
-    text = (resources.files("judge.rubrics") / "corrected/background_alone.yaml").read_text("utf-8")
-    return (
-        derivation.model_copy(update={"pass_by_label": value.pass_by_label}),
-        value.model_copy(update={"not_for_labels": ()}),
-        Rubric.from_text(text, "rubrics/corrected/background_alone.yaml"),
-    )
-
-
 def collect(
     sources: Sequence[str | Rubric], base: Sequence[Rubric] = ()
 ) -> tuple[dict[str, Rubric], tuple[str, ...]]:
@@ -173,7 +159,7 @@ def collect(
 
     `sources` are rubrics, built-in names, or paths of rubric files or of folders of them. One that
     bears a built-in name replaces that rubric; any other is an additional check. `base` are rubrics
-    of another release of the paper's, which the user's may replace.
+    of a workflow's settings, which the user's may replace.
 
     Raises UsageError, see `load`; for a rubric that cannot do the work of the one it replaces; or
     for two sources with a rubric of one name.

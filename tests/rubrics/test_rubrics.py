@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judge.graphs.settings import corrected_normad
 
 from judge.errors import UsageError
 from judge.evidence import ReplyContext
@@ -19,7 +20,7 @@ from judge.records import Record
 from judge.records.kinds import shown_first
 from judge.replies import held_against
 from judge.rubric import Rubric, builtin, load, system_text
-from judge.run.rubrics import collect, corrected_normad, replacements
+from judge.run.rubrics import collect, replacements
 
 GOLDEN = Path(__file__).parent / "golden"
 RUBRICS = sorted(builtin())
