@@ -232,7 +232,7 @@ def reply(data: bytes) -> None:
     except Unread:
         return
     if isinstance(reply, JudgingReply):
-        assert reply.answers(int(bool(model.per_value)), ABOUT)
+        assert reply.answers(int(bool(model.parts)), ABOUT)
 
 
 def answer(data: bytes) -> None:

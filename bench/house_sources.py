@@ -26,6 +26,15 @@ PAPER_WORDS = re.compile(
     re.IGNORECASE,
 )
 
+NO_LINES = frozenset(
+    (
+        "judge/records/labels/forms.py:_fastchat_pair",  # a column of FastChat's: the model's name
+        "judge/records/labels/forms.py:_fastchat_single",
+        "judge/settings.py:CoreSettings._columns",  # a name that a user gives a column
+    )
+)
+"""Functions that look up the key "judge" in something else than an output line."""
+
 OUTSIDE = {
     "papers": (
         "judge/papers/",
@@ -96,7 +105,7 @@ class Tree:
             for name, node in _by_function(tree):
                 if any(_is_key(key, constants) for key in _lookups(node)):
                     found.add(f"{path}:{name}")
-        return sorted(found)
+        return sorted(found - NO_LINES)
 
     def papers(self) -> Counter[str]:
         """Mentions of the papers in each file of the core."""

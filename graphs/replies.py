@@ -69,7 +69,8 @@ class ValuePart(ReplyPart):
 
 
 class _PerValue(JudgingReply):
-    per_value: ClassVar[str | None] = "values"
+    shown = "story"
+    parts: ClassVar[str | None] = "values"
     values: list[Any]
 
     def answers(self, number: int, context: ReplyContext) -> list[Answer]:
@@ -178,6 +179,7 @@ class LeaksFound(JudgingReply):
     """Every leak in the story; none is an answer."""
 
     choices = YES_NO
+    shown = "story"
     leaks: Annotated[list[Leak], Field(max_length=8)]
 
     def problems(self, context: ReplyContext) -> Iterator[str]:
@@ -210,7 +212,8 @@ class Insertion(ReplyPart):
 class Insertions(Reply):
     """Dialogue that carries the missing values; nothing of the story is given back or removed."""
 
-    per_value: ClassVar[str | None] = "insertions"
+    shown = "story"
+    parts: ClassVar[str | None] = "insertions"
     insertions: list[Insertion]
 
 
@@ -227,7 +230,8 @@ class Rewrite(ReplyPart):
 class Rewrites(Reply):
     """New words for each numbered passage, and for nothing else."""
 
-    per_value: ClassVar[str | None] = "rewrites"
+    shown = "story"
+    parts: ClassVar[str | None] = "rewrites"
     numbered: ClassVar[Literal["value", "passage"]] = "passage"
     rewrites: list[Rewrite]
 
@@ -250,6 +254,7 @@ class Situation(NewFields):
 class Regeneration(Reply):
     """A new situation in place of the old one."""
 
+    shown = "story"
     story: str
 
     def problems(self, context: ReplyContext) -> Iterator[str]:

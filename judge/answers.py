@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection, Iterable
 
 SEVERAL = "|"
-"""Stands between the answers of an annotator who gave several (AmbiEnt, CulturalBench 3.2)."""
+"""Stands between the answers of an annotator who gave several."""
 
 NO_LABEL = frozenset(
     [

@@ -40,7 +40,7 @@ class _ProfileModel(BaseModel):
 class Binding(_ProfileModel):
     """The judge that a profile is of: rubric, model, method and sampling.
 
-    `per_value` tells whether the structured method takes a call for each value.
+    `per_value` tells whether the structured method takes a call for each entry.
     """
 
     check: str

@@ -123,20 +123,20 @@ class Reply(BaseModel):
     """Base of all replies. Checks run only inside `held_against(...)`; else the shape alone counts.
 
     `choices` are the answers that a judge can give (none: a rewriter's reply). `shown` is the field
-    that quotes or numbers are held against. `per_value` names the field that has a part for each
-    value (or passage: `numbered`) asked about.
+    that quotes or numbers are held against. `parts` names the field that has a part for each
+    entry (or passage: `numbered`) asked about.
     """
 
     model_config = ConfigDict(extra="forbid")
     choices: ClassVar[tuple[str, ...]] = ()
-    shown: ClassVar[str | None] = "story"
-    per_value: ClassVar[str | None] = None
+    shown: ClassVar[str | None] = None
+    parts: ClassVar[str | None] = None
     numbered: ClassVar[Literal["value", "passage"]] = "value"
 
     @classmethod
     def sized(cls, count: int) -> type[Self]:
-        """The same reply for exactly `count` values, so that constrained decoding cannot run on."""
-        return _sized(cls, count) if cls.per_value and count else cls
+        """The same reply for exactly `count` parts, so that constrained decoding cannot run on."""
+        return _sized(cls, count) if cls.parts and count else cls
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
@@ -154,8 +154,8 @@ class Reply(BaseModel):
 
     def problems(self, context: ReplyContext) -> Iterator[str]:
         """What is wrong with this reply, held against the record."""
-        if self.per_value is not None:
-            yield from _numbered_problems(getattr(self, self.per_value), self.numbered, context)
+        if self.parts is not None:
+            yield from _numbered_problems(getattr(self, self.parts), self.numbered, context)
 
 
 class NewFields(Reply):
@@ -187,14 +187,14 @@ class JudgingReply(Reply):
         return self
 
     def answers(self, number: int, context: ReplyContext) -> list[Answer]:
-        """What it says about one value (0: the record): an answer for each quote, in the reply's
+        """What it says about one entry (0: the record): an answer for each quote, in the reply's
         own words, or one without a quote."""
         raise NotImplementedError
 
 
 @lru_cache(maxsize=256)
 def _sized(cls: type[Reply], count: int) -> type[Any]:
-    name = cls.per_value
+    name = cls.parts
     assert name is not None
     annotation = cls.model_fields[name].annotation
     parts: Any = {name: (Annotated[annotation, Len(count, count)], ...)}
@@ -211,7 +211,6 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 class _OneAnswer(JudgingReply):
-    shown = None
     quote: str | None
     reason: str
     answer: str

@@ -90,7 +90,7 @@ class Rubric(RubricKeys):
     @cached_property
     def lists_entries(self) -> bool:
         """Whether one typed reply has a part for each entry."""
-        return self.form is not None and self.form.per_value is not None
+        return self.form is not None and self.form.parts is not None
 
     @cached_property
     def prompt(self) -> str:

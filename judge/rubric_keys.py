@@ -135,7 +135,7 @@ class RubricKeys(Section):
             return None
         if (form := form_of(reply)) is None:
             raise ValueError(f"{reply!r} is not one of {', '.join(form_names())}")
-        if form.choices and bool(form.per_value) and info.data.get("each", "") is None:
+        if form.choices and bool(form.parts) and info.data.get("each", "") is None:
             raise ValueError(f"{reply} has a part for each entry: name the list field in each")
         if form.shown and form.shown not in info.data.get("fields", (form.shown,)):
             raise ValueError(f"{reply} is checked against {form.shown}: add it to fields")
@@ -225,7 +225,7 @@ class RubricKeys(Section):
         if form and not form.choices:
             names |= {"passages", "findings"}
         elif keys.get("each"):
-            names |= {keys["each"] if form and form.per_value else entry_name(keys["each"])}
+            names |= {keys["each"] if form and form.parts else entry_name(keys["each"])}
         if not keys.get("passes") and form is None:
             names = {"options", *keys.get("fields", ()), *keys.get("inserts", ())}
         text = f"{question}\n{keys.get('instructions') or ''}" if question else ""

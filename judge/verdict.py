@@ -272,7 +272,7 @@ class Edit(_Part):
 
 
 class Extraction(_Part):
-    """How far a record's gold values are found among its predicted ones (CQ-Bench, section 3.1).
+    """How far a record's gold values are found among its predicted ones.
 
     `credits` has 1 (fully), 0.5 (partially) or 0 (absent) for each gold value, in their order, None
     where the judges did not settle it; `recall` is the mean of the settled ones, in [0, 1], None

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from house_sources import Tree  # noqa: E402
+from house_sources import PAPER_WORDS, Tree  # noqa: E402
 
 SOURCES = sorted([*(ROOT / "judge").rglob("*.py"), *(ROOT / "graphs").glob("*.py")])
 
@@ -114,6 +114,23 @@ def test_the_core_reaches_papers_local_models_and_the_cluster_by_entry_points_on
     outside = ("papers", "local", "cluster", "graphs")
     core = {name: path.read_text("utf-8") for name, path in MODULES.items()}
     assert [n for n, text in core.items() if room(n) not in outside and reached.search(text)] == []
+
+
+OF_PAPERS = {
+    "per_value": "the flag --per-value, which profiles and fingerprints have under this name",
+    "story": "a closing tag </story> in hostile text",
+}
+"""Words of the papers that the core still says, and why."""
+
+
+def test_the_core_names_no_paper() -> None:
+    tree = Tree(ROOT)
+    core = {path: text for path, text in tree.texts.items() if tree.part(path) == "core"}
+    places = {
+        f"{path}: {word}" for path, text in core.items() for word in PAPER_WORDS.findall(text)
+    }
+    assert sorted(place for place in places if place.split(": ")[1] not in OF_PAPERS) == []
+    assert sum(len(re.findall(r"\bstory\b", text)) for text in core.values()) == 1
 
 
 STILL_TWICE = {"Part", "Place", "Problem", "State", "Text"}

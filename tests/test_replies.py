@@ -186,15 +186,15 @@ def test_an_unknown_key_or_a_missing_one_is_no_reply(model: type[Reply]) -> None
 @pytest.mark.parametrize("model", [ValuesReflected, SpeechesFound, Insertions, Rewrites])
 def test_sized_replies_have_exactly_so_many_parts(model: type[Reply]) -> None:
     sized = model.sized(3)
-    assert model.per_value is not None
-    field = sized.model_json_schema()["properties"][model.per_value]
+    assert model.parts is not None
+    field = sized.model_json_schema()["properties"][model.parts]
     assert (field["minItems"], field["maxItems"]) == (3, 3)
-    assert "minItems" not in model.model_json_schema()["properties"][model.per_value]
+    assert "minItems" not in model.model_json_schema()["properties"][model.parts]
     assert sized.__name__ == model.__name__
     assert model.sized(3) is sized
     assert model.sized(0) is model
     with pytest.raises(ValidationError) as caught:
-        sized.model_validate({model.per_value: []})
+        sized.model_validate({model.parts: []})
     assert caught.value.errors()[0]["type"] == "too_short"
 
 

@@ -3,7 +3,7 @@
 A script is a list `replies`; the first entry whose conditions (`when`) all hold answers:
 
     replies:
-      - when: {rubric: consistency, id: story-03, contains: "words of the prompt", lacks: "others"}
+      - when: {rubric: polite, id: mail-03, contains: "words of the prompt", lacks: "others"}
         reply: {values: [...]}       # or a Jinja template that renders to JSON
       - when: {rubric: relevance}
         p_yes: 0.9                   # for the `logprobs` method
@@ -14,7 +14,7 @@ A script is a list `replies`; the first entry whose conditions (`when`) all hold
         times: 2                     # only for the first two calls
 
 Other keys: `text` (free text), `finish_reason`, `delay` (seconds). A template sees the record's
-fields (`story`, `values`, `label`, ...) and `prompt`.
+fields, its `label` and `prompt`.
 """
 
 from __future__ import annotations

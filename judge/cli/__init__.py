@@ -31,9 +31,9 @@ EXIT_CODES = {
 }
 EPILOG = """\b
 Examples:
-  judge validate stories.jsonl -o judged.jsonl
+  judge validate records.jsonl -o judged.jsonl
   judge validate mails.csv --ask "Is this e-mail polite?" -m openai:gpt-4o
-  judge plan norms.csv -m openai:gpt-4o
+  judge plan records.jsonl -m openai:gpt-4o
   judge COMMAND --help        the options that most runs need, with examples
   judge COMMAND --help-all    all options, by topic
 

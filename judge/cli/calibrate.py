@@ -28,15 +28,14 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   judge calibrate labels.jsonl --check relevance -o calibrated
-  judge calibrate moral-stories:dev.jsonl --check adherence -m openai:gpt-4o
+  judge calibrate multipico:dev.csv --check irony -m openai:gpt-4o
   judge calibrate mails.csv --ask "Is it polite?" --on mail -o calibrated
   judge calibrate labels.jsonl --guarantee 0.9 -m local:NAME -m openai:gpt-4o
-  judge validate stories.jsonl --profile calibrated/profile.json
+  judge validate records.jsonl --profile calibrated/profile.json
 
 Labels: JSON lines whose records have `labels`, a table of item, annotator and label (about its
 column check, else the one --check), what Prodigy, Label Studio, Argilla and others export
-(docs/guide.md), or a public set in its released form, NAME:PATH: moral-stories, normad, ambient,
-multipico, llmbar.
+(docs/guide.md), or a public set in its released form, as in multipico:PATH (docs/papers.md).
 
 Exit code 3: some lines or items could not be used, --guarantee cannot be met, or a field that is
 shown tells the label alone.

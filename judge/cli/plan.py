@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example:
-  judge plan stories.jsonl -m openai:gpt-4o    with prices from judge.toml
+  judge plan records.jsonl -m openai:gpt-4o    with prices from judge.toml
 """
 
 

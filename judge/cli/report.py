@@ -19,7 +19,7 @@ EPILOG = """\b
 Examples:
   judge report judged.jsonl -o page.html
   judge report judged.jsonl -o page.html --by country
-  judge validate stories.jsonl | tee judged.jsonl | judge report -o page.html
+  judge validate records.jsonl | tee judged.jsonl | judge report -o page.html
 
 The page is one file, without scripts or network access.
 

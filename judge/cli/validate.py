@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   judge validate mails.csv --ask "Is this e-mail polite?" -m openai:gpt-4o
-  judge validate stories.jsonl -o judged.jsonl            on the local model
-  judge validate stories.jsonl -o judged.jsonl --resume   go on with it
-  judge validate norms.csv -m openai:gpt-4o --fail-under 0.95       in CI
+  judge validate records.jsonl -o judged.jsonl            on the local model
+  judge validate records.jsonl -o judged.jsonl --resume   go on with it
+  judge validate records.csv -m openai:gpt-4o --fail-under 0.95     in CI
   generate | judge validate - | jq -c 'select(.judge.verdict == "pass")'
 
 Exit codes: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records have no verdict;
@@ -96,8 +96,8 @@ def command(
 ) -> None:
     """Judge records; write each back with its verdict and evidence.
 
-    Ask your own question with --ask or --rubric. Stories (CQ-Bench), norms (NormAd) and extracted
-    values (CQ-Bench) have workflows with the papers' questions, chosen by the record's fields.
+    Ask your own question with --ask or --rubric. Records with the fields of a workflow (`judge
+    workflows list`) are asked its questions.
     Records go to standard output or OUT, everything else to standard error.
     """
     sources = opt.inputs_or_stdin(inputs, context)

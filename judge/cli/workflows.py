@@ -27,13 +27,11 @@ def list_() -> None:
 
 @app.command()
 def draw(
-    name: Annotated[
-        str, typer.Argument(help="extraction, norm, record, story, or file.py:variable.")
-    ],
+    name: Annotated[str, typer.Argument(help="A name of the list, or file.py:variable.")],
 ) -> None:
     """Print a workflow as a Mermaid diagram.
 
-    Example: judge workflows draw story > story.mmd
+    Example: judge workflows draw graph.py:builder > graph.mmd
     """
     from judge.api import load_workflow
 

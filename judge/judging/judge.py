@@ -42,8 +42,8 @@ class Sampling:
 class Judge:
     """A rubric, the client that it is put to, and the method.
 
-    `reader` turns what the methods `logprobs` and `probe` observe into an answer. With `per_value`
-    the structured method makes one call for each value instead of one for all. `framing` separates
+    `reader` turns what the methods `logprobs` and `probe` observe into an answer. With `per_entry`
+    the structured method makes one call for each entry instead of one for all. `framing` separates
     the record from the question.
     """
 
@@ -52,7 +52,7 @@ class Judge:
     method: Method
     role: str = "loop"
     reader: AnswerReader = field(default_factory=AnswerReader)
-    per_value: bool = False
+    per_entry: bool = False
     framing: Framing = DEFENDED
 
     @cached_property
@@ -60,7 +60,7 @@ class Judge:
         """Whether a structured vote consists of one reply an entry."""
         if self.probabilistic or self.rubric.each is None:
             return False
-        return self.per_value or not self.rubric.lists_entries
+        return self.per_entry or not self.rubric.lists_entries
 
     @cached_property
     def probabilistic(self) -> bool:

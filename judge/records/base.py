@@ -68,9 +68,9 @@ def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: content for key, content in fields.items() if key != RESERVED}
 
 
-def judgement_in(fields: Mapping[str, Any]) -> Any:
-    """What stands in the field `judge`: an earlier verdict, or the input's own."""
-    return fields.get(RESERVED)
+def judgement_in(fields: Mapping[str, Any], default: object = None) -> Any:
+    """What stands in the field `judge`: an earlier verdict, or the input's own; else `default`."""
+    return fields.get(RESERVED, default)
 
 
 def hashed_json(fields: Mapping[str, Any]) -> tuple[str, str]:

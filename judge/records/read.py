@@ -158,6 +158,9 @@ def _looks(head: bytes, display: str) -> str:
 # ---------------------------------------------------------------- columns
 
 
+_NO_FIELD = object()
+
+
 def mapped(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Record]:
     """The records with their columns; a problem where one lacks a column, or has the new name.
 
@@ -184,8 +187,8 @@ def renamed(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[R
 
 
 def _with_judge_renamed(record: Record) -> Record:
-    fields = record.fields
-    if fields is None or RESERVED not in fields or is_verdict(judgement_in(fields)):
+    fields = record.fields or {}
+    if (content := judgement_in(fields, _NO_FIELD)) is _NO_FIELD or is_verdict(content):
         return record
     name = f"input_{RESERVED}"
     while name in fields:

@@ -210,7 +210,8 @@ class Record:
 
     def hidden(self) -> dict[str, str]:
         """The fields that are not shown where a rubric names none, and why, in their order."""
-        why = {RESERVED: "a verdict"} if RESERVED in self.visible else {}
+        own = own_fields(self.visible)
+        why = dict.fromkeys(self.visible.keys() - own.keys(), "a verdict")
         why |= {LINEAGE: "what it was made from"} if LINEAGE in self.visible else {}
         why |= {key: "labels" for key in self.visible if holds_labels(key)}
         for name, key in self.names.items():

@@ -33,8 +33,8 @@ _MAX_WORKBOOK = 1 << 30
 
 
 def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
-    """Rows under a header, quoted as spreadsheets and pandas do it; in CALI's TSV files, which
-    their header tells, quotes are text. Cells may be separated by another mark, which the first
+    """Rows under a header, quoted as spreadsheets and pandas do it; in TSV files whose
+    header tells it, quotes are text. Cells may be separated by another mark, which the first
     rows tell, or a line `sep=;` before them.
 
     Empty lines hold no record. Raises UsageError for a header that cannot name the columns.

@@ -21,8 +21,6 @@ LARGEST = 400_000
 _PROSE = 80
 """A text of more characters, or of several lines, is set as prose."""
 
-_STORIES = frozenset({"story", "situation"})
-
 MOST_WORK = 10_000_000
 """Characters of all texts of one record in which quotes are looked for word by word: a few
 seconds."""
@@ -110,6 +108,11 @@ class Field:
     pieces: list[Piece]
     prose: bool
 
+    @property
+    def quoted(self) -> bool:
+        """Whether judges quoted it."""
+        return any(numbers for _, _, numbers in self.pieces)
+
 
 class Entry:
     """One output line as the template reads it; its number tells it from all others on the page."""
@@ -128,8 +131,7 @@ class Entry:
 
     def _read(self, fields: Mapping[str, Any], judgement: Judgement) -> None:
         contents = {key: c for key, c in fields.items() if normalise(key) != "id" or not self.id}
-        stories = sorted(contents, key=lambda key: normalise(key) not in _STORIES)
-        values = {("now", key): contents[key] for key in stories}
+        values = {("now", key): content for key, content in contents.items()}
         values |= {("before", key): content for key, content in judgement.original.items()}
         texts = {place: _text(content) for place, content in values.items()}
         self._quotes = Quotes(texts)
@@ -139,7 +141,8 @@ class Entry:
             self._quotes.note(finding)
         self._anchored: set[int] = set()
         built = {place: self._field(place, texts[place], values[place]) for place in texts}
-        self.prose = [built["now", key] for key in stories if built["now", key].prose]
+        prose = [built["now", key] for key in contents if built["now", key].prose]
+        self.prose = sorted(prose, key=lambda field: not field.quoted)
         self.facts = [built["now", key] for key in contents if not built["now", key].prose]
         self.original = [built["before", key] for key in judgement.original]
 

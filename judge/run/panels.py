@@ -285,7 +285,7 @@ class Resources:
     def _bare(self, rubric: Rubric, spec: str, by: By) -> Judge:
         client = self.models.client(spec)
         method = self.settings.method or client.backend.method
-        return Judge(rubric, client, method, by, per_value=self.settings.per_value)
+        return Judge(rubric, client, method, by, per_entry=self.settings.per_value)
 
     def _reading(
         self, judge: Judge, votes: int, temperature: float, decides: bool, *, cheap: bool = False

@@ -145,16 +145,16 @@ def _bca_levels(
 ) -> NDArray[np.float64]:
     """The two percentiles (in [0, 1]) of the draws that BCa takes (Efron 1987)."""
     import numpy as np
-    from scipy.stats import norm
+    from scipy.special import ndtr, ndtri
 
     # Statistics of counts take few values: draws equal to the sample's are half below it.
     below = (draws < value - _SAME).sum() + (np.abs(draws - value) <= _SAME).sum() / 2
-    bias = norm.ppf((below + 0.5) / (len(draws) + 1))
+    bias = ndtri((below + 0.5) / (len(draws) + 1))
     influence = left_out.mean() - left_out if len(left_out) else np.zeros(1)
     spread = float((influence**2).sum())
     acceleration = float((influence**3).sum()) / (6 * spread**1.5) if spread > _SAME else 0.0
-    z = bias + norm.ppf([0.025, 0.975])
-    levels: NDArray[np.float64] = norm.cdf(bias + z / np.maximum(1 - acceleration * z, _SAME))
+    z = bias + ndtri([0.025, 0.975])
+    levels: NDArray[np.float64] = ndtr(bias + z / np.maximum(1 - acceleration * z, _SAME))
     return levels
 
 

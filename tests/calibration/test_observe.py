@@ -179,7 +179,7 @@ def test_the_values_of_a_story_are_asked_about_as_a_validation_does(per_value: b
         numbers = [n for n in (1, 2) if f"\n{n}. " in content.rpartition("[values")[2]]
         return {"values": [{"value": n, **(reflected if n == 2 else missing)} for n in numbers]}
 
-    judge = replace(judge_of("incorporation", cast, "structured"), per_value=per_value)
+    judge = replace(judge_of("incorporation", cast, "structured"), per_entry=per_value)
     found = seen(judge, value_items("s"))
     assert [(one.answer, one.evidence) for one in found] == [
         ("no", None),

@@ -77,7 +77,7 @@ def test_early_stopping_gives_what_all_votes_give_and_the_line_recounts_it(
     said: list[Any], per_value: bool
 ) -> None:
     Drawn.said = said
-    judge = Drawn(builtin()["consistency"], cast(Client, None), "structured", per_value=per_value)
+    judge = Drawn(builtin()["consistency"], cast(Client, None), "structured", per_entry=per_value)
     checks = [
         asyncio.run(Panel((judge,), len(said), all_votes).check(SUBJECT, by="final"))
         for all_votes in (True, False)

@@ -26,7 +26,7 @@ def part(number: int, *quotes: str, **when: Any) -> dict[str, Any]:
 
 
 def judge(client: Any, *script: dict[str, Any], **more: Any) -> Judge:
-    return Judge(builtin()["consistency"], client(*script, **more), "structured", per_value=True)
+    return Judge(builtin()["consistency"], client(*script, **more), "structured", per_entry=True)
 
 
 LOST = {"when": {"contains": TWO}, "text": "{", "finish_reason": "length"}

@@ -169,7 +169,7 @@ def test_the_examples_are_valid_replies_about_their_own_text(name: str) -> None:
         text = example.text.replace("\n", " ")
         data = json.loads(example.reply)
         model = rubric.reply_type
-        count = len(data[model.per_value]) if model.per_value else 0
+        count = len(data[model.parts]) if model.parts else 0
         rule = rubric.quote
         record = ReplyContext(
             # The text of an example holds all its fields, so each quote must stand in it.
