@@ -141,7 +141,7 @@ def _opened(content: object) -> dict[str, Any] | list[Any] | None:
 
 def find(fields: Mapping[str, Any], path: str) -> Any:
     """As `at`; a field that is not there by this name is found whatever its case, blanks, - and _
-    (`country` finds `Country`, `rule_of_thumb` finds `Rule-of-Thumb`)."""
+    (`country` finds `Country`, `first_name` finds `First-Name`)."""
     try:
         return at(fields, path)
     except KeyError:
