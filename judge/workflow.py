@@ -191,7 +191,7 @@ class Work:
         self.round += 1
         self._older = len(self.checks)
 
-    def wrote(self, fields: Mapping[str, Any], kind: Kind) -> None:
+    def wrote(self, fields: Mapping[str, Any], kind: str) -> None:
         """Go on with the fields that a writer wrote, as with a record of this kind that came in.
 
         Raises:

@@ -1,5 +1,5 @@
 """A crowd's votes: annotators held against control questions, ratings read as labels, majorities
-written as records (Huang and Yang, sections 3.6, B.3 and B.4; NormAd, 4.3; CulturalBench, 3.3)."""
+written as records."""
 
 from __future__ import annotations
 

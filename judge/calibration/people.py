@@ -57,7 +57,7 @@ class Majority:
     """What makes a majority, and the answers that are none.
 
     `ties`: where there is no majority the most frequent answer wins, of several the one that this
-    seed draws (NormAd, section 4.4: ties are broken arbitrarily); None: there is none then.
+    seed draws; None: there is none then.
     `raters` is how many of an item's ratings the kappas of classes draw, None for all.
     """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   judge label mails.csv --ask "Is this e-mail polite?" --sheet sheet.csv
-  judge label norms.csv --check relevance --check derivation --workers 3 \\
+  judge label records.csv --check relevance --check derivation --workers 3 \\
       --controls gold.jsonl --sample 300 --by country --by label \\
       --opt-out unsure --sheet sheet.csv
   judge agreement sheet.csv --controls gold.jsonl -o majority.jsonl

@@ -21,9 +21,8 @@ EPILOG = """\b
 Examples:
   judge generate --list
   judge generate reply.yaml mails.csv -m openai:gpt-4o -o replies.jsonl
-  judge generate norms atlas.jsonl -m openai:gpt-4o-mini \\
-      --judge-model openai:gpt-4o --review mine.jsonl -o norms.jsonl
-  judge generate stories values.jsonl --roles paper -o stories.jsonl
+  judge generate reply.yaml mails.csv -m openai:gpt-4o-mini \\
+      --judge-model openai:gpt-4o --review mine.jsonl -o replies.jsonl
 
 What is not kept stands in OUT.discarded.jsonl, with stage and cause under judge.generated. Lines
 are resumed and cached like those of judge validate. Write "decision": "keep" into lines of the

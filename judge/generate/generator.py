@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from judge.records import Kind, Record, mapped
+from judge.records import Record, mapped
 from judge.records.base import LINEAGE
 from judge.replies import NewFields
 from judge.rubric import Rubric
@@ -99,11 +99,11 @@ class Generator:
     workflow: Workflow
     drafts: Callable[[Sequence[str], DraftOptions], Iterator[Record]]
     stages: tuple[str, ...]
+    text: str
     lost: Callable[[Work, Judgement], Lost | None] = first_failure
     rubrics: Mapping[str, Rubric] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, Roles] = field(default_factory=dict)
-    text: str = "story"
     counted: tuple[str, ...] = ()
     crossed: tuple[str, str] | None = None
 
@@ -132,7 +132,7 @@ def draft_of(
 
 
 async def compose(
-    work: Work, rubric: str, reply: type[NewFields], kind: Kind, findings: Sequence[str] = ()
+    work: Work, rubric: str, reply: type[NewFields], kind: str, findings: Sequence[str] = ()
 ) -> bool:
     """Have a writer fill fields of a draft, which then is of this kind, or write them anew.
 

@@ -169,7 +169,7 @@ async def form(state: State) -> None:
 
 def form_problem(record: Record) -> str | None:
     """What is wrong with the form of a situation; None if nothing is."""
-    story = record.story.strip()
+    story = record.texts["story"].strip()
     if not story.rstrip("\"'”’» ").endswith(_QUESTION):
         return "no closing question"
     if len([*SENTENCE_END.finditer(f"{story} ")]) > MOST_SENTENCES + 1:
@@ -253,6 +253,7 @@ _builder.add_edge("abstraction", "regrouping")
 _builder.add_edge("regrouping", END)
 
 generator = Generator(
+    text="story",
     name="norms",
     title="Situations that follow or break a norm, or leave it be (NormAd)",
     source="NormAd, sections 4.1 and 4.2, appendix A.1",

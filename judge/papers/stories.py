@@ -169,6 +169,7 @@ _builder.add_conditional_edges(WRITING, _after_writing, ["length", END])
 add_steps(_builder)
 
 generator = Generator(
+    text="story",
     name="stories",
     title="Stories that carry five drawn values (CQ-Bench)",
     source=story.title,

@@ -2,7 +2,7 @@
 
 It is a table of labels (`judge.records.labels.table`): `judge agreement` and `judge calibrate` read
 it back. Records stand in it as judges are shown them; labels and verdicts do not. Among them are
-control questions, which look like the others (Huang and Yang, B.3; NormAd, 4.3).
+control questions, which look like the others.
 """
 
 from __future__ import annotations
