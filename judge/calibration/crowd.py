@@ -83,7 +83,8 @@ class Crowd:
         labels: Counter[str] = Counter()
         others = []
         for item in items:
-            gold = golds.get((item.record.id, item.check), golds.get((item.record.id, UNNAMED)))
+            place = item.record.id, item.number
+            gold = golds.get((*place, item.check), golds.get((*place, UNNAMED)))
             for annotation in item.annotations:
                 if gold is None:
                     labels[annotation.annotator] += 1
@@ -96,9 +97,14 @@ class Crowd:
             name: self._annotator(answers[name], labels[name])
             for name in sorted({*labels, *answers})
         }
+        if annotators and all(about.dropped for about in annotators.values()):
+            message = f"every annotator has fewer than {self.least:.0%} of the controls right"
+            raise UsageError(f"{self.controls[0]}: {message}: see --least and --scale")
         return [self._read(item, annotators) for item in others], annotators
 
-    def _golds(self) -> dict[tuple[str, str], str]:
+    def _golds(self) -> dict[tuple[str, int, str], str]:
+        """The right answers by record, number of the entry, and check; where they are about one
+        check alone, whatever the check is called."""
         golds = {}
         for source in self.controls:
             for item in read_labels(source):
@@ -106,9 +112,9 @@ class Crowd:
                     why = item.problem.message if item.problem else "holds no label"
                     raise UsageError(f"{source}, line {item.line}: {why}")
                 if (gold := item.reference) is not None:
-                    golds[item.record.id, item.check] = gold
-        alone = len({check for _, check in golds}) == 1
-        return {(id, UNNAMED if alone else check): gold for (id, check), gold in golds.items()}
+                    golds[item.record.id, item.number, item.check] = gold
+        alone = len({check for *_, check in golds}) == 1
+        return {(id, n, UNNAMED if alone else check): g for (id, n, check), g in golds.items()}
 
     def _annotator(self, controls: Sequence[tuple[str, str]], labels: int) -> Annotator:
         scale = {}
@@ -149,8 +155,8 @@ def majority_records(
 
     Behind the record's fields stand `labels`, the majority's answer by check (null where there is
     none; of a check about list entries one for each), and `annotators`, each with the own `labels`
-    and, where known, the `group`. Fields are those that the labels came with, or of
-    the record of that name in the files `records`.
+    and, where known, the `group`. Fields are those that the labels came with, or of the record of
+    that name in the files `records`.
 
     Raises:
         UsageError: a file of `records` cannot be read, or lacks a record.

@@ -19,8 +19,9 @@ from judge.errors import UsageError
 from judge.names import entry_name
 from judge.prompts import lack, shown_texts
 from judge.records import Record, mapped, recognise
+from judge.records.base import normalise
 from judge.records.fields import record_name
-from judge.records.labels import QUESTION, LabelledItem, read_labels
+from judge.records.labels import QUESTION, ROLES, LabelledItem, read_labels
 from judge.report.export import inert
 from judge.report.files import writing
 from judge.rubric import Rubric
@@ -33,6 +34,7 @@ CONTROL_SHARE = 0.15
 """The share of an annotator's records that are control questions (Huang and Yang, B.3)."""
 
 _HEADS = ("item", "check", "annotator", "group")
+_OURS = {*ROLES, *QUESTION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,13 @@ def write_sheet(
         raise UsageError("name the questions: --ask, --rubric or --check")
     units: list[list[dict[str, str]]] = []
     reasons: list[str] = []
+    seen: set[str] = set()
     for item in mapped(job.items(), settings.columns):
         record = _typed(item if item.problem else replace(item, name=record_name(item)))
         rows, why = _rows(record, asked, opt_outs)
+        if record.problem is None and record.id in seen:
+            rows, why = [], f"id {record.id!r} stands there before"
+        seen.add(record.id)
         units += [rows] if rows else []
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not rows else []
     if not units:
@@ -82,9 +88,15 @@ def write_sheet(
     golden, records = list(_controls(controls, asked, opt_outs)), len(units)
     count = ceil(records * control_share / (1 - control_share))
     golden = Random(settings.seed).sample(golden, min(count, len(golden)))
-    if twice := {u[0]["item"] for u in units} & {u[0]["item"] for u in golden}:
+    if twice := seen & {unit[0]["item"] for unit in golden}:
         raise UsageError(
             f"{controls[0]}: {min(twice)} is also a record: a control needs a name of its own"
+        )
+    fields, of_controls = ({n for u in part for row in u for n in row} for part in (units, golden))
+    if telling := of_controls - fields:
+        raise UsageError(
+            f"{controls[0]}: field {min(telling)!r} would tell the controls, no record has it: "
+            "name the fields that are shown (--on)"
         )
     lines = []
     for worker in range(1, workers + 1):
@@ -119,10 +131,8 @@ def _rows(
             texts |= {"label": record.label or "", "values": entry}
             texts |= {entry_name(rubric.each): entry} if rubric.each else {}
             question = render(rubric.question, texts).strip()
-            shown = {
-                f"text of {n}" if n in QUESTION else n: t
-                for n, t in shown_texts(rubric, record).items()
-            }
+            texts_shown = shown_texts(rubric, record).items()
+            shown = {f"text of {n}" if normalise(n) in _OURS else n: t for n, t in texts_shown}
             rows.append({
                 **dict.fromkeys(_HEADS, ""), "item": record.id, "check": rubric.name,
                 **({"entry": str(number)} if rubric.each else {}),

@@ -121,6 +121,21 @@ def test_a_check_about_values_has_a_row_for_each(mails: Typed) -> None:
     assert line["labels"] == {"implicitness": ["yes", "no"]} and line["values"] == story["values"]
 
 
+def test_a_sheet_is_read_back_whatever_fields_its_records_have(typed: Typed) -> None:
+    """Fields by the names of the sheet's own columns, and of a published form of labels."""
+    pair = {"id": "p", "chosen": "Yes.", "rejected": "No.", "group": "g", "Check": "c"}
+    typed.write("p.jsonl", [pair, {**pair, "chosen": "Twice"}])
+    code, _, told = typed.text("label", "p.jsonl", "--ask", "Good?", "--sheet", "s.csv")
+    assert code == 0 and "1 record left out; line 2 of p.jsonl: id 'p' stands there before" in told
+    assert {(r["group"], r["text of group"], r["text of Check"]) for r in rows(typed, "s.csv")} == {
+        ("", "g", "c")
+    }
+    fill(typed, "s.csv", lambda row: {"label": "yes"})
+    assert typed.text("agreement", "s.csv", "--records", "p.jsonl", "-o", "m.jsonl")[0] == 0
+    (line,) = map(json.loads, typed.read("m.jsonl").splitlines())
+    assert line["labels"] == {"question": "yes"} and len(line["annotators"]) == 3
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -128,9 +143,10 @@ def test_a_check_about_values_has_a_row_for_each(mails: Typed) -> None:
         (("mails.jsonl", "--ask", "Q?", "--controls", "plain.jsonl"), "what these labels are"),
         (("gold.jsonl", *ASK), "c1 is also a record"),
         (("mails.jsonl", "--ask", "Q?", "--on", "letter"), "no record can be asked about"),
+        (("plain.jsonl", *ASK), "field 'mail' would tell the controls"),
     ],
 )
 def test_bad_usage(mails: Typed, words: tuple[str, ...], says: str) -> None:
-    mails.write("plain.jsonl", [{"id": "p", "mail": "Hi."}])
+    mails.write("plain.jsonl", [{"id": "p", "text": "Hi."}])
     code, out, told = mails.text("label", *words, "--sheet", "s.csv")
     assert (code, out) == (2, "") and says in told and not (mails.folder / "s.csv").exists()

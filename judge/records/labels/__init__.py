@@ -17,7 +17,7 @@ from judge.records.labels.table import QUESTION, ROLES, TABLE, LabelTable
 from judge.records.read import mapped, read, renamed
 from judge.records.record import Record
 
-__all__ = ["QUESTION", "UNNAMED", "Annotation", "LabelledItem", "read_labels", "set_names"]
+__all__ = ["QUESTION", "ROLES", "UNNAMED", "Annotation", "LabelledItem", "read_labels", "set_names"]
 
 _FORMS = {form.name: form for form in (TABLE, *FORMS)}
 _LOOK = 1_000
@@ -93,6 +93,8 @@ def _recognised(
     by_name = [*roles] == ["label"] and any(roles["label"] in labels for labels in labels_fields)
     if not lines or (labels_fields and (not roles or by_name)):
         return None
+    if any(map(LabelTable.is_sheet, lines)):
+        return TABLE, ()
     form = next((form for form in FORMS if any(map(form.knows, lines))), None)
     by_hand = "annotators" in roles or {"item", "label"} <= roles.keys()
     if form is not None and not by_hand:

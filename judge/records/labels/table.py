@@ -75,7 +75,7 @@ class LabelTable(LabelSet):
         return names >= {"item", "label"} or ("label" in names and not recognise(fields))
 
     @staticmethod
-    def _is_sheet(fields: Mapping[str, Any]) -> bool:
+    def is_sheet(fields: Mapping[str, Any]) -> bool:
         """Whether `judge label` wrote the table."""
         return fields.keys() >= {"item", "annotator", "question", "answers", "label", "why"}
 
@@ -107,7 +107,7 @@ class LabelTable(LabelSet):
             return
         name = self._name(item, fields, visible)
         record = Record(item.source, item.line, visible, name=name)
-        entry = str(fields.get("entry") or "") if self._is_sheet(fields) else ""
+        entry = str(fields.get("entry") or "") if self.is_sheet(fields) else ""
         number = int(entry) if entry.isdecimal() else 0
         check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
         for question, people in answers.items():
@@ -223,7 +223,7 @@ class LabelTable(LabelSet):
         roles = [self._column(fields, role) or "" for role in ROLES]
         columns = {*roles, *(part for role in roles for part in role.split(JOIN)), *self.omit}
         columns -= {self.columns.get("item", "")} if JOIN in self.columns.get("item", "") else set()
-        columns |= {*QUESTION} if self._is_sheet(fields) else set()
+        columns |= {*QUESTION} if self.is_sheet(fields) else set()
         columns |= {RESERVED, *(key for key in fields if form is TABLE and normalise(key) in ROLES)}
         columns |= {key for key in fields if re.fullmatch(form.omit, key)}
         visible = {key: value for key, value in item.visible.items() if key not in columns}
