@@ -151,7 +151,8 @@ def majority_records(
     majority: Majority,
     records: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """A line for each record that people answered questions about, in the order of the questions.
+    """A line for each record that people answered questions about, in the order of `records`, else
+    of the questions.
 
     Behind the record's fields stand `labels`, the majority's answer by check (null where there is
     none; of a check about list entries one for each), and `annotators`, each with the own `labels`
@@ -183,7 +184,7 @@ def majority_records(
                 _put(about["labels"], check, answer, number, entries.get(id, 0))
                 if (group := question.groups[annotator]) is not None:
                     about["group"] = group
-    return [*lines.values()]
+    return [lines[id] for id in (whole or lines) if id in lines]
 
 
 def _put(answers: dict[str, Any], name: str, answer: str | None, number: int, entries: int) -> None:
