@@ -276,6 +276,10 @@ class Workflow:
         """
         work = work_of(record, context)
         try:
+            if self.graph is None:
+                for name in context.additional:
+                    await work.check(name, by="final")
+                return self._result(work)
             outcome = await self.once(work)
             came = outcome.judgement.verdict
             if came is Verdict.PASS or not (self.rewrites and context.rounds):
@@ -292,10 +296,10 @@ class Workflow:
 
     async def once(self, work: Work) -> WorkflowResult:
         """Take a record through the graph once, within the rounds of `work`."""
-        if self.graph is None:
-            await work.additional()
-        else:
-            await _stepper(self.graph, self.plain).run(State(work=work))
+        await _stepper(self.graph, self.plain).run(State(work=work))
+        return self._result(work)
+
+    def _result(self, work: Work) -> WorkflowResult:
         if self.finish is not None:
             return self.finish(work)
         before = work.original.texts
