@@ -83,6 +83,9 @@ class Benchmark:
         credited: whether the answer to an item lists values that judges credit against `gold`.
         temperature: the paper's sampling temperature, unless the user sets another.
         settings: other ways of asking, such as the paper's own: by name, what each changes.
+        described: the paper's tables of the data themselves, from the items, unanswered, and the
+            sources they are of.
+        counted_in: the conditions whose items these are; all where there are none.
         embedded: the settings that ask for embeddings and for no reply.
         rubrics: of a benchmark of judges, which has no sources: the rubrics to judge by, from the
             user's `--rubric`. The models named are the judges, whom `ask` asks by
@@ -104,6 +107,8 @@ class Benchmark:
     read: Callable[[Fields, Any], Any] = lambda fields, answer: answer
     score: Callable[[Fields, Any], float | None] = exact
     tables: Callable[[Sequence[MeasuredAnswer]], list[Table]] | None = None
+    described: Callable[[Sequence[MeasuredAnswer], Sequence[str]], list[Table]] | None = None
+    counted_in: tuple[str, ...] = ()
     credited: Callable[[Fields], bool] | None = None
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -7,6 +7,7 @@ words, credited by judges.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -33,7 +34,7 @@ from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError
-from judge.report.table import Cell, Table
+from judge.report.table import Cell, Table, TableRow
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
@@ -282,6 +283,42 @@ def _as_scripts(results: Sequence[MeasuredAnswer]) -> Estimate:
     return sample.resamples.estimate(values, n=len(read), of=len(results))
 
 
+def described(items: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:
+    """Table 3: the speech that `judge validate --repair` made implicit, before and after."""
+
+    def of_row(row: Record) -> Iterator[tuple[str, str, str]]:
+        category = _category(story := story_of(row), None) or "(not said)"
+        for edit in story.judged.edits if story.judged else ():
+            if edit.check == "implicitness":
+                yield category, edit.before, edit.after
+
+    speech: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
+    for edit in each_row(values_and_stories(sources, needed=False)[1], of_row):
+        if not isinstance(edit, Record):
+            for head, text in zip(("original", "refined"), edit[1:], strict=True):
+                speech[edit[0], head].append(text.split())
+    rows = [TableRow(labels, _statistics(texts)) for labels, texts in speech.items()]
+    title = "CQ-Bench: explicit speech before and after it was rewritten (table 3)"
+    return [Table("cqbench-speech", title, ("category", "speech"), rows, (_DISTINCT,))]
+
+
+_DISTINCT = (
+    "Means over speeches. Distinct-n: different runs of n words of a speech, over its words, as "
+    "in the paper."
+)
+
+
+def _statistics(texts: Sequence[Sequence[str]]) -> dict[str, Cell]:
+    def distinct(words: Sequence[str], size: int) -> float:
+        return len({*zip(*(words[start:] for start in range(size)), strict=False)}) / len(words)
+
+    texts = [words for words in texts if words]
+    lists = {"words": [*map(float, map(len, texts))]}
+    lists |= {f"distinct-{n}": [distinct(words, n) for words in texts] for n in (3, 4, 5)}
+    means = {name: f"{fmean(values):.3f}" for name, values in lists.items() if values}
+    return {"speeches": len(texts), **means}
+
+
 benchmark = Benchmark(
     name="cqbench",
     title="Values that conversations carry without naming them (CQ-Bench)",
@@ -297,6 +334,8 @@ benchmark = Benchmark(
     read=_read,
     score=score,
     tables=tables,
+    described=described,
+    counted_in=("extraction+steps",),
     settings={
         PAPER: "scores of the released scripts: what cannot be read is left out; selection has the "
         "harmonic mean of mean precision and mean recall"

@@ -14,17 +14,17 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, pstdev
 from typing import Any
 
 from judge.answers import spelling
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
 from judge.papers.rows import asked, each_row
-from judge.papers.tables import ResultSample, results_table, scores
+from judge.papers.tables import ResultSample, crosstab, results_table, scores
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Problem, Record, read, renamed
-from judge.records.base import clip
+from judge.records.base import clip, own_fields
 from judge.records.fields import LabelError, id_text, listed, one_of, text_of
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.classification import ratio
@@ -67,6 +67,10 @@ HARD_OPTION = "prompt_option"
 EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
 
 _OPTIONS = tuple(f"prompt_option_{letter.lower()}" for letter in LETTERS)
+_ASKED_ABOUT = {
+    *(*_OPTIONS, HARD_OPTION, "prompt_question", "answer", "question_idx", "data_idx"),
+    *("question", "options", "order", "gold"),
+}
 _TRUTHS = {spelling(name): name for name in ("true", "false")}
 _BY_LETTER = {letter.casefold(): letter for letter in LETTERS}
 _NUMERALS = ("i", "ii", "iii", "iv")
@@ -170,8 +174,10 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 
 def _slices(fields: Fields, *, multi: bool) -> dict[str, str]:
-    """Mode, country and region of a row's question."""
-    slices = {"mode": "multi" if multi else "single"}
+    """Mode, country and region of a row's question, and what else the row says, such as a topic."""
+    own = {name: text for name, text in own_fields(fields).items() if isinstance(text, str)}
+    slices = {name: text for name, text in own.items() if name not in _ASKED_ABOUT}
+    slices["mode"] = "multi" if multi else "single"
     country = fields.get("country")
     if isinstance(country, str) and country.strip():
         slices["country"] = country.strip()
@@ -365,6 +371,31 @@ def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
     return sample.resamples.estimate(means, n=len(sample.there), of=len(results))
 
 
+def described(items: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:
+    """Table 2, and how many words questions and options have (section 4.1)."""
+    fields = {name: [i.fields for i in items if i.condition == name] for name in (EASY, HARD)}
+    texts = {"Easy: question": [one["question"] for one in fields[EASY]]}
+    for letter in LETTERS:
+        options = [one["options"][one["order"].index(letter)] for one in fields[EASY]]
+        texts[f"Easy: option {letter}"] = options
+    texts["Hard: question"] = [one["question"] for one in fields[HARD] for _ in LETTERS]
+    texts["Hard: answer"] = [option for one in fields[HARD] for option in one["options"]]
+    words = [
+        TableRow(
+            (name,), {"texts": len(counts), "words": f"{fmean(counts):.2f} ({pstdev(counts):.2f})"}
+        )
+        for name, part in texts.items()
+        if (counts := [len(text.split()) for text in part])
+    ]
+    title = "CulturalBench: words between blanks, mean (standard deviation) (section 4.1)"
+    rows = [i for i in items if i.condition == (EASY if fields[EASY] else HARD)]
+    orders, by = {"region": REGIONS}, ("region", "country", "mode")
+    return [
+        crosstab("culturalbench-set", "CulturalBench: questions (table 2)", rows, by, orders),
+        Table("culturalbench-words", title, ("of",), words),
+    ]
+
+
 benchmark = Benchmark(
     name="culturalbench",
     title="CulturalBench: questions about everyday life, Easy and Hard",
@@ -383,4 +414,5 @@ benchmark = Benchmark(
     read=_read,
     score=score,
     tables=tables,
+    described=described,
 )

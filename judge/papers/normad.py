@@ -20,7 +20,7 @@ from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, exact, label_of
 from judge.papers.rows import asked, each_row
-from judge.papers.tables import MACRO, ResultSample, class_scores, results_table
+from judge.papers.tables import MACRO, ResultSample, class_scores, crosstab, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record, read
 from judge.records.fields import LabelError
@@ -233,6 +233,15 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     ]
 
 
+def described(items: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:
+    """Table 2, and the same by subcategory, where rows have one."""
+    parts = [item for item in items if item.fields.get("subcategory")]
+    orders = {"cluster": CLUSTERS, "gold": LABELS[::-1]}
+    tables = [("cluster", "NormAd: stories by cluster and label (table 2)", items)]
+    tables += [("subcategory", "NormAd: stories by subcategory and label", parts)] if parts else []
+    return [crosstab(f"normad-{by}-set", t, of, (by, "gold"), orders) for by, t, of in tables]
+
+
 benchmark = Benchmark(
     name="normad",
     title="NormAd: social acceptability in four contexts",
@@ -248,5 +257,7 @@ benchmark = Benchmark(
     ask=ask,
     read=lambda fields, answer: label_of(answer, LABELS),
     tables=tables,
+    described=described,
+    counted_in=("none",),
     released=released,
 )

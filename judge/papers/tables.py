@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from judge.papers.tasks import MeasuredAnswer
@@ -134,6 +135,41 @@ def sliced_tables(
         for table in stacked(parts, tuple(by))
     ]
     return [*tables[:1], *sliced[:1], *tables[1:], *sliced[1:]]
+
+
+def crosstab(
+    name: str,
+    title: str,
+    items: Sequence[MeasuredAnswer],
+    by: Sequence[str],
+    orders: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Table:
+    """How many items have what in the fields `by`, the last of several across; with sums.
+
+    Args:
+        orders: the contents of a field that come first, in their order; others follow by name.
+
+    Raises:
+        UsageError: no item has one of the fields.
+    """
+    strata = strata_of(items, lambda item: item.fields, by)
+    heads = max(1, len(by) - 1)
+
+    def place(field: str, label: str) -> tuple[int, str]:
+        order = list(orders.get(field, ()))
+        return (order.index(label) if label in order else len(order), label)
+
+    counts: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for labels in sorted(strata, key=lambda labels: [*map(place, by, labels)]):
+        counts[labels[:heads]][labels[-1]] += len(strata[labels])
+    columns = {labels[-1] for labels in strata} if len(by) > 1 else set()
+    names = sorted(columns, key=lambda label: place(by[-1], label))
+    counts["all", *[""] * (heads - 1)] = sum(counts.values(), Counter())
+    rows = [
+        TableRow(labels, {**{name: count[name] for name in names}, "all": count.total()})
+        for labels, count in counts.items()
+    ]
+    return Table(name, title, tuple(by[:heads]), rows)
 
 
 def results_table(

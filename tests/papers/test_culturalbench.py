@@ -206,6 +206,13 @@ async def test_one_of_four_without_an_answer_leaves_no_score(tmp_path: Path) -> 
     assert (found.outcome, found.score, found.answer) == ("refused", None, None)
 
 
+def test_a_rows_own_topic_stays_to_slice_by(tmp_path: Path) -> None:
+    row = {**easy_row("0", SINGLE), "topic": "food", "data_idx": "9", "gold": "Z"}
+    found = asked(items(benchmark, written(tmp_path / "easy.csv", [row])))
+    for fields in found.values():
+        assert fields["topic"] == "food" and "data_idx" not in fields and fields["gold"] != "Z"
+
+
 def easy(row: int, score: float | None, country: str, region: str) -> MeasuredAnswer:
     fields = {"id": f"{row}/easy", "condition": "easy", "row": str(row), "mode": "single"}
     outcome: str = "error" if score is None else "answered"
