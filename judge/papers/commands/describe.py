@@ -18,7 +18,7 @@ EPILOG = """\b
 Examples:
   judge describe normad normad.csv               the paper's table 2
   judge describe culturalbench CulturalBench-Easy.csv
-  judge describe cqbench repaired.jsonl     of judge validate --repair: table 3
+  judge describe cqbench repaired.jsonl          table 3, of repaired stories
   judge describe normad normad.csv --by country --by gold
 
 Exit code 3: some lines could not be used, and are named.
