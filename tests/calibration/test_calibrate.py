@@ -107,6 +107,8 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     assert (rates.undecided_passes, rates.undecided_fails) == (0, 1)  # an error says nothing
     assert (profile.classifier, profile.guarantee, profile.sure_at) == (None, None, 0.0)
     assert profile.data.items == 9
+    # The error is what a person acts on first, although the unreadable reply came before it.
+    assert judge.unanswered == "bad-request: bad"
 
     assert profile.measures["accuracy"] == plain(judge.stands.accuracy)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -157,3 +158,13 @@ def test_many_lines_without_a_column_are_named_once(typed: Typed) -> None:
     (typed.folder / "t.csv").write_text("item,ann\n" + "".join(f"i{n},yes\n" for n in range(300)))
     _, _, told = typed.text("agreement", "t.csv", "--annotators", "ann,boo")
     assert "300 lines could not be read, the first: line 2" in told and told.count("boo") == 1
+
+
+def test_forty_answers_are_shown_and_all_of_them_where_they_are_asked_for(typed: Typed) -> None:
+    """Free answers, such as topics, are many; 45 of them make a page."""
+    rows = [{"id": f"r{n}", "text": "x", "labels": {"topic": {"a": f"t{n}"}}} for n in range(45)]
+    typed.write("topics.jsonl", rows)
+    short = typed.text("agreement", "topics.jsonl")[1]
+    assert "--all shows 5 more answers" in short and len(re.findall(r"\bt\d+ ", short)) == 40
+    long = typed.text("agreement", "topics.jsonl", "--all")[1]
+    assert "more answers" not in long and {f"t{n}" for n in range(45)} <= {*long.split()}
