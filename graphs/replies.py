@@ -12,6 +12,7 @@ from pydantic import Field
 from judge.evidence import EVIDENCE_WORDS, ReplyContext, quote_problem
 from judge.names import apart, plain_name
 from judge.replies import YES_NO, JudgingReply, NewFields, Reply, ReplyPart, answers_of
+from judge.stats.text import words_of
 from judge.verdict import Answer
 
 MOST_NAMED = 30
@@ -249,6 +250,50 @@ class Situation(NewFields):
     rule_of_thumb: str
     story: str
     explanation: str
+
+
+class NewPremise(NewFields):
+    """A premise that shows or judges a behaviour (CALI)."""
+
+    premise: str
+
+
+class NewHypotheses(NewFields):
+    """Three statements about a premise, by three questions (CALI)."""
+
+    hypothesis_1: str
+    hypothesis_2: str
+    hypothesis_3: str
+
+
+class NewQuestion(NewFields):
+    """A question with four different options, and the letter of the right one (CulturalBench)."""
+
+    prompt_question: str
+    prompt_option_a: str
+    prompt_option_b: str
+    prompt_option_c: str
+    prompt_option_d: str
+    answer: Literal["A", "B", "C", "D"]
+
+    def problems(self, context: ReplyContext) -> Iterator[str]:
+        yield from super().problems(context)
+        options = [text for name, text in self if name.startswith("prompt_option")]
+        if len({" ".join(words_of(option)) for option in options}) < len(options):
+            yield "two options say the same"
+
+
+class Hints(NewFields):
+    """What could be changed in a question, by each way of making it harder (CulturalBench)."""
+
+    negate: str
+    be_concrete: str
+    change_things: str
+    change_quantities: str
+    everyday_life: str
+    other_words: str
+    foreign_habits: str
+    near_misses: str
 
 
 class Regeneration(Reply):

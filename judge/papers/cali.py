@@ -35,6 +35,9 @@ from judge.stats.intervals import Estimate
 Groups = tuple[str, ...]
 """The groups that rated, which are countries."""
 
+HYPOTHESES = ("hypothesis_1", "hypothesis_2", "hypothesis_3")
+"""The fields of a generated premise that hold its hypotheses (section 3.4)."""
+
 GROUPS: Groups = ("us", "in")
 RATINGS = "_ratings"
 

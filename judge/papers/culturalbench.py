@@ -10,10 +10,11 @@ rows.
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from random import Random
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -61,18 +62,20 @@ REGIONS = tuple(_REGIONS)
 LETTERS = ("A", "B", "C", "D")
 """The options of a question, by the letters that they have in the released file."""
 
+QUESTION = "prompt_question"
 HARD_OPTION = "prompt_option"
 """The column that the Hard file has and the Easy file has not."""
 
 EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
 
-_OPTIONS = tuple(f"prompt_option_{letter.lower()}" for letter in LETTERS)
+OPTIONS = tuple(f"prompt_option_{letter.lower()}" for letter in LETTERS)
 _ASKED_ABOUT = {
-    *(*_OPTIONS, HARD_OPTION, "prompt_question", "answer", "question_idx", "data_idx"),
+    *(*OPTIONS, HARD_OPTION, "prompt_question", "answer", "question_idx", "data_idx"),
     *("question", "options", "order", "gold"),
 }
 _TRUTHS = {spelling(name): name for name in ("true", "false")}
 _BY_LETTER = {letter.casefold(): letter for letter in LETTERS}
+_CHOOSE = "Select the option that names all of the statements that are right."
 _NUMERALS = ("i", "ii", "iii", "iv")
 _NAMED = re.compile(r"[\siv,()]+\.?")
 _STATEMENTS = re.compile(
@@ -84,22 +87,38 @@ _STATEMENTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question with its four options as released; `gold` is the letter of the right one."""
+    """One question with its four options as released; `gold` is the letter of the right one, ""
+    where it is not known."""
 
     text: str
     options: tuple[str, ...]
-    gold: str
+    gold: str = ""
 
     @property
     def multi(self) -> bool:
         """Whether several answers are right: options are combinations of listed statements."""
         return _STATEMENTS.match(self.text) is not None
 
+    def with_several(self, right: Sequence[str], seed: str) -> Question:
+        """The question where several options are right (multi-mode, section 3.3): they become
+        statements, and the options four combinations of two statements or more, drawn by the
+        seed."""
+        numeral = dict(zip(LETTERS, _NUMERALS, strict=True))
+        statements = (f"({numeral[x]}) {o}" for x, o in zip(LETTERS, self.options, strict=True))
+        text = "\n".join((self.text, _CHOOSE, *statements))
+        rng, answer = Random(seed), tuple(sorted(right))
+        sizes = range(2, len(LETTERS) + 1)
+        others = [c for size in sizes for c in combinations(LETTERS, size) if c != answer]
+        chosen = [answer, *rng.sample(others, len(LETTERS) - 1)]
+        rng.shuffle(chosen)
+        options = tuple(", ".join(f"({numeral[x]})" for x in names) for names in chosen)
+        return Question(text, options, LETTERS[chosen.index(answer)])
+
     def easy(self, seed: str | None) -> dict[str, Any]:
         """The fields of its Easy item; without a seed the options stand as they were released."""
         order = list(LETTERS)
         if seed is not None:
-            random.Random(seed).shuffle(order)
+            Random(seed).shuffle(order)
         options = [self.options[LETTERS.index(letter)] for letter in order]
         return {"question": self.text, "options": options, "order": order, "gold": self.gold}
 
@@ -117,8 +136,8 @@ class Question:
         place = LETTERS.index(self.gold)
         right = self.options[place]
         if not _NAMED.fullmatch(right):
-            message = f"field {_OPTIONS[place]!r} must name statements (as i, iii)"
-            raise LabelError(f"{message}, not {clip(right)}", _OPTIONS[place])
+            message = f"field {OPTIONS[place]!r} must name statements (as i, iii)"
+            raise LabelError(f"{message}, not {clip(right)}", OPTIONS[place])
         true = re.findall(r"[iv]+", right)
         # A line before the statements says what to do with them.
         instruction = r"\n(?=[^\n]*statements)"
@@ -132,11 +151,16 @@ class Question:
 
 def question_of(fields: Fields) -> Question:
     """The question of a row of the released Easy file. Raises LabelError for any other row."""
+    question = options_of(fields)
+    return replace(question, gold=one_of(fields.get("answer"), _BY_LETTER, "answer"))
+
+
+def options_of(fields: Fields) -> Question:
+    """A question with its options, whichever is right. Raises LabelError as `question_of`."""
     if HARD_OPTION in fields:
         raise LabelError("a row of the Hard file, not of the Easy file", HARD_OPTION)
-    text = text_of(fields, "prompt_question")
-    options = tuple(text_of(fields, key) for key in _OPTIONS)
-    return Question(text, options, one_of(fields.get("answer"), _BY_LETTER, "answer"))
+    text = text_of(fields, QUESTION)
+    return Question(text, tuple(text_of(fields, key) for key in OPTIONS))
 
 
 def region_of(country: str) -> str | None:

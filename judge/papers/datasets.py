@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
+from judge.answers import SEVERAL, spelling
 from judge.graphs.values import Value
-from judge.papers.cali import groups_of, pair_of, ratings_in
+from judge.papers.cali import HYPOTHESES, groups_of, pair_of, ratings_in
 from judge.papers.cqbench_stories import (
     Story,
     ValueList,
@@ -23,11 +25,11 @@ from judge.papers.cqbench_stories import (
     story_of,
     values_and_stories,
 )
-from judge.papers.culturalbench import question_of
+from judge.papers.culturalbench import LETTERS, OPTIONS, QUESTION, options_of, question_of
 from judge.papers.rows import REJECTED, each_row
 from judge.records import RESERVED, Problem, Record
-from judge.records.base import own_fields
-from judge.records.fields import LabelError
+from judge.records.base import clip, own_fields
+from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.verdict import Verdict
 
 BY_VALUE = ("incorporation", "consistency")
@@ -102,6 +104,53 @@ def _value_selection(row: Record, story: Story, values: ValueList, seed: int) ->
     }
 
 
+def _refuse_unsound(row: Record) -> None:
+    """Raise LabelError for a judged record that did not pass."""
+    judgement = judgement_of(row.visible)
+    if judgement is not None and judgement.verdict is not Verdict.PASS:
+        why = f": {judgement.reason}" if judgement.reason else ""
+        raise LabelError(f"{judgement.verdict}{why}", RESERVED, REJECTED)
+
+
+def _pairs(row: Record) -> Made:
+    """A premise with each of its three hypotheses, as `judge generate pairs` wrote them."""
+    _refuse_unsound(row)
+    fields = row.visible
+    script: dict[str, Any] = {
+        name: fields[name] for name in ("behaviour", "location", "cluster") if name in fields
+    }
+    kinds = listed(fields.get("inference", []), "inference")
+    for number, (name, kind) in enumerate(zip_longest(HYPOTHESES, kinds), 1):
+        texts = {"premise": text_of(fields, "premise"), "hypothesis": text_of(fields, name)}
+        yield {"id": f"{row.id}/{number}", **texts, "inference": kind, **script}
+
+
+def _easy(row: Record, seed: int) -> Made:
+    """A question with the answers that have people's majority (CulturalBench, 3.3): one keeps its
+    options; of several each option becomes a statement, and the options are combinations."""
+    _refuse_unsound(row)
+    labels = object_of(row.visible.get("labels"), "labels")
+    if len(labels) != 1:
+        raise LabelError("field 'labels' must hold the majority of one check", "labels")
+    (majority,) = labels.values()
+    if majority is None:
+        raise LabelError("no answer has a majority", "labels", REJECTED)
+    question = options_of(row.visible)
+    names = {spelling(name): letter for letter, name in zip(LETTERS, question.options, strict=True)}
+    names |= {spelling(letter): letter for letter in LETTERS}
+    answers = [names.get(spelling(part)) for part in str(majority).split(SEVERAL)]
+    if None in answers:
+        message = f"field 'labels': {clip(majority)} names no options, neither letters nor texts"
+        raise LabelError(message, "labels")
+    right = sorted({answer for answer in answers if answer})
+    several = len(right) > 1
+    easy = question.with_several(right, f"{seed}/{row.id}") if several else question
+    gold = easy.gold if several else right[0]
+    country = {"country": row.visible["country"]} if "country" in row.visible else {}
+    options = dict(zip(OPTIONS, easy.options, strict=True))
+    yield {"question_idx": row.id, QUESTION: easy.text, **options, "answer": gold, **country}
+
+
 def _hard(row: Record) -> Made:
     """Each answer of an Easy question as a question of its own, true or false (3.3)."""
     hard = question_of(row.visible).hard()
@@ -135,9 +184,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
         for check, label in ({} if rated else labels).items():
             if label is None or (isinstance(label, list) and None in label):
                 raise LabelError(f"{check}: people diverge", "labels", REJECTED)
-        if judgement is not None and judgement.verdict is not Verdict.PASS:
-            why = f": {judgement.reason}" if judgement.reason else ""
-            raise LabelError(f"{judgement.verdict}{why}", RESERVED, REJECTED)
+        _refuse_unsound(row)
         if rated and not pair_of(row, groups).kept:
             raise LabelError("in no group do 75 % of the raters agree", None, REJECTED)
         yield own_fields(row.visible)
@@ -156,6 +203,14 @@ DATASETS: Mapping[str, tuple[str, Build]] = {
     "value-selection": (
         "CQ-Bench: a story and 15 values to choose from; from stories and a value file",
         partial(_of_stories, _value_selection),
+    ),
+    "pairs": (
+        "CALI: each hypothesis with its premise; from what judge generate pairs wrote",
+        lambda sources, seed: each_row(sources, _pairs),
+    ),
+    "culturalbench-easy": (
+        "CulturalBench: questions on which people agree, one or several answers; from majorities",
+        lambda sources, seed: each_row(sources, lambda row: _easy(row, seed)),
     ),
     "culturalbench-hard": (
         "CulturalBench: each answer alone, true or false; from rows of the Easy file",

@@ -235,7 +235,7 @@ class PlannedWork(Work):
             names = reply.model_fields
             count = round(tokens * CHARACTERS_PER_TOKEN / len("word ") / len(names))
             words = f"{self.round} {'word ' * count}?"
-            return reply.model_construct(**dict.fromkeys(names, words))
+            return reply.model_construct(**{name: f"{name} {words}" for name in names})
         words = f"Other words, of round {self.round}."
         edit = self.edit(rubric, rubric)(before="", after=words)
         self.rewrite(reply.shown, f"{self.record.texts[reply.shown]} {words}", [edit])

@@ -74,6 +74,16 @@ DRAFT = {
     "location": "orchard",
     "characters": ["An", "Bo"],
     "values": ["An:Sharing fruit--Agree", "Bo:Sharing fruit--Disagree"],
+    "premise_task": "One sentence that shows taking off one's boots, at the door.",
+    "premise": "The guest came in on socks.",
+    "hypothesis_tasks": "1. What for?\n2. What before?\n3. How does it feel?",
+    "hypothesis_1": "It keeps the floor clean.",
+    "hypothesis_2": "It had rained.",
+    "hypothesis_3": "It is warm.",
+    "scenario": "Guests leave their shoes at the door.",
+    "prompt_question": "What do guests in Norway do with their shoes?",
+    **{f"prompt_option_{letter}": f"Option {letter}" for letter in "abcd"},
+    "answer": "A",
 }
 LABELS = {"pair": "entailment", "exchange": "yes", "comparison": "1"}
 RECORDS = {

@@ -1,0 +1,162 @@
+"""`judge generate questions`: questions about a culture that a model fails (CulturalBench, 3.1).
+
+Chiu et al., "CulturalBench". A line of the sources is a `scenario` that a person of a `country`
+knows; a writer makes of it a question with four options. A verifier answers it, and while it is
+right the writer revises the question by one of eight strategies after another (appendix H):
+
+    formulation -> verification <-> revision -> region
+
+A person takes the writer's place with `--option turn=person`: the question is verified, and hints
+(a draft by each strategy) lie beside it. Edit the lines and give them as a source again: a line
+that holds a question is verified as it stands. People's votes make the set (`judge build
+culturalbench-easy`); the answer that the writer gives is nobody's label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from langgraph.graph import END, START, StateGraph
+
+from judge.errors import UsageError
+from judge.generate.generator import DraftOptions, Generator, compose, draft_of, rows
+from judge.graphs.replies import Hints, NewQuestion
+from judge.papers.culturalbench import OPTIONS, QUESTION, question_of
+from judge.records import RESERVED, Record
+from judge.records.base import LINEAGE
+from judge.records.fields import LabelError, text_of
+from judge.verdict import Verdict
+from judge.workflow import State, Workflow
+
+STRATEGIES: Mapping[str, str] = {
+    "negate": "Ask for what is not so, with a word such as not, never or unlikely.",
+    "be_concrete": "Put a particular thing or person in the place of a general one.",
+    "change_things": "Put another thing that has something in common in the place of one.",
+    "change_quantities": "Change how much, how many or how often.",
+    "everyday_life": "Ask about a scene of everyday life instead of the custom as such.",
+    "other_words": "Say what an option says in other words, or by something that implies it.",
+    "foreign_habits": "Make a wrong option of what is usual in the United States, and not here.",
+    "near_misses": "Make a wrong option that is right in a neighbouring country, and not here.",
+}
+"""Ways to make a question harder, of the question (5) and of its options (3)."""
+
+
+def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
+    """A draft for each scenario (`options.each`: several), or question that a person gives back."""
+    turn = options.own.get("turn", "writer")
+    if turn not in ("writer", "person"):
+        raise UsageError(f"--option turn={turn}: there are writer and person")
+    index = 0
+    for row in rows(sources, options):
+        try:
+            fields = row.usable().visible
+            text_of(fields, "country")
+            if QUESTION in fields:
+                question_of(fields)
+            else:
+                text_of(fields, "scenario")
+        except LabelError as error:
+            yield replace(row, problem=error.problem)
+            continue
+        content = {key: c for key, c in fields.items() if key not in _OURS}
+        for _ in range(1 if QUESTION in fields else options.each or 1):
+            index += 1
+            told = {**content, "turn": turn} if turn == "person" else content
+            yield draft_of(row, "questions", options.seed, index, told)
+
+
+_OURS = ("id", LINEAGE, RESERVED, "turn", "verifier", "fooled", "hints")
+
+
+async def formulation(state: State) -> None:
+    """Make a question of the scenario; take one that the source brings."""
+    work = state["work"]
+    if QUESTION in (fields := work.record.fields or {}):
+        work.wrote({name: fields[name] for name in (QUESTION, *OPTIONS, "answer")}, "record")
+        return
+    await compose(work, "question_writing", NewQuestion, "record")
+
+
+async def verification(state: State) -> None:
+    """What does the verifier answer, and how likely does it hold the right option to be?"""
+    work = state["work"]
+    # A record has no label; this one is told for the verifier's rubric alone.
+    gold = str((work.record.fields or {})["answer"]).strip().upper()
+    work.record = work.record.with_typed(label=gold)
+    check = await work.votes(work.context.panel("verifier", "loop"), "loop")
+    work.paid += check.usage
+    fooled = {Verdict.PASS: False, Verdict.FAIL: True}.get(check.verdict)
+    answers = [answer.answer for vote in check.votes for answer in vote.evidence]
+    told = {"answer": next(iter(answers), None), "probability_of_right": check.probability}
+    work.wrote({"verifier": told, "fooled": fooled}, "record")
+
+
+async def revision(state: State) -> None:
+    """Make the question harder by the next strategy; one that cannot be written leaves it."""
+    work = state["work"]
+    order = Random(work.record.id).sample([*STRATEGIES], len(STRATEGIES))
+    strategy = order[(work.round - 1) % len(order)]
+    if await compose(work, "question_revision", NewQuestion, "record", [STRATEGIES[strategy]]):
+        used = (work.record.fields or {}).get("revisions", [])
+        work.wrote({"revisions": [*used, strategy]}, "record")
+
+
+async def hints(state: State) -> None:
+    """A draft by each strategy, for the person whose turn it is."""
+    work = state["work"]
+    findings = [f"{name}: {text}" for name, text in STRATEGIES.items()]
+    reply = await work.ask_rewriter("question_hints", Hints, findings=findings)
+    if reply is not None:
+        work.wrote({"hints": reply.model_dump()}, "record")
+
+
+async def region(state: State) -> None:
+    """Is the question about its country (the authors' filter)? And the user's own checks."""
+    await state["work"].check("regional")
+    await state["work"].additional()
+
+
+def after_formulation(state: State) -> str:
+    return "verification" if state["work"].written else END
+
+
+def after_verification(state: State) -> str:
+    work = state["work"]
+    if (work.record.fields or {}).get("fooled") is not False:
+        return "region"
+    if (work.record.fields or {}).get("turn") == "person":
+        return "hints"
+    return "revision" if work.round <= min(work.rounds, len(STRATEGIES)) else "region"
+
+
+_builder = StateGraph(State)
+for _node in (formulation, verification, revision, hints, region):
+    _builder.add_node(_node.__name__, _node)
+_builder.add_edge(START, "formulation")
+_builder.add_conditional_edges("formulation", after_formulation, ["verification", END])
+_builder.add_conditional_edges("verification", after_verification, ["revision", "hints", "region"])
+_builder.add_edge("revision", "verification")
+_builder.add_edge("hints", "region")
+_builder.add_edge("region", END)
+
+generator = Generator(
+    name="questions",
+    title="Questions with four options that a model fails (CulturalBench)",
+    source="Chiu et al., CulturalBench, section 3.1 and appendix H",
+    workflow=Workflow(
+        name="questions",
+        kind="record",
+        title="A question about a culture, revised until a model fails",
+        graph=_builder.compile(name="questions"),
+        checks=("verifier", "regional"),
+        rewrites=("question_writing", "question_revision", "question_hints"),
+        plain=True,
+    ),
+    drafts=drafts,
+    stages=("question_writing", "regional"),
+    options={"turn": "person: verify and hint, and leave the revision to a person"},
+    text=QUESTION,
+    counted=("country", "fooled"),
+)
