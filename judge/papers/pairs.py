@@ -63,18 +63,18 @@ TEMPLATE = "premise_template"
 
 _OURS = ("id", LINEAGE, RESERVED, *HYPOTHESES, "premise_task", TEMPLATE, "judgement", "inference")
 
-Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+TemplateTexts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 
 
 class Templates(BaseModel):
     """A file of templates; judge/papers/pairs.yaml has the usual one."""
 
     model_config = ConfigDict(extra="forbid")
-    premises: Annotated[Texts, Field(min_length=_PREMISES)]
-    judgements: Annotated[tuple[Texts, ...], Field(min_length=1)]
-    forms: Texts
-    styles: Texts
-    hypotheses: Mapping[str, Texts]
+    premises: Annotated[TemplateTexts, Field(min_length=_PREMISES)]
+    judgements: Annotated[tuple[TemplateTexts, ...], Field(min_length=1)]
+    forms: TemplateTexts
+    styles: TemplateTexts
+    hypotheses: Mapping[str, TemplateTexts]
 
     @classmethod
     def of(cls, options: DraftOptions) -> Templates:
