@@ -154,7 +154,9 @@ def count(
     Args:
         errors: by check and who makes it. What no judge was asked about counts nowhere.
     """
-    checks, fields = _as_it_came(line.checks), line.original_fields
+    # A judge's errors are those of the judge, also where a person answered behind it.
+    by_judges = (check for check in line.checks if check["by"] != "person")
+    checks, fields = _as_it_came(by_judges), line.original_fields
     for check in {check["check"]: check for check in checks}.values():
         check_errors = errors.get((check["check"], check["by"]))
         if check_errors is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:

@@ -103,6 +103,7 @@ def test_calis_crowd(crowd: Typed) -> None:
     # Of the controls that us5 gave a 4, all are entailment; nobody else gave one.
     fours = {name: about["scale"]["4"] for name, about in report["annotators"].items()}
     assert fours.pop("us5") == "entailment" and {*fours.values()} == {"neutral"}
+    assert "4 of 25 annotators dropped" in crowd.text(*words, "--least", "1")[2], "10 of 10 is all"
     kappas = report["checks"][0]["groups"]["us"]["class_kappas"]
     assert [*kappas] == ["contradiction", "entailment", "neutral", "all classes"]
     assert all(0 < part["value"] < 1 and part["n"] == 100 for part in kappas.values())

@@ -67,6 +67,8 @@ def test_values_without_a_verdict_are_undecided(
 def test_what_no_judge_was_asked_about_counts_nowhere() -> None:
     asked, unasked = check("relevance", "pass"), {**check("relevance", "abstain"), "votes": []}
     assert only([asked], [unasked]) == only([asked])
+    overruled = {**check("relevance", "fail", by="person"), "votes": []}
+    assert only([asked, overruled]) == only([asked]), "the errors are the judge's"
 
 
 def test_the_undecided_count_once_as_failed_and_once_as_passed() -> None:

@@ -9,7 +9,9 @@ from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
 from judge.errors import UsageError
 from judge.stats.agreement import (
+    ALL_CLASSES,
     MajorityRule,
+    class_kappas,
     count_table,
     majority,
     rater_agreement,
@@ -40,6 +42,34 @@ def test_fleiss_against_statsmodels(raters: int) -> None:
     ratings = ["".join(chance.choice("aaab") for _ in range(raters)) for _ in range(30)]
     expected = statsmodels_kappa(count_table(ratings, "abc"), method="fleiss")
     assert found(ratings, "abc")["fleiss"] == pytest.approx(expected)
+
+
+def test_kappas_of_classes_against_statsmodels() -> None:
+    """Each class beside all others; of five ratings drawn out of more, the mean over draws."""
+    chance = random.Random(1)
+    ratings = [[chance.choice("aabc") for _ in range(5)] for _ in range(40)]
+    everything = count_table(ratings, "abc")
+
+    def kappas(raters: int | None, rows: list[list[str]]) -> dict[str, float | None]:
+        estimates = class_kappas(
+            rows, "abc", lambda numbers: Resamples(numbers, draws=2), raters=raters, draws=200
+        )
+        return {name: one.value for name, one in estimates.items()}
+
+    found = kappas(5, [*ratings, ["a"] * 4])
+    # The item with fewer ratings is left out.
+    assert found == pytest.approx(kappas(None, ratings))
+    for place, name in enumerate("abc"):
+        column = everything[:, place : place + 1]
+        binary = [[int(n), 5 - int(n)] for (n,) in column]
+        assert found[name] == pytest.approx(statsmodels_kappa(binary, method="fleiss"))
+    expected = statsmodels_kappa(everything, method="fleiss")
+    assert found[ALL_CLASSES] == pytest.approx(expected)
+    # Each rating twice: drawn without replacement, five of the ten are like the five, on average.
+    twice = kappas(5, [[*answers, *answers] for answers in ratings])
+    assert twice[ALL_CLASSES] == pytest.approx(
+        statsmodels_kappa(2 * everything, method="fleiss"), abs=0.01
+    )
 
 
 def test_krippendorffs_published_examples() -> None:
