@@ -57,6 +57,10 @@ def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     assert judged(*fresh, "--review", "left.jsonl", "--review-verdicts", "fail").returncode == 0
     assert judged.read("fresh.jsonl") == written
     assert [line["id"] for line in lines(judged, "left.jsonl")] == ["m3"]
+    decide(judged, m2="yes", m3="no")
+    rest = ("--review", "none.jsonl", "--review-verdicts", "fail", "--overwrite")
+    assert judged(*fresh, *rest).returncode == 0
+    assert lines(judged, "none.jsonl") == [], "a person has confirmed what failed"
     assert judged("build", "filtered", "out.jsonl", "-o", "sound.jsonl").returncode == 0
     assert [line["id"] for line in lines(judged, "sound.jsonl")] == ["m1", "m2"]
     assert judged("report", "out.jsonl", "-o", "page.html").returncode == 0

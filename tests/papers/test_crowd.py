@@ -52,6 +52,11 @@ def test_peoples_accuracy_with_ties_broken_and_by_label(typed: Typed) -> None:
     }
     assert {*outcomes.values()} == {0.0, 1.0}
     assert broken["accuracies"]["neutral"]["value"] == outcomes["0"]
+    for seed in "0123":
+        words = ("--break-ties", "--seed", seed, "--opt-out", "yes", "-o", "o.jsonl", "--overwrite")
+        figures(*words)
+        lines = map(json.loads, typed.read("o.jsonl").splitlines())
+        assert {line["id"]: line["labels"]["label"] for line in lines}["d"] == "neutral"
     condition = ("--condition", "rule-of-thumb", "--json")
     code, out, _ = typed.text("score", "normad", "m.jsonl", "n.csv", *condition)
     (row,) = json.loads(out)[0]["rows"]
