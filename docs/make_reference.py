@@ -17,7 +17,7 @@ from judge.cli.options import HELP_ALL
 from judge.configuration import MACHINE
 from judge.papers.benchmark import benchmark_names, load_benchmark
 from judge.papers.tasks import load_task
-from judge.rubric import builtin
+from judge.rubric import GROUPS, builtin, ready, ready_made
 from judge.run.rubrics import load_workflow, workflow_names
 
 TARGET = Path(__file__).with_name("reference.md")
@@ -68,6 +68,14 @@ def exit_codes() -> str:
 
 
 def rubrics() -> str:
+    """The ready-made rubrics by group, then those of workflows."""
+    named = [(name, group, ready(name)) for name, group in ready_made().items()]
+    made = (
+        (f"`{name}`", group, ", ".join(r.answers), ", ".join(r.required), r.title)
+        for name, group, r in sorted(named, key=lambda one: GROUPS.index(one[1]))
+        if r
+    )
+    first = table(("ready-made", "group", "answers", "needs", "question"), *made)
     heads = ("name", "role", "answers", "needs", "question", "source")
     rows = (
         (
@@ -80,7 +88,7 @@ def rubrics() -> str:
         )
         for n, r in sorted(builtin().items())
     )
-    return "# Rubrics\n\n" + table(heads, *rows)
+    return "\n\n".join(("# Rubrics", first, table(heads, *rows)))
 
 
 def benchmarks() -> str:

@@ -115,7 +115,7 @@ class CheckData:
         if name is None or not self.job.controls:
             return self._fitted(judge, observed, {})
         swapped = await self._swapped(judge, name)
-        if judge.rubric.fields == (name,):
+        if judge.rubric.fields == (name,) and not judge.rubric.each:
             # Nothing else is shown: the best that can be said is one answer for all.
             blind = JudgeTrial(judge, self._constant(), Fit())
         else:

@@ -18,15 +18,21 @@ Sources = Annotated[
 
 @app.command("list")
 def list_(rubric: Sources = None) -> None:
-    """List rubrics: name, role, required fields, title.
+    """List rubrics: the ready-made ones by group, then those of workflows and your own.
 
     Example: judge rubrics list --rubric my-rubrics/
     """
     from judge import api
+    from judge.rubric import GROUPS, ready, ready_made
 
-    rubrics = sorted(api.rubrics(rubric or []).items())
-    rows = [(name, r.role, ", ".join(r.required), r.title) for name, r in rubrics]
-    print_table(("name", "role", "needs", "title"), rows)
+    others = sorted(api.rubrics(rubric or []).items())
+    for group in GROUPS:
+        named = [(name, ready(name)) for name, its in ready_made().items() if its == group]
+        its_rows = [(name, ", ".join(r.required), r.title) for name, r in named if r]
+        print_table((group, "needs", "title"), its_rows)
+        typer.echo()
+    rows = [(name, r.role, ", ".join(r.required), r.title) for name, r in others]
+    print_table(("workflows", "role", "needs", "title"), rows)
 
 
 @app.command()
@@ -35,11 +41,9 @@ def show(name: Annotated[str, typer.Argument(help="A built-in rubric.")]) -> Non
 
     Example: judge rubrics show consistency > mine.yaml
     """
-    from importlib import resources
+    from judge.rubric import builtin, ready_made, shipped_text
 
-    from judge.rubric import builtin
-
-    if name not in builtin():
-        raise UsageError(f"{name}: no such rubric; {meant(name, builtin())}")
-    text = (resources.files("judge.rubrics") / f"{name}.yaml").read_text("utf-8")
-    typer.echo(text, nl=False)
+    if name not in ready_made() and name not in builtin():
+        names = (*ready_made(), *builtin())
+        raise UsageError(f"{name}: no such rubric; {meant(name, names)}")
+    typer.echo(shipped_text(name), nl=False)

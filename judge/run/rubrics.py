@@ -14,7 +14,7 @@ from judge import plugins
 from judge.digest import digest
 from judge.errors import UsageError, meant, nearest, why_unread
 from judge.records.kinds import RECORD, kind_named, kind_names
-from judge.rubric import Rubric, builtin, load, rubric_from_flags
+from judge.rubric import Rubric, builtin, load, ready, ready_made, rubric_from_flags
 from judge.settings import Settings, flag, option
 from judge.workflow import Workflow
 
@@ -158,8 +158,8 @@ def collect(
     """The built-in rubrics with the user's on top, and the names that were added.
 
     `sources` are rubrics, built-in names, or paths of rubric files or of folders of them. One that
-    bears a built-in name replaces that rubric; any other is an additional check. `base` are rubrics
-    of a workflow's settings, which the user's may replace.
+    bears the name of a workflow's rubric replaces it; any other is an additional check. `base` are
+    rubrics of a workflow's settings, which the user's may replace.
 
     Raises UsageError, see `load`; for a rubric that cannot do the work of the one it replaces; or
     for two sources with a rubric of one name.
@@ -215,13 +215,12 @@ def _read(source: str) -> list[tuple[str, Rubric]]:
     """The rubrics of a source, each with the file that it is in, or its built-in name."""
     path = Path(source)
     if not _is_path(source):
-        if source in builtin():
-            return [(source, builtin()[source])]
+        if rubric := ready(source) or builtin().get(source):
+            return [(source, rubric)]
         if path.exists():
             raise UsageError(f"{source}: not a built-in rubric; a file needs a path: ./{source}")
-        raise UsageError(
-            f"{source}: neither a path nor a built-in rubric; {meant(source, builtin())}"
-        )
+        hint = meant(source, (*ready_made(), *builtin()))
+        raise UsageError(f"{source}: neither a path nor a built-in rubric; {hint}")
     files = [path]
     if path.is_dir():
         files = sorted(file for suffix in _SUFFIXES for file in path.glob(f"*{suffix}"))

@@ -23,6 +23,7 @@ from judge.records import (
 from judge.records.base import NO_CONTENT, RESERVED, LabelError, holds, no_such_field, stratum
 from judge.records.lines import Line
 from judge.records.text import form
+from judge.rubric import ready_made
 from judge.run.job import Job
 from judge.run.output import write_whole
 from judge.run.panels import Resources
@@ -250,7 +251,9 @@ class Validation(Task):
         """Messages about fields of `--on` and of additional rubrics that no record had."""
         for name, origin in self._unseen.items():
             if self._first is not None:
-                yield no_such_field(origin, name, [*self._first.texts])
+                message = no_such_field(origin, name, [*self._first.texts])
+                of_ready = origin.removeprefix("rubric ").partition(":")[0] in ready_made()
+                yield f"{message} (--map {name}=COLUMN names yours)" if of_ready else message
         if self._decisions is not None and (count := len(self._decisions.unmatched)):
             yield f"--decisions: {count} decided records are not among the input"
 
