@@ -11,8 +11,10 @@ rows.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from random import Random
 from statistics import fmean, pstdev
@@ -35,9 +37,6 @@ from judge.verdict import AnswerOutcome
 
 EASY, HARD = "easy", "hard"
 UNSHUFFLED, GUESSER = "unshuffled", "guesser"
-
-MOST_TOKENS = 2
-"""Tokens of an answer in the paper's setting (section 6)."""
 
 _REGIONS = {
     "North America": ("Canada", "United States"),
@@ -179,8 +178,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
     def of_row(row: Record) -> Iterator[Record]:
         question = question_of(row.visible)
-        unshuffled = choices.setting in (UNSHUFFLED, PAPER)
-        seed = None if unshuffled else f"{choices.seed}/{row.id}"
+        as_released = choices.setting in (UNSHUFFLED, PAPER)
+        seed = None if as_released else f"{choices.seed}/{row.id}"
         forms = {EASY: question.easy(seed), HARD: question.hard()}
         slices = _slices(row.visible, multi=question.multi)
         if choices.setting == GUESSER and "country" not in slices:
@@ -199,8 +198,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 def _slices(fields: Fields, *, multi: bool) -> dict[str, str]:
     """Mode, country and region of a row's question, and what else the row says, such as a topic."""
-    own = {name: text for name, text in own_fields(fields).items() if isinstance(text, str)}
-    slices = {name: text for name, text in own.items() if name not in _ASKED_ABOUT}
+    own = {name: fields[name] for name in own_fields(fields) if name not in _ASKED_ABOUT}
+    slices = {name: content for name, content in own.items() if isinstance(content, str)}
     slices["mode"] = "multi" if multi else "single"
     country = fields.get("country")
     if isinstance(country, str) and country.strip():
@@ -267,26 +266,17 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
     An Easy answer is the letter of the chosen option in the released file. A Hard answer is a list
     of true and false; its probabilities are those of true, by number.
     """
-    paper = model.setting == PAPER
     if model.setting == GUESSER:
         return await _guess(fields, model)
+    choose = partial(model.say, tokens=2) if model.setting == PAPER else model.choose
     if fields["condition"] == EASY:
         texts = {"question": fields["question"], "mode": fields["mode"]}
-        options: Sequence[str] = fields["options"]
-        letters: Sequence[str] = fields["order"]
-        if paper:
-            return await model.say(EASY_TASK, texts, options, letters, tokens=MOST_TOKENS)
-        return await model.choose(EASY_TASK, texts, options, letters)
+        return await choose(EASY_TASK, texts, fields["options"], fields["order"])
     answers: list[bool] = []
     chances: dict[str, float] = {}
     for number, option in enumerate(fields["options"], 1):
         texts = {"question": fields["question"], "answer": option}
-        truths = ("True", "False")
-        if paper:
-            answer = await model.say(HARD_TASK, texts, truths, tokens=MOST_TOKENS)
-        else:
-            answer = await model.choose(HARD_TASK, texts, truths)
-        answers.append(answer == "True")
+        answers.append(await choose(HARD_TASK, texts, ("True", "False")) == "True")
         if model.probabilities is not None:
             chances[str(number)] = model.probabilities["True"]
     model.probabilities = chances or None
@@ -355,24 +345,19 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
 def _guesser_table(results: Sequence[MeasuredAnswer]) -> Table:
     """Whether the right option is more like the country's name than the options are on average:
     both means, and Kruskal and Wallis's test of the two (section 5.1)."""
-    right, mean = [], []
-    for result in results:
-        if similarities := result.steps.get("similarities"):
-            right.append(similarities[result.fields["gold"]])
-            mean.append(fmean(similarities.values()))
-    title = "Cosine similarity of option and country (the guesser of section 5.1)"
-    heads = ("options of",)
-    if not right:
-        return Table("culturalbench-guesser", title, heads)
+    guesses = [(found, r.fields["gold"]) for r in results if (found := r.steps.get("similarities"))]
+    right = [similarities[gold] for similarities, gold in guesses]
+    mean = [fmean(similarities.values()) for similarities, _ in guesses]
     h, p = kruskal_wallis([right, mean])
+    groups = {"right option": right, "mean of the four": mean}
     cells: dict[str, Cell] = {
-        "questions": len(right),
-        "right option": Estimate(fmean(right), n=len(right), of=len(right)),
-        "mean of the four": Estimate(fmean(mean), n=len(mean), of=len(mean)),
+        **{name: Estimate(fmean(g), n=len(g), of=len(g)) for name, g in groups.items() if g},
         "H": None if h is None else f"{h:.2f}",
         "p": None if p is None else f"{p:.3g}",
     }
-    return Table("culturalbench-guesser", title, heads, [TableRow(("all questions",), cells)])
+    rows = [TableRow(("all questions",), cells)] if guesses else []
+    title = "Cosine similarity of option and country (5.1)"
+    return Table("culturalbench-guesser", title, ("of",), rows)
 
 
 def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
@@ -397,22 +382,19 @@ def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
 
 def described(items: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:
     """Table 2, and how many words questions and options have (section 4.1)."""
-    fields = {name: [i.fields for i in items if i.condition == name] for name in (EASY, HARD)}
-    texts = {"Easy: question": [one["question"] for one in fields[EASY]]}
-    for letter in LETTERS:
-        options = [one["options"][one["order"].index(letter)] for one in fields[EASY]]
-        texts[f"Easy: option {letter}"] = options
-    texts["Hard: question"] = [one["question"] for one in fields[HARD] for _ in LETTERS]
-    texts["Hard: answer"] = [option for one in fields[HARD] for option in one["options"]]
+    counts: dict[str, list[int]] = defaultdict(list)
+    for item in items:
+        easy, shown = item.condition == EASY, item.fields
+        counts[f"{item.condition}: question"].append(len(shown["question"].split()))
+        letters = shown.get("order", LETTERS)
+        for letter, option in sorted(zip(letters, shown["options"], strict=True)):
+            counts[f"easy: option {letter}" if easy else "hard: answer"].append(len(option.split()))
     words = [
-        TableRow(
-            (name,), {"texts": len(counts), "words": f"{fmean(counts):.2f} ({pstdev(counts):.2f})"}
-        )
-        for name, part in texts.items()
-        if (counts := [len(text.split()) for text in part])
+        TableRow((name,), {"texts": len(n), "words": f"{fmean(n):.2f} ({pstdev(n):.2f})"})
+        for name, n in counts.items()
     ]
     title = "CulturalBench: words between blanks, mean (standard deviation) (section 4.1)"
-    rows = [i for i in items if i.condition == (EASY if fields[EASY] else HARD)]
+    rows = list({item.row: item for item in items}.values())
     orders, by = {"region": REGIONS}, ("region", "country", "mode")
     return [
         crosstab("culturalbench-set", "CulturalBench: questions (table 2)", rows, by, orders),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise, product
 from pathlib import Path
 from statistics import fmean
@@ -25,7 +25,7 @@ from judge.records import read
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate
-from judge.stats.significance import kendall_tau_c, one_way_anova
+from judge.stats.significance import kendall_p, kendall_tau_c, one_way_anova
 from judge.stats.text import lexical_variance, symmetric_bleu, top_words, word_edit_distances
 from judge.verdict import AnswerOutcome
 
@@ -115,6 +115,9 @@ def measures(folder: Path) -> dict[str, Path]:
     return found
 
 
+Measure = Callable[["NDArray[np.float64]", "NDArray[np.float64]"], float | None]
+
+
 def culture_distances(
     vectors: Mapping[str, Sequence[float]], identities: Sequence[str]
 ) -> NDArray[np.float64]:
@@ -131,12 +134,15 @@ def culture_distances(
     return distances
 
 
-def taus(by_text: NDArray[np.float64], by_values: NDArray[np.float64]) -> list[float | None]:
+def taus(
+    by_text: NDArray[np.float64], by_values: NDArray[np.float64], measure: Measure = kendall_tau_c
+) -> list[float | None]:
     """tau-c of each identity as the anchor (section 3.1, appendix C.2), from two matrices of
     distances; None for one whose values are unknown.
 
     The other identities are ordered by how far their outputs are from the anchor's, and by how far
-    their values are; tau-c is above 0 where the nearer in values write more alike.
+    their values are; tau-c is above 0 where the nearer in values write more alike. `measure`:
+    another one of the two orders, such as tau's p.
     """
     import numpy as np
 
@@ -144,7 +150,7 @@ def taus(by_text: NDArray[np.float64], by_values: NDArray[np.float64]) -> list[f
     for place, values in enumerate(by_values):
         present = ~np.isnan(values)
         present[place] = False
-        distances.append(kendall_tau_c(by_text[place][present], values[present]))
+        distances.append(measure(by_text[place][present], values[present]))
     return distances
 
 
@@ -153,7 +159,8 @@ class CultureStudy:
 
     `values` are, by metric and measure, one for each concept, None where it has too few outputs:
     `across` is the variance across nationalities, `within` the mean over nationalities of the
-    variance of one's outputs, and each measure of culture has the mean of tau-c over its countries.
+    variance of one's outputs, and each measure of culture has the mean of tau-c over its countries;
+    further by country its tau-c, and by country and `p` the p of this.
     `words` are the most telling ones by topic and identity; stories are one topic.
 
     Raises:
@@ -166,7 +173,7 @@ class CultureStudy:
         self.labels, self.folder, self.results = (condition, kind), Path(data), results
         self.identities = list(dict.fromkeys(item.fields["identity"] for item in results))
         self.cultures = {name: read_vectors(path) for name, path in measures(self.folder).items()}
-        self.values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+        self.values: dict[tuple[str, ...], list[float | None]] = defaultdict(list)
         by_concept: dict[str, list[MeasuredAnswer]] = defaultdict(list)
         for result in results:
             by_concept[result.fields["concept"]].append(result)
@@ -181,6 +188,7 @@ class CultureStudy:
             topic = "all" if condition == "stories" else results_of_concept[0].fields["topic"]
             for identity, outputs in chain(*(texts.items() for texts in texts_by_template)):
                 documents[topic][identity].update(filter(_TELLING.match, chain(*outputs)))
+        self.concepts = Resamples(range(len(by_concept)))
         self.words = {
             (topic, identity): [word for word, _ in words]
             for topic, by_identity in documents.items()
@@ -189,7 +197,7 @@ class CultureStudy:
 
     def _measure(self, by_template: Sequence[Mapping[str, list[WordCounts]]]) -> None:
         """Add one concept's values, each the mean of those of the templates."""
-        values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+        values: dict[tuple[str, ...], list[float | None]] = defaultdict(list)
         for texts in by_template:
             owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
             outputs = list(chain.from_iterable(texts.values()))
@@ -202,7 +210,16 @@ class CultureStudy:
                 values[metric, "across"].append(lexical_variance(across))
                 values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
                 for name, by_values in by_culture.items():
-                    values[metric, name].append(_plain_mean(taus(across, by_values)))
+                    anchors = taus(across, by_values)
+                    values[metric, name].append(_plain_mean(anchors))
+                    # A mean over templates has no p.
+                    alone = len(by_template) == 1
+                    tests = taus(across, by_values, kendall_p) if alone else [None] * len(anchors)
+                    found = dict(zip(texts, zip(anchors, tests, strict=True), strict=True))
+                    for identity in self.identities:
+                        tau, p = found.get(identity, (None, None))
+                        values[metric, name, identity].append(tau)
+                        values[metric, name, identity, "p"].append(p)
         for key, of_templates in values.items():
             self.values[key].append(_plain_mean(of_templates))
 
@@ -258,6 +275,7 @@ _VARIANCE = "EECC: lexical variance across and within nationalities (figure 1)"
 _ANOVA = "EECC: variance within against across nationalities, one-way ANOVA (table 3)"
 _TOP_WORDS = "EECC: the 15 words of highest TF-IDF (tables 1 and 2)"
 _TAU = "EECC: Kendall's tau-c of text and cultural values, over countries (figure 2)"
+_TAU_OF = "EECC: Kendall's tau-c by country as the anchor (figure 3)"
 _LEFT_OUT = "Items without an answer, and answers without a word, are left out elsewhere."
 _RULE = (
     "Variance by appendix B.1; BLEU between two outputs, in both directions; tau-c of the two "
@@ -271,6 +289,10 @@ _OVER_CONCEPTS = (
 _ABOVE = (
     "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
     "mean over countries, each in turn the anchor."
+)
+_TESTED = (
+    "Means over concepts, with intervals bootstrapped over them; in how many of the concepts tau "
+    "differs from 0 (two-sided, Kendall's test by scipy; the paper does not name its own)."
 )
 _FEWER = (
     "Each concept gives one value to either group. The variance within k outputs is (k - 1) / k of "
@@ -291,7 +313,7 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     studies = [CultureStudy(*key, group) for key, group in groups.items()]
     by_metric = list(product(studies, METRICS))
     variance = [
-        TableRow((*study.labels, metric, side), _mean(study.values[metric, side]))
+        TableRow((*study.labels, metric, side), _spread(study, metric, side))
         for study, metric in by_metric
         for side in SIDES
     ]
@@ -305,9 +327,15 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
         for key, best in study.words.items()
     ]
     tau = [
-        TableRow((*study.labels, culture, metric), _mean(study.values[metric, culture]))
+        TableRow((*study.labels, culture, metric), _spread(study, metric, culture))
         for study, metric in by_metric
         for culture in study.cultures
+    ]
+    countries = [
+        TableRow((*study.labels, culture, metric, name), cells)
+        for study, metric in by_metric
+        for culture, name in product(study.cultures, study.identities)
+        if (cells := _of_country(study, metric, culture, name))
     ]
     about_culture = [note for study in studies for note in study.culture_notes()]
     tau_notes = (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture)
@@ -319,7 +347,15 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
         Table("eecc-anova", _ANOVA, (*_HEADS, "metric"), anova, (_RULE, _FEWER)),
         Table("eecc-words", _TOP_WORDS, of_words, words, (_WORDS,)),
         Table("eecc-tau", _TAU, of_tau, tau, tau_notes),
+        Table("eecc-tau-countries", _TAU_OF, (*of_tau, "country"), countries, (_RULE, _TESTED)),
     ]
+
+
+def _of_country(study: CultureStudy, *key: str) -> dict[str, Cell]:
+    mean = mean_estimate(study.values[key], study.concepts)
+    tests = [p for p in study.values[*key, "p"] if p is not None]
+    significant = f"{sum(p < 0.05 for p in tests)} of {len(tests)}" if tests else None
+    return {"mean": mean, "p < 0.05": significant} if mean.n else {}
 
 
 def _counts(study: CultureStudy) -> dict[str, Cell]:
@@ -348,5 +384,14 @@ def _plain_mean(values: Iterable[float | None]) -> float | None:
     return fmean(there) if there else None
 
 
-def _mean(values: Sequence[float | None]) -> dict[str, Cell]:
-    return {"mean": mean_estimate(values, Resamples(range(len(values))))}
+def _spread(study: CultureStudy, *key: str) -> dict[str, Cell]:
+    """Mean, median and quartiles over the concepts, as the boxes of figures 1 and 2 show them."""
+    import numpy as np
+
+    values = study.values[key]
+    there = [value for value in values if value is not None]
+    mean: dict[str, Cell] = {"mean": mean_estimate(values, study.concepts)}
+    if not there:
+        return mean
+    low, median, high = np.quantile(there, (0.25, 0.5, 0.75)).tolist()
+    return {**mean, "median": f"{median:.3f}", "quartiles": f"{low:.3f} to {high:.3f}"}

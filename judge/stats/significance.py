@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -116,3 +117,13 @@ def kendall_tau_c(
     # Every pair is there twice, once in each order.
     excess = float((np.sign(a[:, None] - a) * np.sign(b[:, None] - b)).sum()) / 2
     return 2 * excess / (len(a) ** 2 * (values - 1) / values)
+
+
+def kendall_p(
+    first: Sequence[float] | NDArray[np.float64], second: Sequence[float] | NDArray[np.float64]
+) -> float | None:
+    """Two-sided p of Kendall's tau by the normal distribution, None where it is undefined."""
+    from scipy.stats import kendalltau
+
+    p = kendalltau(first, second, method="asymptotic").pvalue if len(first) > 2 else math.nan
+    return None if math.isnan(p) else float(p)

@@ -65,8 +65,8 @@ def test_culturalbenchs_table_2_and_words(typed: Typed) -> None:
     assert len(rows) == 46 and rows[-1]["all"] == 1227 and rows[-1]["multi"] == 86
     assert {row["country"]: row["all"] for row in rows}["Chile"] == 22
     words = {row["of"]: row["words"] for row in found["culturalbench-words"]}
-    assert words["Easy: question"] == "17.25 (12.07)" and words["Easy: option A"] == "5.48 (4.24)"
-    assert (words["Hard: question"], words["Hard: answer"]) == ("14.27 (5.28)", "5.72 (4.21)")
+    assert words["easy: question"] == "17.25 (12.07)" and words["easy: option A"] == "5.48 (4.24)"
+    assert (words["hard: question"], words["hard: answer"]) == ("14.27 (5.28)", "5.72 (4.21)")
 
 
 def test_cqbenchs_table_3(typed: Typed) -> None:

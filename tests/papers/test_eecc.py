@@ -258,9 +258,63 @@ def test_variance_across_and_within_words_and_tau(folder: Path) -> None:
     # The Indian's outputs are nearest to the German's, and so are the values, either way; the
     # Nigerian's share no word with either.
     assert value(found["eecc-tau"]["Hofstede", "WED"]["mean"]) == 1
+    assert found["eecc-tau"]["Hofstede", "WED"]["median"] == "1.000"
     assert benchmark.tables is not None
-    notes = " ".join(benchmark.tables(honesty)[-1].notes)
+    (tau,) = (one for one in benchmark.tables(honesty) if one.name == "eecc-tau")
+    notes = " ".join(tau.notes)
     assert "Hofstede values for 3 of 4" in notes and "no WVS values" in notes
+
+
+def test_medians_quartiles_and_tau_by_country(folder: Path) -> None:
+    """Figures 1 to 3, by hand: two concepts, and tau of each country."""
+    results = results_in(folder)
+    key = ("stories", "country", "WED", "across")
+    variance = table(benchmark, results, "eecc-variance")[key]
+    parts = [
+        value(table(benchmark, part, "eecc-variance")[key]["mean"])
+        for concept in ("honesty", "forest")
+        if (part := [one for one in results if one.fields["concept"] == concept])
+    ]
+    low, high = sorted(parts)
+    assert variance["median"] == f"{(low + high) / 2:.3f}"
+    ends = (low + (high - low) * share for share in (0.25, 0.75))
+    assert variance["quartiles"] == " to ".join(f"{end:.3f}" for end in ends)
+    countries = table(benchmark, results, "eecc-tau-countries")
+    names = {labels[-1] for labels in countries}
+    # The Nigerian's outputs are as far from either, the Ugandan has no values.
+    assert names == {"Indian", "German"}
+    row = countries["stories", "country", "Hofstede", "WED", "Indian"]
+    assert value(row["mean"]) == 1
+    assert row["p < 0.05"] is None, "two others have no test"
+
+
+def test_a_country_differs_from_0_where_kendalls_test_says_so(folder: Path) -> None:
+    """Four others in reversed order, tau -1: S is -6, its variance 4 * 3 * 13 / 18, p 0.042; three:
+    -3 and 3 * 2 * 11 / 18, p 0.117."""
+    for others, count in ((4, 1), (3, 0)):
+        names = ["A", *map(str, range(others))]
+        put(folder / FILES["Hofstede"], ["Demonym,x", *(f"{n},{i}" for i, n in enumerate(names))])
+        results = [
+            MeasuredAnswer(
+                {
+                    "id": f"{name}/0",
+                    "condition": "stories",
+                    "kind": "country",
+                    "draw": 0,
+                    "topic": "t",
+                    "concept": "c",
+                    "identity": name,
+                    "data": str(folder),
+                },
+                AnswerOutcome.ANSWERED,
+                answer="a " * (9 if name == "A" else 1 + 8 * int(name) // 5) + "b",
+            )
+            for name in names
+        ]
+        row = table(benchmark, results, "eecc-tau-countries")[
+            "stories", "country", "Hofstede", "WED", "A"
+        ]
+        assert value(row["mean"]) == -1 and row["p < 0.05"] == f"{count} of 1"
 
 
 def test_outputs_of_one_template_are_compared_with_one_another_alone(folder: Path) -> None:
