@@ -27,7 +27,7 @@ from judge.run.rubrics import RubricSet
 from judge.run.run import run
 from judge.run.summary import Report
 from judge.run.task import RunInfo, Task, Watcher
-from judge.settings import Settings
+from judge.settings import IN_PROCESS, Settings
 from judge.verdict import DraftOutcome, Judgement, Unfinished, Verdict
 from judge.workflow import Context, Work
 
@@ -115,31 +115,30 @@ def roles_of(
     """
     if len(settings.model) > 1:
         raise UsageError("name the one model that writes: -m PROVIDER:MODEL; judges: --judge-model")
-    workflow, cast = generator.workflow, generator.roles.get(roles or "")
+    if settings.engine not in IN_PROCESS:
+        raise UsageError(f"--engine {settings.engine}: judge generate runs in this process")
+    cast = generator.roles.get(roles or "")
     if roles is not None and cast is None:
         names = ", ".join(generator.roles) or "none"
         raise UsageError(f"--roles {roles}: {generator.name} has {names}")
-    by_step = dict(steps or {})
-    update: dict[str, Any] = {}
+    by_step: dict[str, str] = {}
     if cast is not None:
         settings = settings.model_copy(update={"model": settings.model or (cast.writer,)})
         judges = judges or (cast.judge,)
         by_step = {
             s: (settings.model if w == "writer" else judges)[0] for s, w in cast.steps.items()
         }
-        by_step |= steps or {}
         if cast.rounds is not None and "rounds" not in settings.model_fields_set:
-            update["rounds"] = cast.rounds
-    known = (*workflow.rewrites, *workflow.checks)
-    for name in by_step:
-        if name not in known:
-            raise UsageError(f"--step {name}: {generator.name} has {', '.join(known)}")
+            settings = settings.model_copy(update={"rounds": cast.rounds})
+    known = (*generator.workflow.rewrites, *generator.workflow.checks)
+    if unknown := [name for name in steps or () if name not in known]:
+        raise UsageError(f"--step {unknown[0]}: {generator.name} has {', '.join(known)}")
+    models = {name: StepModel(model=model) for name, model in (by_step | {**(steps or {})}).items()}
     return settings.model_copy(
         update={
-            **update,
             "rewrite_model": next(iter(settings.model), None),
             "model": tuple(judges) or settings.model,
-            "model_for": {name: StepModel(model=model) for name, model in by_step.items()},
+            "model_for": {n: s for n, s in settings.model_for.items() if n in known} | models,
             "repair": True,
             "keep_dropped": True,
         }

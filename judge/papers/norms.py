@@ -18,6 +18,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -108,9 +109,7 @@ def _checked(item: Record) -> Record:
     )
     if not whole:
         problem = Problem("field 'drafts' must be a count for yes, no and neutral", "drafts")
-    return Record(
-        item.source, item.line, item.fields, item.raw, problem, item.among, columns=item.columns
-    )
+    return replace(item, problem=problem)
 
 
 def _cluster(line: Mapping[str, Any]) -> str:

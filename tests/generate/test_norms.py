@@ -286,6 +286,36 @@ def test_subcategories_come_to_four(own: str, four: str) -> None:
     assert regrouped(own) == four
 
 
+def test_a_folder_of_rubrics_asks_writer_and_judges_in_another_language(typed: Typed) -> None:
+    rubrics = typed.folder / "es"
+    rubrics.mkdir()
+    (rubrics / "situation.yaml").write_text(
+        "name: situation\nkinds: [record]\nfields: [background, norm]\nreply: Situation\n"
+        "question: Escribe una situación en la que alguien cumple la norma.\n"
+    )
+    (rubrics / "relevance.yaml").write_text(
+        "name: relevance\nfields: [rule_of_thumb, story]\nquestion: ¿Trata de la regla?\n"
+    )
+    line = norm_line("peru", "eating", drafts={"yes": 1})
+    line["norms"] = ["Se saluda a cada persona al entrar"]
+    typed.write("atlas.jsonl", [line])
+    spanish = json.dumps({**TEXTS, "story": "Ana hizo {{ norm }}. ¿Está bien lo que hizo Ana?"})
+    script = [
+        {"when": {"contains": "Escribe una situación"}, "reply": spanish},
+        {
+            "when": {"contains": "¿Trata de la regla?"},
+            "reply": sound()[2]["reply"].replace(DEED, "Ana hizo {{ norm }}"),
+        },
+        *sound()[3:],
+    ]
+    model = typed.script("writer.yaml", script)
+    go = ("generate", "norms", "atlas.jsonl", "-m", model, "--rubric", "./es", "-o", "n.jsonl")
+    code, _, err = typed.text(*go)
+    assert code == 0, err
+    (made,) = lines(typed.read("n.jsonl"))
+    assert made["story"].startswith("Ana hizo Se saluda a cada persona")
+
+
 @pytest.mark.slow
 def test_a_killed_run_is_resumed_to_the_same_bytes(judge: Shell) -> None:
     rows = [norm_line(c, "eating", drafts={"yes": 4, "no": 4}) for c in COUNTRIES[:12]]
