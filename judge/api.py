@@ -11,15 +11,15 @@ from collections.abc import (
     AsyncIterator,
     Callable,
     Generator,
-    Iterable,
-    Iterator,
     Mapping,
     Sequence,
+    Sized,
 )
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from importlib import import_module
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from judge.arguments import (
@@ -27,15 +27,18 @@ from judge.arguments import (
     in_memory,
     inputs,
     refuse_existing,
+    refuse_idle_gate,
     resolved,
     settings_and_rubrics,
     source_of,
+    sources_of,
     texts,
     with_profile,
 )
 from judge.backends import default_judge
 from judge.configuration import refuse_stray
-from judge.records.lines import Line
+from judge.records.lines import Line, Lines
+from judge.results import Judgements, Results
 from judge.rubric import Rubric
 from judge.run.job import Job
 from judge.run.rubrics import collect, load_workflow, replacements, workflow_names
@@ -49,7 +52,8 @@ if TYPE_CHECKING:
     from judge.calibration.people import Agreement
     from judge.calibration.report import Calibration
     from judge.profile import Profile
-    from judge.report.files import Written, export, report
+    from judge.report.compare import Comparison
+    from judge.report.files import Outputs, Written, export, report
     from judge.report.sheet import write_sheet
     from judge.run.corrected import CorrectedRate
     from judge.run.plan import Plan
@@ -58,23 +62,29 @@ __all__ = [
     "CorrectedRate",
     "Job",
     "Judgement",
+    "Judgements",
     "Plan",
     "Progress",
     "Report",
+    "Results",
     "Rubric",
     "Summary",
     "Watcher",
     "Written",
+    "acalibrate",
     "agreement",
     "avalidate",
     "calibrate",
+    "compare",
     "default_judge",
     "export",
     "load_profile",
+    "load_results",
     "load_workflow",
     "plan",
     "plan_job",
     "refuse_existing",
+    "refuse_idle_gate",
     "refuse_stray",
     "replacements",
     "report",
@@ -105,9 +115,9 @@ def __getattr__(name: str) -> Any:
 
 
 Result = TypeVar("Result")
-Records = Iterable[Mapping[str, Any] | str] | Pathlike | Sequence[Path]
+Records = Any
 """Records, or the files that they are read from: a path, or several as path objects. A string among
-records is a text. Of a data frame the rows are taken."""
+records is a text. Of a table (pandas, polars, Arrow, `datasets.Dataset`) the rows are taken."""
 AnyRubric = Rubric | Mapping[str, Any] | Pathlike
 
 
@@ -121,16 +131,16 @@ def validate(
     by: str | Sequence[str] | None = None,
     watcher: Watcher | None = None,
     **settings: Any,
-) -> Iterator[Judgement]:
+) -> Results:
     """Judge records and give each judgement as soon as it and all before it are there.
 
     At most twice as many records are begun ahead of what was taken as are worked on at once. Close
-    the iterator, or let go of it, to stop the run: what is under way is dropped, replies that were
-    paid for stay in the cache.
+    the results, or let go of them, to stop the run: what is under way is dropped, replies that were
+    paid for stay in the cache. `.all()` takes all of them into a list, `.to_pandas()` into a frame.
 
     Args:
-        records: dicts, texts (records with the field `text`), a data frame, a path, or several
-            path objects. They are read in a thread of the run.
+        records: dicts, texts (records with the field `text`), a table of pandas, polars, Arrow or
+            `datasets`, a path, or several path objects. They are read in a thread of the run.
         rubric: the user's own: a `Rubric`, its YAML, a dict, a file, a folder, a built-in name.
         format: of files, where their endings do not tell.
         limit: only the first records.
@@ -149,7 +159,13 @@ def validate(
     from judge.run import memory
 
     lines = memory.lines(job, resolved_settings, watcher or Watcher())
-    return _judgements(lines)
+    bounds = (limit, sample, len(records) if isinstance(records, Sized) else None)
+    of = (
+        None
+        if isinstance(records, str)
+        else min((n for n in bounds if n is not None), default=None)
+    )
+    return Results(_judgements(lines), of)
 
 
 def avalidate(
@@ -210,6 +226,7 @@ def validate_to(
         UsageError: nothing was judged: a file, setting, rubric or model that cannot be used.
     """
     resolved_settings, rubrics = settings_and_rubrics(rubric, settings)
+    refuse_idle_gate(fail_under_repaired, resolved_settings)
     job = Job(
         **inputs(records),
         out=Path(out),
@@ -263,8 +280,27 @@ def plan_job(job: Job, settings: Settings) -> Plan:
     return plan(job, settings)
 
 
+def compare(
+    runs: Sequence[Outputs], *, paper: bool = False, by: str | Sequence[str] = ()
+) -> Comparison:
+    """Compare runs on the records that all have, as `judge compare` does; the first is A.
+
+    Args:
+        runs: each a file of output lines, or judgements in memory.
+        paper, by: as `judge.report.compare.compare`.
+
+    Raises:
+        UsageError: as that.
+    """
+    from judge.report.compare import compare
+
+    named = zip(ascii_uppercase, runs, strict=False)
+    sources = [source for name, run in named for source in sources_of(run, f"run {name}")]
+    return compare(sources, paper=paper, by=texts(by))
+
+
 def calibrate(
-    labels: Pathlike | Sequence[Pathlike],
+    labels: Pathlike | Sequence[Pathlike] | Records,
     *,
     rubric: AnyRubric | Sequence[AnyRubric] = (),
     by: str | Sequence[str] = (),
@@ -284,7 +320,7 @@ def calibrate(
     """Hold judges against labels, as `judge calibrate` does: how far they agree, and a profile.
 
     Args:
-        labels: files with labels, or NAME:PATH of a public set.
+        labels: files with labels, NAME:PATH of a public set, or records with labels in memory.
         rubric: as `validate`.
         by: fields to tell results apart by.
         guarantee: the agreement to guarantee, from 0.5 to below 1.
@@ -311,14 +347,14 @@ def calibrate(
         refuse_existing("-o", Path(out), overwrite, is_folder=True)
     resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
     job = CalibrationJob(
-        sources=texts(labels),
+        sources=sources_of(labels),
         rubrics=rubrics,
         records=sample,
         by=texts(by),
         group=group,
         folds=folds,
         contrast_set=None if contrast_set is None else str(contrast_set),
-        test_sets=texts(test_set),
+        test_sets=sources_of(test_set, "test set"),
         controls=controls,
         agreement=guarantee,
     )
@@ -328,6 +364,23 @@ def calibrate(
 
         write(calibration, Path(out))
     return calibration
+
+
+async def acalibrate(labels: Any, **options: Any) -> Calibration:
+    """`calibrate`, with its arguments and errors: the loop goes on meanwhile."""
+    return await asyncio.to_thread(calibrate, labels, **options)
+
+
+def load_results(outputs: Pathlike | Sequence[Pathlike]) -> Judgements:
+    """The judgements in files that `judge validate -o` wrote.
+
+    Raises:
+        UsageError: a file cannot be read, or holds no line of `judge validate`.
+    """
+    lines = Lines.read(texts(outputs))
+    return Judgements(
+        judgement.model_copy(update={"record": line.fields}) for line, judgement in lines
+    )
 
 
 def load_profile(path: Pathlike) -> Profile:
@@ -424,7 +477,7 @@ def _judgement(line: Line) -> Judgement:
     return Judgement.model_validate({**line.content, "record": line.fields})
 
 
-def _judgements(lines: Generator[Line, None, None]) -> Iterator[Judgement]:
+def _judgements(lines: Generator[Line, None, None]) -> Generator[Judgement, None, None]:
     with closing(lines):
         yield from map(_judgement, lines)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from judge.configuration import no_such_setting, refuse_stray, resolve
 from judge.errors import UsageError
+from judge.records.read import InMemory
 from judge.rubric import Rubric
 from judge.run.job import Job
 from judge.run.models import profiled_models, profiles_of
@@ -33,10 +35,13 @@ def in_memory(
 
 def inputs(records: Any) -> dict[str, Any]:
     """The records of a job, or the files that they are read from."""
-    if hasattr(records, "to_dict"):
-        records = records.to_dict("records")
     if isinstance(records, Mapping):
-        raise UsageError("records: this is one record; put it into a list")
+        splits = list(records) if all(map(_is_table, records.values())) else []
+        one = f"one of the splits {', '.join(map(str, splits))}: choose it" if splits else ""
+        raise UsageError(f"records: this is {one or 'one record; put it into a list'}")
+    records = rows(records)
+    if not isinstance(records, str | PathLike | Iterable):
+        raise UsageError(f"records: a list, table or path, not {type(records).__name__}")
     first = records[0] if isinstance(records, list | tuple) and records else None
     if isinstance(first, str) and "\n" not in first and Path(first).is_file():
         raise UsageError(
@@ -48,13 +53,46 @@ def inputs(records: Any) -> dict[str, Any]:
     return {"records": records}
 
 
+def rows(table: Any) -> Any:
+    """The rows of a table of pandas, polars, Arrow or Hugging Face, known by what it can do; what
+    is no table as it is. Large ones give them piece by piece."""
+    if hasattr(table, "collect_schema") and hasattr(table, "collect"):  # polars, lazy
+        table = table.collect()
+    if hasattr(table, "iter_rows"):
+        return table.iter_rows(named=True)
+    if hasattr(table, "to_batches"):
+        return chain.from_iterable(batch.to_pylist() for batch in table.to_batches())
+    if hasattr(table, "read_next_batch"):
+        return chain.from_iterable(batch.to_pylist() for batch in table)
+    if hasattr(table, "to_pylist"):
+        return table.to_pylist()
+    # A column, and a data set of Hugging Face, give their entries when they are iterated.
+    if hasattr(table, "to_dict") and not (hasattr(table, "to_frame") or hasattr(table, "features")):
+        return table.to_dict("records")
+    return table
+
+
+def _is_table(value: object) -> bool:
+    return any(hasattr(value, name) for name in ("features", "to_batches", "iter_rows", "iterrows"))
+
+
+def sources_of(value: Any, name: str = "records") -> list[str]:
+    """Files, as texts; records, rows and judgements in memory as one source of this name."""
+    value = rows(value)
+    entries = [value] if _is_path(value) or isinstance(value, Mapping) else list(value)
+    if all(map(_is_path, entries)):
+        return texts(entries)
+    return [InMemory.of(name, [getattr(entry, "line", entry) for entry in entries])]
+
+
 def _is_path(value: object) -> bool:
     return isinstance(value, str | PathLike)
 
 
 def texts(value: Any) -> list[str]:
     """Texts or paths, as texts; one by itself is a list of one."""
-    return [str(text) for text in ([value] if _is_path(value) else value)]
+    several = [value] if _is_path(value) else value
+    return [text if isinstance(text, str) else str(text) for text in several]
 
 
 def settings_and_rubrics(
@@ -102,6 +140,12 @@ def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
             raise UsageError(f"{name}: {no_such_setting(name, Settings.model_fields)}")
     plain = {name: str(v) if isinstance(v, PathLike) else v for name, v in options.items()}
     return resolve(plain, flag_name=str)
+
+
+def refuse_idle_gate(fail_under_repaired: float | None, settings: Settings) -> None:
+    """Raise UsageError for a gate on repaired records where nothing is repaired."""
+    if fail_under_repaired is not None and not settings.repair:
+        raise UsageError("--fail-under-repaired gates repaired records: add --repair")
 
 
 def with_profile(settings: Settings) -> tuple[Settings, list[str]]:

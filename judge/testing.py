@@ -5,33 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from judge.api import Judgement, validate
-from judge.errors import JudgeError, Undecided
+from judge.api import Judgement, avalidate, validate
+from judge.errors import JudgeError, Undecided, UsageError
 from judge.verdict import Verdict
 
 
 def assert_judged(
-    text: str | Mapping[str, Any], ask: str | None = None, **settings: Any
+    text: str | float | Mapping[str, Any], ask: str | None = None, **settings: Any
 ) -> Judgement:
     """Assert that a text, or a record, passes.
 
     An error's traceback ends at the caller's line: pytest shows no line of judge.
 
     Args:
-        text: the text, as a record's field `text`; or the record's fields.
+        text: the text, or a number, as a record's field `text`; or the record's fields.
         ask: the question, yes passes; None where `rubric` or `workflow` says what is asked.
         settings: as `judge.validate` takes them: `model`, `rubric`, `on`, ...
 
     Raises:
         AssertionError: it fails; with the judge's quote and reason.
         Undecided: the judge abstained, or its reply could not be read: neither pass nor fail.
-        JudgeError: nothing was judged.
+        JudgeError: nothing was judged; a UsageError for a text that is empty.
     """
     __tracebackhide__ = True
     try:
-        (judgement,) = validate([text], ask=ask, **settings)
+        (judgement,) = validate([_record(text)], ask=ask, **settings)
     except JudgeError as error:
         raise error.with_traceback(None) from None
+    return _asserted(judgement, ask)
+
+
+async def aassert_judged(
+    text: str | float | Mapping[str, Any], ask: str | None = None, **settings: Any
+) -> Judgement:
+    """`assert_judged` in a running loop, which goes on while the judge is asked."""
+    __tracebackhide__ = True
+    try:
+        (judgement,) = [found async for found in avalidate([_record(text)], ask=ask, **settings)]
+    except JudgeError as error:
+        raise error.with_traceback(None) from None
+    return _asserted(judgement, ask)
+
+
+def _record(text: str | float | Mapping[str, Any]) -> str | Mapping[str, Any]:
+    if not isinstance(text, Mapping):
+        text = str(text)
+        if not text.strip():
+            raise UsageError("text: is empty, so there is nothing to judge")
+    return text
+
+
+def _asserted(judgement: Judgement, ask: str | None) -> Judgement:
+    __tracebackhide__ = True
     if judgement.verdict is Verdict.PASS:
         return judgement
     message = f"{ask or 'judged'}: {judgement.verdict}: {judgement.reason}"

@@ -235,6 +235,22 @@ class Check(_Part):
                 by_value[answer.value].setdefault((answer.character, answer.quote), answer)
         return tuple(answer for answers in by_value.values() for answer in answers.values())
 
+    def to_dict(self) -> dict[str, Any]:
+        """What it comes to: verdict, answer, score, and its best evidence's quote and reason.
+
+        Where answers have no names of their own, the answer is that of the evidence.
+        """
+        best = self.best_evidence
+        single = best if best is not None and best.value is None else None
+        return {
+            "verdict": str(self.verdict),
+            "answer": self.answer or (single and single.answer),
+            "score": self.score,
+            "quote": best and best.quote,
+            "reason": (best and best.reason) or self.reason,
+            "probability": self.probability,
+        }
+
     @property
     def best_evidence(self) -> Answer | None:
         """The answer that tells best why the check has its verdict, one with a quote if it can be.
@@ -360,18 +376,31 @@ class Judgement(_Part):
             (check for check in checks if check.best_evidence), checks[0] if checks else None
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """One flat row: the record's fields, and the judgement's in columns as `judge.verdict`.
+    @property
+    def line(self) -> dict[str, Any]:
+        """What `judge validate` writes: the record's fields, and the judgement under `judge`."""
+        return {**self.record, "judge": self.as_json()}
 
-        A check's verdict stands under `judge.checks.NAME`; of several by one name, the last one's.
+    def to_dict(self) -> dict[str, Any]:
+        """One flat row: the record's own fields, `judge.verdict`, `judge.reason`, `judge.error`,
+        and of each check `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`, `.probability`.
+
+        Of several checks by one name the last one stands. A field of the record's own keeps its
+        name; a column that would have the same is called `judge.NAME.verdict`.
         """
-        row = {
-            **self.record,
+        columns: dict[str, Any] = {
             "judge.verdict": str(self.verdict),
             "judge.reason": self.reason,
             "judge.error": self.error.message if self.error else None,
         }
-        return row | {f"judge.checks.{check.name}": str(check.verdict) for check in self.checks}
+        for check in self.checks:
+            columns |= {f"{check.name}.{part}": cell for part, cell in check.to_dict().items()}
+        row = dict(self.record)
+        for name, cell in columns.items():
+            while name in self.record:
+                name = f"judge.{name}"
+            row[name] = cell
+        return row
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""

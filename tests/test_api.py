@@ -21,7 +21,7 @@ import pytest
 import judge
 from judge.cache import ReplyCache
 from judge.errors import JudgeError, Undecided, UsageError
-from judge.testing import assert_judged
+from judge.testing import aassert_judged, assert_judged
 
 SCRIPT = """
 replies:
@@ -70,7 +70,7 @@ class Frame:
 
 
 def test_rows_of_a_frame_and_what_is_no_record(asked: dict[str, Any]) -> None:
-    (row,) = judge.validate(Frame(), on="mail", **asked)  # type: ignore[arg-type]
+    (row,) = judge.validate(Frame(), on="mail", **asked)
     assert row.to_dict() == {
         "mail": "thanks",
         "score": None,
@@ -78,7 +78,12 @@ def test_rows_of_a_frame_and_what_is_no_record(asked: dict[str, Any]) -> None:
         "judge.verdict": "pass",
         "judge.reason": None,
         "judge.error": None,
-        "judge.checks.question": "pass",
+        "question.verdict": "pass",
+        "question.answer": "yes",
+        "question.score": None,
+        "question.quote": "thanks",
+        "question.reason": "Courtesy.",
+        "question.probability": None,
     }
     endless: dict[str, Any] = {}
     endless["self"] = endless
@@ -313,10 +318,28 @@ def test_an_assertion_says_why(asked: dict[str, Any]) -> None:
         assert_judged("go", "Polite?", **model)
     with pytest.raises(Undecided, match=r"not decided \(unreadable\)"):
         assert_judged("torn", "Polite?", **model)
+    with pytest.raises(AssertionError, match="No courtesy"):
+        assert_judged(42, "Polite?", **model)
+    for empty in ("", " \n"):
+        with pytest.raises(UsageError, match="text: is empty"):
+            assert_judged(empty, "Polite?", **model)
     with pytest.raises(UsageError, match="unknown provider") as raised:
         assert_judged("go", "Polite?", model="nobody:x")
     files = [Path(frame.filename).name for frame in traceback.extract_tb(raised.tb)]
     assert files == ["test_api.py", "testing.py"], "no line of the run"
+
+
+async def test_an_assertion_in_a_coroutine(asked: dict[str, Any]) -> None:
+    model = {"model": asked["model"], "cache": False}
+    assert str((await aassert_judged("thanks", "Polite?", **model)).verdict) == "pass"
+    with pytest.raises(AssertionError, match="No courtesy"):
+        await aassert_judged("go", "Polite?", **model)
+
+
+def test_a_gate_on_repaired_records_needs_a_repair(asked: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="add --repair"):
+        judge.validate_to("out.jsonl", mails("go"), fail_under_repaired=0.5, **asked)
+    assert not Path("out.jsonl").exists()
 
 
 # ---------------------------------------------------------------- real parts

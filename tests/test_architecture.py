@@ -24,6 +24,7 @@ LAYERS = (
     "generate",
     "cli testing",
     "api",
+    "results",
     "report",
     "calibration",
     "arguments",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.errors import UsageError
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -105,8 +104,7 @@ def command(
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_summary
 
-    if fail_under_repaired is not None and not settings.repair:
-        raise UsageError("--fail-under-repaired gates repaired records: add --repair")
+    api.refuse_idle_gate(fail_under_repaired, settings)
     job = api.Job(
         inputs=sources,
         out=out,

@@ -6,18 +6,18 @@ import io
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, Self, cast
 
 from judge.errors import UsageError, why_unread
 from judge.records.base import RESERVED, LabelError, Problem, at, clip, is_verdict, judgement_in
 from judge.records.jsonfiles import read_jsonl
 from judge.records.record import Record
 from judge.records.streams import CHUNK, STREAM_ERRORS, Input, as_utf8, unpacked
-from judge.records.tables import read_csv, read_tsv, read_xlsx
+from judge.records.tables import from_memory, read_csv, read_tsv, read_xlsx
 
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
@@ -37,6 +37,19 @@ _BEGINNINGS = {
 }
 
 
+class InMemory(str):
+    """Records in memory in the place of a file: the name that messages have for them, and what
+    `from_memory` takes."""
+
+    records: Sequence[object] = ()
+
+    @classmethod
+    def of(cls, name: str, records: Iterable[object]) -> Self:
+        source = cls(name)
+        source.records = list(records)
+        return source
+
+
 def read(
     source: str | Path,
     *,
@@ -48,13 +61,15 @@ def read(
 
     The format is `format` (one of FORMATS), else the file's extension, else what the first bytes
     look like; compression and encoding are known by their first bytes. A folder is one of
-    `datasets.save_to_disk`. An item that cannot be read comes with its
-    problem, never as an exception; a stream that breaks off gives what came before, then an item
-    that says so.
+    `datasets.save_to_disk`; an `InMemory` has its records. An item that cannot be read comes with
+    its problem, never as an exception; a stream that breaks off gives what came before, then an
+    item that says so.
 
     Raises UsageError, at the call: the file cannot be opened, its format cannot be told, or it is
     not what its name promises.
     """
+    if isinstance(source, InMemory):
+        return (replace(item, source=str(source)) for item in from_memory(source.records))
     if format is not None and format not in FORMATS:
         raise UsageError(f"format {format!r} is unknown; there are {', '.join(FORMATS)}")
     items = _items(source, stdin, format, max_line)

@@ -90,7 +90,7 @@ class Comparison:
 
 
 def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = ()) -> Comparison:
-    """Compare two runs or more, each a file or `-`, on the items that all have.
+    """Compare two runs or more, each a file, `-` or in memory, on the items that all have.
 
     Every run is a column of mean scores, and every later run has its difference from the first,
     with a paired bootstrap over rows of the source. Where all scores are 0 and 1, McNemar's exact

@@ -7,11 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from judge.arguments import Pathlike, texts
+from judge.arguments import Pathlike, sources_of, texts
 from judge.errors import UsageError, unwritable
 from judge.records.lines import Lines
 from judge.run.output import input_path, read_description, refuse_nameless, refuse_same, replacing
-from judge.verdict import Verdict
+from judge.verdict import Judgement, Verdict
+
+Outputs = Pathlike | Sequence[Pathlike] | Sequence[Judgement]
+"""Judged lines: files of them, or judgements in memory."""
 
 
 @contextmanager
@@ -49,7 +52,7 @@ class Written(NamedTuple):
 
 
 def report(
-    outputs: Pathlike | Sequence[Pathlike],
+    outputs: Outputs,
     out: Pathlike,
     *,
     overwrite: bool = False,
@@ -59,7 +62,7 @@ def report(
     """Write an HTML page of judged lines, as `judge report` does.
 
     Args:
-        outputs: files that `judge validate` or `judge evaluate` wrote.
+        outputs: files that `judge validate` or `judge evaluate` wrote, or judgements in memory.
         limit: so many records of each verdict are shown; counts include all.
         by: a field, or several, whose values are counted by.
 
@@ -68,7 +71,7 @@ def report(
     """
     from judge.report.page import render
 
-    sources = texts(outputs)
+    sources = sources_of(outputs)
     runs = {k: v for source in sources for k, v in read_description(Path(source)).items()}
     with writing(Path(out), sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
@@ -77,9 +80,7 @@ def report(
     return Written(lines, shown)
 
 
-def export(
-    outputs: Pathlike | Sequence[Pathlike], out: Pathlike, *, overwrite: bool = False
-) -> Written:
+def export(outputs: Outputs, out: Pathlike, *, overwrite: bool = False) -> Written:
     """Write judged lines as CSV, Parquet, JUnit XML or Markdown; the ending of `out` decides.
 
     Raises:
@@ -87,7 +88,7 @@ def export(
     """
     from judge.report.export import FORMS
 
-    sources, out = texts(outputs), Path(out)
+    sources, out = sources_of(outputs), Path(out)
     if (write := FORMS.get(out.suffix.lower())) is None:
         raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
     with writing(out, sources, overwrite=overwrite) as file:

@@ -221,6 +221,10 @@ class Summary:
         """Share of all records that pass as written, after repair; None without records."""
         return self.verdicts[Verdict.PASS] / self.records if self.records else None
 
+    def __str__(self) -> str:
+        counts = [f"{self.verdicts[name]} {name}" for name in Verdict if self.verdicts[name]]
+        return f"{self.records} record{'s' * (self.records != 1)}: {', '.join(counts) or 'none'}"
+
     def as_json(self) -> dict[str, Any]:
         rates = (self.pass_rate, self.before_repair), (self.repaired_rate, self.verdicts)
         came, repaired = (

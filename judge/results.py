@@ -1,0 +1,159 @@
+"""What `judge.validate` hands out: judgements as they come, and a list of them as a table."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+
+from judge.arguments import Pathlike, sources_of, texts
+from judge.errors import JudgeError, UsageError
+from judge.records.lines import Lines
+from judge.report import files
+from judge.run.summary import Summary
+from judge.verdict import Judgement
+
+if TYPE_CHECKING:
+    import pandas
+
+_SHOWN = 50
+"""Rows of a table in a notebook."""
+
+_CUT = 200
+"""Characters of a cell there."""
+
+_SECONDS = 0.5
+"""Between two updates of the progress in a notebook."""
+
+
+class Judgements(list[Judgement]):
+    """Judgements in memory, of `validate`, `avalidate` or `judge.load_results`."""
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row a record, with the columns of `Judgement.to_dict`.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise UsageError("to_pandas needs pandas: pip install pandas") from error
+        return pandas.DataFrame([judgement.to_dict() for judgement in self])
+
+    def summary(self, by: str | Sequence[str] = ()) -> Summary:
+        """The sums that `judge validate` prints, also by the values of the fields `by`."""
+        summary = Summary(texts(by))
+        for line, _ in Lines.read(sources_of(self)):
+            summary.add(line)
+        return summary
+
+    def report(self, out: Pathlike, **options: Any) -> files.Written:
+        """Write the HTML page of `judge report`; options and errors as `judge.api.report`."""
+        return files.report(self, out, **options)
+
+    def export(self, out: Pathlike, *, overwrite: bool = False) -> files.Written:
+        """Write a table, as `judge export` does; errors as `judge.api.export`."""
+        return files.export(self, out, overwrite=overwrite)
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> Judgement: ...
+    @overload
+    def __getitem__(self, place: slice) -> Judgements: ...
+    def __getitem__(self, place: SupportsIndex | slice) -> Judgement | Judgements:
+        part = super().__getitem__(place)
+        return Judgements(part) if isinstance(part, list) else part
+
+    def _repr_html_(self) -> str:
+        """The table that a notebook shows: the first records, texts cut, nothing of them run."""
+        rows = [judgement.to_dict() for judgement in self[:_SHOWN]]
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        columns = [name for name in columns if any(row.get(name) is not None for row in rows)]
+        cells = ["".join(_cell("td", row.get(name)) for name in columns) for row in rows]
+        head = "".join(_cell("th", name) for name in columns)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        more = f", the first {_SHOWN}:" if len(self) > _SHOWN else ""
+        text = f"{self.summary()}{more}" if self else "0 records"
+        return f"<p>{escape(text)}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def _cell(tag: str, content: object) -> str:
+    text = "" if content is None else str(content)
+    text = text if len(text) <= _CUT else f"{text[:_CUT]}…"
+    # A lone surrogate has no UTF-8.
+    return f"<{tag}>{escape(text.encode(errors='backslashreplace').decode())}</{tag}>"
+
+
+class Results(Iterator[Judgement]):
+    """The judgements of a run, each as soon as it and all before it are there.
+
+    A run of any length passes through without being held; `all` holds what is still to come.
+    """
+
+    def __init__(self, judgements: Generator[Judgement, None, None], of: int | None) -> None:
+        self._judgements, self._of = judgements, of
+        self._show = _display()
+        self._verdicts: Counter[str] = Counter()
+        self._shown = 0.0
+
+    def __next__(self) -> Judgement:
+        try:
+            judgement = next(self._judgements)
+        except BaseException:
+            self._progress(last=True)
+            raise
+        self._verdicts[judgement.verdict] += 1
+        self._progress()
+        return judgement
+
+    def _progress(self, *, last: bool = False) -> None:
+        if self._show is None or not (last or time.monotonic() - self._shown >= _SECONDS):
+            return
+        self._shown, of = time.monotonic(), "" if self._of is None else f"/{self._of}"
+        verdicts = " ".join(f"{name} {n}" for name, n in sorted(self._verdicts.items()))
+        self._show(f"judging: {self._verdicts.total()}{of} {verdicts}".rstrip())
+
+    def close(self) -> None:
+        """End the run; what was paid for stays in the cache."""
+        self._judgements.close()
+
+    def all(self) -> Judgements:
+        """Run to the end: a list of all judgements that were not taken yet.
+
+        Raises:
+            JudgeError: the run ended early; what was judged before is in the cache.
+        """
+        judgements = Judgements()
+        try:
+            judgements.extend(self)
+        except JudgeError as error:
+            error.add_note(f"{len(judgements)} judged before; their replies are in the cache")
+            raise
+        return judgements
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """`all`, as `Judgements.to_pandas`."""
+        return self.all().to_pandas()
+
+    def __repr__(self) -> str:
+        return "<judge.Results: iterate over it, or take .all() or .to_pandas()>"
+
+
+def _display() -> Any:
+    """What shows a line in a notebook's output and replaces it later; None outside of one."""
+    if "ipykernel" not in sys.modules:
+        return None
+    from IPython.display import Pretty, display
+
+    handles: list[Any] = []
+
+    def show(text: str) -> None:
+        if handles:
+            handles[0].update(Pretty(text))
+        else:
+            handles.append(display(Pretty(text), display_id=True))
+
+    return show
