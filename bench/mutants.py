@@ -64,6 +64,7 @@ ROOMS = {
         "judge/papers/**/*.py",
         "tests/papers tests/records/test_label_sets.py tests/cli/test_agreement.py",
     ),
+    "generate": ("judge/generate/**/*.py", "tests/generate"),
     "local": ("judge/local/**/*.py", "tests/local"),
     "cluster": ("judge/cluster/**/*.py", "tests/cluster"),
     "top": (

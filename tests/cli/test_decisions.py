@@ -1,4 +1,4 @@
-"""Failed records put to people, and what they decide read back: `--review-verdicts`, `--decisions`."""
+"""Failed records put to people, and what they decide read back: `--decisions`."""
 
 from __future__ import annotations
 

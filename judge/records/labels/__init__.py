@@ -104,7 +104,7 @@ def _recognised(
     raise UsageError(
         f"{source}: cannot tell what these labels are. Name their column: --map label=COLUMN. Or "
         'give each line a field \'labels\' ({"labels": {"relevance": "yes"}}), or the columns '
-        f"item, annotator and label; or name the set, as in {set_names()[0]}:{source}; there are "
+        f"item, annotator and label; or name the set, as in label-studio:{source}; there are "
         f"{', '.join(set_names())}"
     )
 
