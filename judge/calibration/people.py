@@ -38,6 +38,9 @@ OPT_OUTS = ("i don't know", "unanswerable", "i don't have knowledge")
 OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard", *OPT_OUTS})
 """Answers that decide nothing: counted as answers of their own."""
 
+MAX_CLASSES = 12
+"""With more classes there are kappas of each where they are asked for (`Majority.raters`)."""
+
 DIVERGE = "diverge"
 """A question without a majority."""
 
@@ -363,6 +366,15 @@ def _figures(
         part = [(question, winner) for question, winner in golden if question.gold == label]
         hits = [None if winner is None else float(winner == label) for _, winner in part]
         accuracies[label] = share_estimate(hits, resamples(question for question, _ in part))
+    by_class: dict[str, Estimate] = {}
+    if rule.raters or len(classes) <= MAX_CLASSES:
+        by_class = class_kappas(
+            ratings,
+            classes,
+            lambda numbers: resamples(rows[n][0] for n in numbers),
+            raters=rule.raters,
+            seed=seed,
+        )
     return Figures(
         questions=len(rows),
         labels=counts.total(),
@@ -371,11 +383,5 @@ def _figures(
         majorities=dict(sorted(Counter(winner or DIVERGE for winner in won).items())),
         measures=measures,
         accuracies=accuracies,
-        class_kappas=class_kappas(
-            ratings,
-            classes,
-            lambda numbers: resamples(rows[n][0] for n in numbers),
-            raters=rule.raters,
-            seed=seed,
-        ),
+        class_kappas=by_class,
     )

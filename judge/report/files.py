@@ -18,17 +18,21 @@ Outputs = Pathlike | Sequence[Pathlike] | Sequence[Judgement]
 
 
 @contextmanager
-def writing(out: Path, sources: Sequence[str], *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """A file to write; it takes the place of an earlier one when it is whole.
+def writing(
+    out: Path, sources: Sequence[str], *, overwrite: bool, flag: str = "-o"
+) -> Iterator[IO[bytes]]:
+    """A file to write, which `flag` names; it takes the place of an earlier one when it is whole.
 
     Raises UsageError where `out` is an input, a folder, there already and not to be replaced, or
     cannot be opened; JudgeError where it cannot be written further, such as on a full disk.
     """
-    refuse_nameless("-o", out, "")
+    refuse_nameless(flag, out, "")
     for source in sources:
-        refuse_same("-o", out, input_path(source), "the input")
+        refuse_same(flag, out, input_path(source), "the input")
     if out.exists() and out.stat().st_size and not overwrite:
-        raise UsageError(f"{out} exists. Replace it (--overwrite), or name another file with -o")
+        raise UsageError(
+            f"{out} exists. Replace it (--overwrite), or name another file with {flag}"
+        )
     is_open = False
     try:
         with replacing(out) as file:

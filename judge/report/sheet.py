@@ -68,6 +68,8 @@ def write_sheet(
     Raises:
         UsageError: no question is named, a file cannot be used, or there is nothing to ask about.
     """
+    if out.suffix.lower() != ".csv":
+        raise UsageError(f"--sheet {out}: name a .csv file, which spreadsheets open")
     rubrics = RubricSet.of(settings, job.rubrics)
     asked = [rubrics.judging(n) for n in dict.fromkeys((*rubrics.added, *settings.check))]
     if not asked:
@@ -176,7 +178,7 @@ def _write(
     """A CSV file with a column for every field; what a spreadsheet would run has an apostrophe."""
     last = ("question", "answers", "label", "why")
     heads = dict.fromkeys(head for line in lines for head in line if head not in last)
-    with writing(out, sources, overwrite=overwrite) as file:
+    with writing(out, sources, overwrite=overwrite, flag="--sheet") as file:
         # With a byte-order mark Excel reads UTF-8.
         text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
         table = csv.DictWriter(text, [*heads, *last], restval="", lineterminator="\n")

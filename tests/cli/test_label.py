@@ -67,7 +67,9 @@ def test_a_sheet_shows_records_as_judges_see_them_and_nothing_that_would_tell(ma
     assert {row["mail"] for row in sheet if row["item"] == "m4"} == {"'=1+1, go away 4"}
     orders = [[r["item"] for r in sheet if r["annotator"] == f"annotator-{n}"] for n in (1, 2, 3)]
     assert len({*map(tuple, orders)}) > 1 and {*map(len, orders)} == {7}
-    assert mails.text(*words)[0] == 2, "an existing sheet is not replaced"
+    code, _, told = mails.text(*words)
+    assert code == 2 and "s.csv exists" in told and "with --sheet" in told
+    assert "name a .csv file" in mails.text(*words[:-3], "s.xlsx")[2]
     again = mails.read("s.csv")
     assert mails.text(*words, "--overwrite")[0] == 0 and mails.read("s.csv") == again
 
