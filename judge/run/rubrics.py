@@ -83,7 +83,8 @@ class RubricSet:
         rubric = self.by_name.get(name)
         if rubric is None or rubric.role != "judge":
             names = [name for name, r in self.by_name.items() if r.role == "judge"]
-            raise UsageError(f"no rubric is called {name!r}; {meant(name, names)}")
+            hint = f"--rubric {name} asks it" if name in ready_made() else meant(name, names)
+            raise UsageError(f"no rubric of this run is called {name!r}; {hint}")
         return rubric
 
     def wanted(self, workflow: Workflow) -> frozenset[str]:
@@ -141,6 +142,8 @@ class RubricSet:
 def _refuse_strange(flag: str, noun: str, name: str, names: Collection[str]) -> None:
     """Raises UsageError if there is no such check or step; names the nearest."""
     if name not in names:
+        if name in ready_made():
+            raise UsageError(f"{flag}: no {noun} of this run; --rubric {name} asks it")
         near = nearest(name, names)
         hint = f"; did you mean {near}?" if near else "."
         raise UsageError(

@@ -136,6 +136,14 @@ def test_a_field_that_is_missing_is_named_and_mapped(typed: Typed) -> None:
     assert [json.loads(line)["judge"]["verdict"] for line in out.splitlines()] == ["pass", "pass"]
 
 
+def test_a_name_without_its_flag_is_answered_with_what_to_type(typed: Typed) -> None:
+    typed.write("mails.jsonl", [{"text": "Thank you.", "labels": {"polite": "yes"}}])
+    judge = typed.script("yes.json", [{"p_yes": 0.9}])
+    for command, flags in (("validate", ("--check", "polite")), ("calibrate", ())):
+        code, _, said = typed.text(command, "mails.jsonl", *flags, "-m", judge)
+        assert code == 2 and "--rubric polite asks it" in said
+
+
 def test_a_file_of_the_same_name_is_the_users_own(typed: Typed) -> None:
     typed.write("mails.jsonl", [{"mail": "Thank you."}])
     (typed.folder / "polite.yaml").write_text("name: polite\nquestion: Kind?\nfields: [mail]\n")
