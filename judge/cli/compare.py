@@ -63,7 +63,7 @@ def command(
     if figure is not None:
         from judge.report.plots import draw_runs
 
-        draw_runs(comparison.tables[0], comparison.runs, figure)
+        draw_runs(comparison.panels(), comparison.runs, figure)
     if as_json:
         print_output(json.dumps(comparison.as_json(), ensure_ascii=False, indent=2))
     else:

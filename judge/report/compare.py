@@ -22,6 +22,7 @@ from judge.records.base import clip, strata_of
 from judge.records.lines import Line
 from judge.report.table import Cell, Table, TableRow, stacked
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
+from judge.stats.intervals import Estimate
 from judge.stats.significance import holm, mcnemar
 from judge.verdict import AnswerOutcome
 
@@ -70,6 +71,15 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class FigurePanel:
+    """A part of a figure: by row the estimate of each run; of scores, or of a paper's measure."""
+
+    title: str
+    scores: bool
+    rows: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Runs compared, by the letters A, B, C: how many items all have and each, tables, notes."""
 
@@ -78,6 +88,27 @@ class Comparison:
     items: Mapping[str, int]
     tables: Sequence[Table]
     notes: Sequence[str]
+
+    def panels(self) -> list[FigurePanel]:
+        """What a figure shows: the scores, also of each stratum; where runs have none, the measures
+        of the paper's tables."""
+        panels: dict[str, FigurePanel] = {}
+        for table in self.tables:
+            ours = table.name.startswith("comparison")
+            if not ours and any(panel.scores for panel in panels.values()):
+                break
+            for row in table.rows:
+                for column, cell in row.cells.items():
+                    if not isinstance(cell, Estimate) or cell.value is None:
+                        continue
+                    title, name, run = (", ".join(row.labels[1:]), row.labels[0], column)
+                    if not ours:
+                        title, run = f"{table.name}: {column}", row.labels[-1]
+                        name = ", ".join(row.labels[:-1])
+                    if run in self.runs:
+                        panel = panels.setdefault(title, FigurePanel(title, ours))
+                        panel.rows.setdefault(name, {})[run] = cell
+        return [*panels.values()]
 
     def as_json(self) -> dict[str, Any]:
         return {

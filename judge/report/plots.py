@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 from judge.errors import UsageError, unwritable, why_unread
 from judge.run.output import write_whole
-from judge.stats.intervals import Estimate, plain
+from judge.stats.intervals import plain
 
 if TYPE_CHECKING:
     from judge.calibration.report import Calibration, JudgeReport
-    from judge.report.table import Cell, Table
+    from judge.report.compare import FigurePanel
 
 STYLE = {
     "axes.spines.top": False,
@@ -134,36 +134,31 @@ _STEP = 0.7
 """The part of a row's height that its runs are spread over."""
 
 
-def draw_runs(table: Table, runs: Mapping[str, str], path: Path) -> None:
-    """Draw the scores of a comparison's runs: a mark with its 95 % interval for each row.
+_MOST_ROWS = 60
+"""Rows of a panel; one with more, such as a measure by country, is left out."""
 
-    `table` has a column for each letter of `runs`, the runs' files. The same table gives the same
-    bytes. Raises UsageError where `path` does not end in one of `ENDINGS`, or cannot be written.
+
+def draw_runs(panels: Sequence[FigurePanel], runs: Mapping[str, str], path: Path) -> None:
+    """Draw a comparison's runs, a panel below another: a mark with its 95 % interval for each row.
+
+    `runs` are the runs' files by letter. The same panels give the same bytes. Raises UsageError
+    where there is nothing to draw, or `path` does not end in one of `ENDINGS` or cannot be written.
     """
     from matplotlib.figure import Figure
 
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"--figure {path}: name a file that ends in {', '.join(ENDINGS)}")
-    rows = [row for row in table.rows if _placed(row.cells.get(next(iter(runs))))]
+    panels = [panel for panel in panels if len(panel.rows) <= _MOST_ROWS]
+    if not panels:
+        raise UsageError(f"--figure {path}: the runs have no scores; --paper has other measures")
+    heights = [0.7 + len(panel.rows) * (0.3 + 0.12 * len(runs)) for panel in panels]
     with _styled():
-        figure = Figure(figsize=(6.4, 1.6 + len(rows) * (0.3 + 0.12 * len(runs))))
-        axes = figure.subplots()
-        for number, (letter, source) in enumerate(runs.items()):
-            place = (number - (len(runs) - 1) / 2) * _STEP / len(runs)
-            colour = _COLOURS[number % len(_COLOURS)]
-            label = drawable(f"{letter}: {source}", 60)
-            for height, row in enumerate(rows):
-                score = row.cells.get(letter)
-                if isinstance(score, Estimate) and score.value is not None:
-                    if score.low is not None and score.high is not None:
-                        axes.plot((score.low, score.high), (height + place,) * 2, color=colour)
-                    axes.plot(score.value, height + place, "o", color=colour, label=label)
-                    label = "_"
-        names = [drawable(", ".join(row.labels), 40) for row in rows]
-        axes.set_yticks(range(len(names)), names)
-        axes.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5), xlabel="mean score")
-        figure.legend(loc="outside upper left", fontsize="small")
-        axes.grid(axis="x", color="#e5e5e5")
+        figure = Figure(figsize=(6.4, 0.9 + sum(heights)))
+        grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
+        marks: dict[str, Any] = {}
+        for panel, axes in zip(panels, grid[:, 0], strict=True):
+            _panel(axes, panel, runs, marks)
+        figure.legend(marks.values(), marks, loc="outside upper left", fontsize="small")
         figure.set_layout_engine("constrained")
         dated = {"Date": None} if path.suffix.lower() == ".svg" else None
         try:
@@ -172,5 +167,20 @@ def draw_runs(table: Table, runs: Mapping[str, str], path: Path) -> None:
             raise UsageError(f"--figure {path}: cannot be written: {why_unread(error)}") from error
 
 
-def _placed(cell: Cell) -> bool:
-    return isinstance(cell, Estimate) and cell.value is not None
+def _panel(axes: Any, panel: FigurePanel, runs: Mapping[str, str], marks: dict[str, Any]) -> None:
+    """Draw one panel; `marks` gets a mark of each run, by its label in the legend."""
+    for number, (letter, source) in enumerate(runs.items()):
+        place = (number - (len(runs) - 1) / 2) * _STEP / len(runs)
+        colour = _COLOURS[number % len(_COLOURS)]
+        for height, estimates in enumerate(panel.rows.values()):
+            if (score := estimates.get(letter)) is None:
+                continue
+            if score.low is not None and score.high is not None:
+                axes.plot((score.low, score.high), (height + place,) * 2, color=colour)
+            (mark,) = axes.plot(score.value, height + place, "o", color=colour)
+            marks.setdefault(drawable(f"{letter}: {source}", 60), mark)
+    axes.set_yticks(range(len(panel.rows)), [drawable(name, 40) for name in panel.rows])
+    axes.set(ylim=(len(panel.rows) - 0.5, -0.5), title=drawable(panel.title, 60))
+    if panel.scores:
+        axes.set(xlim=(-0.02, 1.02), xlabel="mean score")
+    axes.grid(axis="x", color="#e5e5e5")

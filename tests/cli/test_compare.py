@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
+
+from tests.papers.eecc_folder import write_folder
 
 from .conftest import cells, norm
 from .typed import Typed
@@ -126,3 +129,42 @@ def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
     ):
         code, _, told = typed.text("compare", "m.jsonl", "p.jsonl", *words)
         assert code == 2 and fault in told
+
+
+def svg(text: bytes) -> list[str]:
+    nodes = ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")
+    return ["".join(node.itertext()).strip() for node in nodes]
+
+
+def test_a_figure_has_a_panel_for_each_slice(typed: Typed) -> None:
+    for name in ("a", "b"):
+        lines = [*answers("1100"), *answers("0011", "value")]
+        for line in lines:
+            line["cluster"] = "Confucian" if line["row"] < "n2" else "Orthodox Europe"
+        typed.write(f"{name}.jsonl", lines)
+    words = ("compare", "a.jsonl", "b.jsonl", "--by", "cluster", "--figure", "f.svg")
+    code, _, told = typed.text(*words)
+    assert (code, told) == (0, "")
+    drawn = svg(typed.read("f.svg"))
+    for panel in ("Confucian", "Orthodox Europe"):
+        assert drawn.count(panel) == 1
+    # In all items, and in each of two clusters; the legend stands once.
+    assert drawn.count("country") == 3 and drawn.count("mean score") == 3
+    assert drawn.count("A: a.jsonl") == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_runs_without_scores_are_drawn_by_the_papers_measures_or_not_at_all(typed: Typed) -> None:
+    folder = write_folder(typed.folder / "eecc")
+    typed.script("m.yaml", [{"when": {"contains": "Indian"}, "reply": "a b"}, {"reply": "b c"}])
+    for name in ("a", "b"):
+        run = ("evaluate", "eecc", str(folder), "-m", "scripted:m.yaml", "--condition", "qa", "-q")
+        assert typed(*run, "-o", f"{name}.jsonl", "--overwrite").returncode == 0
+    words = ("compare", "a.jsonl", "b.jsonl", "--figure", "f.svg")
+    code, out, told = typed.text(*words)
+    assert (code, out) == (2, "") and "--paper has other measures" in told
+    code, _, told = typed.text(*words, "--paper")
+    assert code == 0 and "arning" not in told, told
+    drawn = svg(typed.read("f.svg"))
+    assert "eecc-variance: mean" in drawn and "mean score" not in drawn
+    assert "qa, country, WED, across" in drawn and "B: b.jsonl" in drawn
