@@ -173,7 +173,8 @@ async def test_hard_is_right_only_if_all_four_are(tmp_path: Path) -> None:
 
 def test_a_hard_file_is_asked_as_hard_made_from_its_easy_file(tmp_path: Path) -> None:
     """Released (question_idx four times, TRUE and FALSE, in any order) or built; both modes."""
-    easy = [easy_row("7", SINGLE), easy_row("8", MULTI)]
+    two = Question(MULTI.text, MULTI.options, "A")
+    easy = [easy_row("7", SINGLE), easy_row("8", MULTI), easy_row("9", two)]
     expected = asked(items(benchmark, written(tmp_path / "a.csv", easy), conditions=["hard"]))
     released = [
         {

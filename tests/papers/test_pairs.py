@@ -175,6 +175,16 @@ def test_templates_of_ones_own_in_ones_own_language(typed: Typed) -> None:
     kept = lines(typed.read("o.jsonl"))
     assert {one["judgement"] for one in kept} == {"normal", "inesperado"}
     assert all("dejar propina" in one["premise_task"] for one in kept)
+    # The questions, too: a rubric of the package's name takes its place.
+    ours = (Path(pairs.__file__).parents[2] / "rubrics" / "premise_writing.yaml").read_text()
+    (typed.folder / "rubrics").mkdir()
+    spanish = ours.replace("Write what the task above asks for.", "Escribe lo que pide la tarea.")
+    (typed.folder / "rubrics" / "premise_writing.yaml").write_text(spanish)
+    told_so = said("premise_writing", {"premise": "Dos monedas."}, contains="Escribe lo que pide")
+    typed.script("writer.yaml", [told_so, *REST])
+    own = ("--option", "templates=es.yaml", "--rubric", "rubrics/")
+    assert typed(*GO, *own, "--overwrite").returncode == 0
+    assert {one["premise"] for one in lines(typed.read("o.jsonl"))} == {"Dos monedas."}
     for change, told in (
         (("{behaviour} {location}.", "{place}"), "es.yaml:2: premises.0: 'place'"),
         (("goal:", "aim:"), "es.yaml:6: hypotheses: one template of goal and two of other"),

@@ -212,11 +212,13 @@ def test_a_question_with_several_answers_asks_for_a_combination_of_statements(
         [
             {"id": id, "country": "Peru", **question("How is a seat kept?"), "labels": {"q": label}}
             for id, label in labels.items()
-        ],
+        ]
+        + [{"id": "7", **question("How?"), "labels": {}}],
     )
     code, _, told = typed.text("build", "culturalbench-easy", "v.jsonl", "-o", "easy.jsonl")
     assert code == 3 and "no answer has a majority" in told, told
     assert "'x' names no options" in told
+    assert "field 'labels' must hold the majority of one check" in told
     one, two, three, _ = lines(typed.read("easy.jsonl"))
     assert (one["answer"], one["prompt_option_b"], one["question_idx"]) == ("B", "A bag", "1")
     assert two["prompt_question"].splitlines()[2:] == [
