@@ -22,6 +22,12 @@ NO_LABEL = frozenset(
 """Spellings that stand for "no label", as pandas, SQL, R, Excel, SPSS and people write them. An
 answer of the rubric is an answer all the same."""
 
+OPT_OUTS = ("i don't know", "unanswerable", "i don't have knowledge")
+"""Answers that are no majority however many gave them."""
+
+OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard", *OPT_OUTS})
+"""Answers that decide nothing: counted as answers of their own."""
+
 _TRUTHS = {"true": "yes", "false": "no"}
 _STOPS = " .\u3002\uff0e\uff61"
 _ALIKE = str.maketrans(

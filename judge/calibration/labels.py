@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling
-from judge.calibration.people import OWN_ANSWERS
+from judge.answers import NO_LABEL, OWN_ANSWERS, SEVERAL, scalar_text, spelling
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.records import Problem, Record

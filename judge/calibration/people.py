@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from judge.answers import SEVERAL, spelling
+from judge.answers import OPT_OUTS, OWN_ANSWERS, SEVERAL, spelling
 from judge.calibration.crowd import Annotator, Crowd, majority_records
 from judge.errors import UsageError
 from judge.records import Record
@@ -31,12 +31,6 @@ from judge.stats.agreement import (
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas, numbers_of, weighted_kappas
 from judge.stats.intervals import Estimate, plain
-
-OPT_OUTS = ("i don't know", "unanswerable", "i don't have knowledge")
-"""Answers that are no majority however many gave them."""
-
-OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard", *OPT_OUTS})
-"""Answers that decide nothing: counted as answers of their own."""
 
 MAX_CLASSES = 12
 """With more classes there are kappas of each where they are asked for (`Majority.raters`)."""

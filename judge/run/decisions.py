@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from judge.answers import spelt_as
+from judge.answers import OWN_ANSWERS, spelt_as
 from judge.errors import UsageError
 from judge.reasons import reason_of
 from judge.records import Record, content_hash, read
@@ -25,7 +25,7 @@ PERSON = "person"
 
 class Decisions:
     """The labels of a file, by record: a `--review` in which people wrote `labels`, or what `judge
-    agreement -o` made of their votes. Lines without a label are not decided.
+    agreement -o` made of their votes. Lines without a label, or with `unsure`, are not decided.
 
     `unmatched` are the keys of records that no line was about so far.
 
@@ -45,7 +45,7 @@ class Decisions:
                         f"--decisions {path}, line {item.line}: {item.problem.message}"
                     )
                 continue
-            if item.reference is None:
+            if item.reference is None or item.reference in OWN_ANSWERS:
                 continue
             place = f"--decisions {path}, line {item.record.line}: {item.check}"
             rubric = rubric_of(item.check)
@@ -67,11 +67,15 @@ class Decisions:
         if answers is None or line.fingerprint is None or line.error:
             return line
         self.unmatched.discard(key)
-        fields = dict(line.original_fields)
-        record = Record(line.source, line.number, fields, columns=columns).of_kind()
+        # As people saw it: with a new text, and without values that were dropped.
+        record = Record(line.source, line.number, dict(line.fields), columns=columns).of_kind()
         judgement = line.judgement()
         checks = [c for c in judgement.checks if c.by != PERSON or c.name not in answers]
-        checks += [self._check(name, given, record) for name, given in answers.items()]
+        checks += [
+            self._check(name, given, record)
+            for name, given in answers.items()
+            if record.label or not self._rubric_of(name).rule.equals_label
+        ]
         last = last_of_each(checks)
         changes: dict[str, Any] = {
             "checks": tuple(checks),

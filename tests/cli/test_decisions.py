@@ -88,6 +88,10 @@ def test_several_people_decide_on_a_sheet(judged: Typed) -> None:
 
 
 def test_bad_decisions_are_refused_before_anything_is_asked(judged: Typed) -> None:
+    decide(judged, m2="Unsure.", m3=None)
+    before = judged.read("out.jsonl")
+    assert judged(*RUN, "--resume", "--decisions", "review.jsonl").returncode == 0
+    assert judged.read("out.jsonl") == before, "nobody has decided"
     decide(judged, m2="perhaps")
     before = judged.read("out.jsonl")
     code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")

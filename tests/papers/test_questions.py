@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judge.calibration.people import OPT_OUTS
+from judge.answers import OPT_OUTS
 from judge.papers.culturalbench import benchmark
 from judge.papers.questions import STRATEGIES
 from judge.stats.agreement import MajorityRule, majorities
