@@ -323,13 +323,11 @@ class Failure(_Part):
 
 class DraftOutcome(_Part):
     """What came of a draft (`judge generate`): `draft` is the hash of what the record was made
-    from; of a discarded one `stage` says where it was lost and `cause` why; `decision` is a
-    person's, if one decided."""
+    from; of a discarded one `stage` says where it was lost and `cause` why."""
 
     draft: str
     stage: str | None = None
     cause: str | None = None
-    decision: Literal["keep", "discard"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

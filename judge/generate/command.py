@@ -25,8 +25,8 @@ Examples:
       --judge-model openai:gpt-4o --review mine.jsonl -o replies.jsonl
 
 What is not kept stands in OUT.discarded.jsonl, with stage and cause under judge.generated. Lines
-are resumed and cached like those of judge validate. Write "decision": "keep" into lines of the
-review, and run again with --resume --decisions FILE.
+are resumed and cached like those of judge validate. Write "labels": {"derivation": "yes"} (the
+check's right answer) into lines of the review; run again with --resume --decisions FILE.
 """
 
 _COUNTS_SHOWN = 8
@@ -77,7 +77,7 @@ def command(
         typer.Option(help="Also write what judges reject to this file, for people to decide."),
     ] = None,
     decisions: Annotated[
-        Path | None, typer.Option(help="A review with people's decisions, which stand.")
+        Path | None, typer.Option(help="A review with people's labels, which decide.")
     ] = None,
     max_similarity: Annotated[
         float | None,
@@ -105,7 +105,7 @@ def command(
     from judge.api import Job
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_short
-    from judge.generate.generation import generate, plan_generation, read_decisions, roles_of
+    from judge.generate.generation import generate, plan_generation, roles_of
     from judge.generate.generator import DraftOptions
     from judge.generate.sets import load_generator
 
@@ -124,6 +124,7 @@ def command(
         overwrite=overwrite,
         limit=limit,
         review=review,
+        decisions=decisions,
         summary=summary,
     )
     if dry_run:
@@ -133,7 +134,6 @@ def command(
         show_plan(plan, "step", "drafts")
         return
     announce(settings, quiet=quiet)
-    chosen = read_decisions(decisions) if decisions else None
     with watcher(job, settings, quiet=quiet) as watching:
         report, task = generate(
             job,
@@ -141,7 +141,6 @@ def command(
             watching,
             generator=generator,
             options=options,
-            decisions=chosen,
             max_similarity=max_similarity,
         )
     if not (report.broken_pipe or quiet):

@@ -25,10 +25,10 @@ class Funnel:
     overruled: int = 0
     lost: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, came: Mapping[str, Any]) -> None:
+    def add(self, came: Mapping[str, Any], by_person: bool = False) -> None:
         """Count a draft by what came of it (`judge.verdict.DraftOutcome`, as JSON)."""
         self.drafts += 1
-        self.overruled += came.get("decision") == "keep"
+        self.overruled += by_person and not came.get("stage")
         if stage := came.get("stage"):
             self.lost[stage][came.get("cause") or ""] += 1
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from judge.errors import UsageError
@@ -17,7 +16,8 @@ from judge.generate.generator import DraftOptions, Generator
 from judge.model_tables import StepModel
 from judge.records import Record, SeenIds
 from judge.records.base import LINEAGE
-from judge.records.lines import Line, failed, parsed, written
+from judge.records.lines import Line, failed, written
+from judge.run.decisions import Decisions
 from judge.run.job import Job
 from judge.run.models import ClientBuilder, Models, profiles_of
 from judge.run.output import write_whole
@@ -35,7 +35,7 @@ SIMILARITY = "similarity"
 """The stage at which near-duplicates are lost."""
 
 JUDGED = frozenset(map(str, (Verdict.FAIL, Verdict.ABSTAIN, Verdict.UNREADABLE)))
-"""Causes for which a draft is lost by a judge, and not by counting: a person may overrule them."""
+"""Causes for which a draft is lost by judges, and not by counting: a person may overrule them."""
 
 
 def generate(
@@ -45,14 +45,12 @@ def generate(
     *,
     generator: Generator,
     options: DraftOptions,
-    decisions: Mapping[str, str] | None = None,
     max_similarity: float | None = None,
 ) -> tuple[Report, Generation]:
     """Have drafts written and checked; write those that are kept into OUT, others beside it.
 
     Args:
         settings: as `roles_of` leaves them.
-        decisions: of people, by draft (`read_decisions`).
         max_similarity: a record that is more like an earlier one is lost.
 
     Raises:
@@ -61,10 +59,10 @@ def generate(
     if job.out is not None:
         job = replace(job, discarded=job.out.with_name(f"{job.out.name}.discarded.jsonl"))
     job.check_outputs()
-    task = Generation(
-        job, resources_of(settings, generator), generator, options, decisions or {}, max_similarity
-    )
+    task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
     report = run(job, task, watcher)
+    if report.finished and task.decisions is not None and (count := len(task.decisions.unmatched)):
+        watcher.say(f"--decisions: {count} decided records are not among the drafts")
     if job.summary is not None:
         content = {**report.as_json(), **task.as_json(), "settings_from": settings.from_files}
         text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
@@ -167,8 +165,8 @@ class Generation(Task):
     resources: Resources
     generator: Generator
     options: DraftOptions
-    decisions: Mapping[str, str] = field(default_factory=dict)
     max_similarity: float | None = None
+    decisions: Decisions | None = field(init=False, default=None)
     funnel: Funnel = field(init=False)
     diversity: Diversity = field(init=False)
 
@@ -177,6 +175,8 @@ class Generation(Task):
         self.funnel = Funnel((*made.stages, SIMILARITY))
         self.diversity = Diversity(made.text, made.counted, made.crossed)
         self._ids = SeenIds()
+        if self.job.decisions is not None:
+            self.decisions = Decisions(self.job.decisions, self.resources.rubrics.judging)
 
     @cached_property
     def bound(self) -> BoundWorkflow:
@@ -237,38 +237,39 @@ class Generation(Task):
         )
 
     def settled(self, line: Line) -> Line:
-        """A person's decision stands before the judges'; of what is kept, near-duplicates go."""
-        decision, came = self.decisions.get(line.key), line.generated
-        lost_to_judge = came.get("stage") and came.get("cause") in JUDGED
-        if decision is not None and lost_to_judge and decision != came.get("decision"):
-            came = {**came, "decision": decision}
-            reason = f"a person decided: {decision}"
-            if decision == "keep":
-                came = {"draft": came["draft"], "decision": decision}
-                line = _with(line, generated=came, verdict=str(Verdict.PASS), reason=reason)
-            else:
-                line = _with(line, generated=came, reason=reason)
+        """People's answers stand before the judges'; of what is kept, near-duplicates go."""
+        if self.decisions is not None and line.checks:
+            decided = self.decisions.settled(line, self.options.columns)
+            line = line if decided is line else self._anew(decided)
         if self.discards(line):
             return line
         near, most = self.diversity.nearest(line), self.max_similarity
         if near is None or most is None or line.kept or near[1] <= most:
             self.diversity.add(line, near)
             return line
-        came = {**came, "stage": SIMILARITY, "cause": "near-duplicate"}
+        came = {**line.generated, "stage": SIMILARITY, "cause": "near-duplicate"}
         reason = f"{SIMILARITY}: {near[1]:.2f} to {near[0]}"
         return _with(line, generated=came, verdict=str(Verdict.FAIL), reason=reason)
+
+    def _anew(self, line: Line) -> Line:
+        """The line with what becomes of its draft by the checks that it has now."""
+        work = Work(Record(line.source, line.number, dict(line.fields)), self.bound.context)
+        judgement = line.judgement()
+        work.checks, work.written = [*judgement.checks], True
+        stage, cause = self.generator.lost(work, judgement) or (None, None)
+        came = DraftOutcome(draft=line.key, stage=stage, cause=cause)
+        return _with(line, generated=came.model_dump(exclude_none=True))
 
     def discards(self, line: Line) -> bool:
         return line.fingerprint is None or line.generated.get("stage") is not None
 
     def for_people(self, line: Line) -> bool:
-        """Whether judges alone are against it, and no person has decided."""
-        came = line.generated
-        return came.get("cause") in JUDGED and "decision" not in came
+        """Whether judges are against it, and no person has answered."""
+        return line.generated.get("cause") in JUDGED and not line.decided
 
     def count(self, line: Line, report: Report) -> None:
         source = {"stage": "source", "cause": "bad input"} if line.fingerprint is None else {}
-        self.funnel.add({**line.generated, **source})
+        self.funnel.add({**line.generated, **source}, line.decided)
 
     def as_json(self) -> dict[str, Any]:
         """The funnel and the diversity, as the summary has them."""
@@ -277,28 +278,3 @@ class Generation(Task):
 
 def _with(line: Line, **changes: Any) -> Line:
     return written(line.fields, {**line.content, **changes})
-
-
-def read_decisions(path: Path) -> dict[str, str]:
-    """What people decided in a file that `--review` wrote: `"decision": "keep"`, or `"discard"`, in
-    a record's line; lines without one are not decided yet.
-
-    Raises:
-        UsageError: a line that `judge generate` did not write, or another decision, with its place.
-    """
-    decisions: dict[str, str] = {}
-    try:
-        texts = path.read_bytes().splitlines(keepends=True)
-    except OSError as error:
-        raise UsageError(f"--decisions {path}: {error.strerror}") from error
-    for number, text in enumerate(texts, 1):
-        line = Line.parse(text)
-        if line is None or "draft" not in line.generated:
-            raise UsageError(f"{path}, line {number}: judge generate --review wrote no such line")
-        decision = (parsed(text) or {}).get("decision")
-        if decision not in (None, "keep", "discard"):
-            message = f'must be "keep" or "discard", not {decision!r}'
-            raise UsageError(f"{path}, line {number}: field 'decision' {message}")
-        if decision:
-            decisions[line.key] = decision
-    return decisions

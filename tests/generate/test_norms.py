@@ -249,12 +249,12 @@ def test_three_regenerations_at_most_and_a_person_before_a_discard(typed: Typed)
     ]
     relevance = [c for c in asked[0]["judge"]["checks"] if c["check"] == "relevance"]
     assert [c["round"] for c in relevance] == [1, 2, 3, 4]
-    asked[0]["decision"], asked[1]["decision"] = "discard", "keep"
+    asked[1]["labels"] = {"derivation": "yes"}
     typed.write("mine.jsonl", asked)
     assert typed(*go, "--resume", "--decisions", "mine.jsonl").returncode == 0
     assert [line["id"] for line in lines(typed.read("n.jsonl"))] == ["norms-0-2"]
     (lost,) = lines(typed.read("n.jsonl.discarded.jsonl"))
-    assert lost["judge"]["generated"]["decision"] == "discard"
+    assert lost["judge"]["generated"]["stage"] == "relevance"
 
 
 @pytest.mark.parametrize(

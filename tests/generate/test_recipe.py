@@ -95,20 +95,26 @@ def test_a_person_overrules_the_judges_and_is_asked_once(mails: Typed) -> None:
     asked = lines(mails.read("mine.jsonl"))
     # What the writer refused is nothing to decide about.
     assert [line["id"] for line in asked] == ["reply-0-4"]
-    mails.write("mine.jsonl", [{**asked[0], "decision": "keep"}])
+    mails.write("mine.jsonl", [{**asked[0], "labels": {"friendly": "yes"}}])
     again = (*GO, "-o", "kept.jsonl", "--resume", "--decisions", "mine.jsonl")
     code, _, err = mails.text(*again, "--review", "more.jsonl")
     assert code == 0 and "5 of 6 drafts kept; 1 kept by people" in err
     kept = lines(mails.read("kept.jsonl"))
     assert [line["id"] for line in kept] == [f"reply-0-{n}" for n in (1, 2, 4, 5, 6)]
-    assert kept[2]["judge"]["generated"]["decision"] == "keep"
-    assert kept[2]["judge"]["checks"][-1]["verdict"] == "fail", "the judges' votes stay"
+    last = kept[2]["judge"]["checks"][-2:]
+    assert [(c["by"], c["verdict"]) for c in last] == [("loop", "fail"), ("person", "pass")]
     discarded = lines(mails.read("kept.jsonl.discarded.jsonl"))
     assert [line["id"] for line in discarded] == ["reply-0-3"]
     assert mails.read("more.jsonl") == b"", "nobody is asked twice"
-    mails.write("mine.jsonl", [{**asked[0], "decision": "perhaps"}])
+    # A person's no takes a record out again.
+    mails.write("mine.jsonl", [{**kept[0], "labels": {"friendly": "no"}}])
     code, _, err = mails.text(*again)
-    assert code == 2 and "mine.jsonl, line 1: field 'decision' must be" in " ".join(err.split())
+    assert code == 0 and "4 of 6 drafts kept; 1 kept by people" in err
+    lost = lines(mails.read("kept.jsonl.discarded.jsonl"))
+    assert [line["id"] for line in lost] == ["reply-0-1", "reply-0-3"]
+    mails.write("mine.jsonl", [{**kept[0], "labels": {"friendly": "perhaps"}}])
+    code, _, err = mails.text(*again)
+    assert code == 2 and "line 1: friendly must be one of yes, no" in " ".join(err.split())
 
 
 def test_near_duplicates_are_rejected_in_the_order_of_the_drafts(mails: Typed) -> None:
