@@ -37,14 +37,15 @@ from judge.arguments import (
 )
 from judge.backends import default_judge
 from judge.configuration import refuse_stray
+from judge.errors import JudgeError
 from judge.records.lines import Line, Lines
 from judge.results import Judgements, Results
 from judge.rubric import Rubric
-from judge.run.job import Job
+from judge.run.job import Job, files_of
 from judge.run.rubrics import collect, load_workflow, replacements, workflow_names
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Watcher
-from judge.run.validate import validate as run
+from judge.run.validate import validate as run_validation
 from judge.settings import Settings
 from judge.verdict import Judgement
 
@@ -78,6 +79,7 @@ __all__ = [
     "compare",
     "default_judge",
     "export",
+    "files_of",
     "load_profile",
     "load_results",
     "load_workflow",
@@ -207,7 +209,8 @@ def validate_to(
     """Judge records into a file, as `judge validate -o OUT` does, to the end.
 
     Args:
-        out: the file of output lines; it must be new, or `resume` or `overwrite` be set.
+        out: the file of output lines; it must be new, or `resume` or `overwrite` be set. Where it
+            ends in .csv, .parquet, .xlsx or .jsonl.gz, it is made of the lines beside it.
         resume: keep the finished lines of `out`, and judge what is missing.
         rejudge: with `resume`, verdicts whose records are judged again.
         review: a file for the records that people must decide.
@@ -229,7 +232,7 @@ def validate_to(
     refuse_idle_gate(fail_under_repaired, resolved_settings)
     job = Job(
         **inputs(records),
-        out=Path(out),
+        **files_of(Path(out)),
         resume=resume,
         overwrite=overwrite,
         rejudge=texts(rejudge),
@@ -247,6 +250,20 @@ def validate_to(
         rubrics=rubrics,
     )
     return _beside_any_loop(lambda: run(job, resolved_settings, watcher or Watcher()))
+
+
+def run(job: Job, settings: Settings, watcher: Watcher) -> Report:
+    """`judge validate` as a job; its table is made when all lines are there. Raises as
+    `validate_to`."""
+    report = run_validation(job, settings, watcher)
+    if job.table is not None and job.out is not None and report.finished:
+        from judge.report.files import make_table
+
+        try:
+            make_table(job.out, job.table)
+        except JudgeError as error:
+            report.fatal = error
+    return report
 
 
 def plan(

@@ -7,7 +7,7 @@ key without a value is left out of the line, except that a cost of null is one t
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -236,12 +236,14 @@ class Check(_Part):
         return tuple(answer for answers in by_value.values() for answer in answers.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """What it comes to: verdict, answer, score, and its best evidence's quote and reason.
+        """What it comes to: verdict, answer, score, its best evidence's quote and reason, and of a
+        check that is made on entries the verdict on each.
 
         Where answers have no names of their own, the answer is that of the evidence.
         """
         best = self.best_evidence
         single = best if best is not None and best.value is None else None
+        entries = {value: str(v) for value, v in self.verdicts().items() if value is not None}
         return {
             "verdict": str(self.verdict),
             "answer": self.answer or (single and single.answer),
@@ -249,6 +251,7 @@ class Check(_Part):
             "quote": best and best.quote,
             "reason": (best and best.reason) or self.reason,
             "probability": self.probability,
+            **({"entries": entries} if entries else {}),
         }
 
     @property
@@ -265,6 +268,16 @@ class Check(_Part):
             undecided = [a for a in against if verdicts.get(a.value) is Verdict.ABSTAIN]
             answers = undecided or answers
         return next((a for a in answers if a.quote), answers[0] if answers else None)
+
+
+def named_beside(fields: Container[str], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns under names that are none of the fields', with `judge.` in front where needed."""
+    named = {}
+    for name, cell in columns.items():
+        while name in fields:
+            name = f"judge.{name}"
+        named[name] = cell
+    return named
 
 
 def _by_value(evidence: Iterable[Answer]) -> dict[str | None, Verdict]:
@@ -379,13 +392,10 @@ class Judgement(_Part):
         """What `judge validate` writes: the record's fields, and the judgement under `judge`."""
         return {**self.record, "judge": self.as_json()}
 
-    def to_dict(self) -> dict[str, Any]:
-        """One flat row: the record's own fields, `judge.verdict`, `judge.reason`, `judge.error`,
-        and of each check `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`, `.probability`.
-
-        Of several checks by one name the last one stands. A field of the record's own keeps its
-        name; a column that would have the same is called `judge.NAME.verdict`.
-        """
+    def columns(self) -> dict[str, Any]:
+        """What it says, flat: `judge.verdict`, `judge.reason`, `judge.error`, and of each check
+        `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`, `.probability`; of several checks
+        by one name those of the last."""
         columns: dict[str, Any] = {
             "judge.verdict": str(self.verdict),
             "judge.reason": self.reason,
@@ -393,12 +403,12 @@ class Judgement(_Part):
         }
         for check in self.checks:
             columns |= {f"{check.name}.{part}": cell for part, cell in check.to_dict().items()}
-        row = dict(self.record)
-        for name, cell in columns.items():
-            while name in self.record:
-                name = f"judge.{name}"
-            row[name] = cell
-        return row
+        return columns
+
+    def to_dict(self) -> dict[str, Any]:
+        """One flat row: the record's own fields, and `columns`. A field of the record's own keeps
+        its name; a column that would have the same is called `judge.NAME.verdict`."""
+        return {**self.record, **named_beside(self.record, self.columns())}
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as it stands in the line."""

@@ -17,7 +17,7 @@ Examples:
   judge export judged.jsonl -o junit.xml          a test case a record
   judge export judged.jsonl -o summary.md         for $GITHUB_STEP_SUMMARY
 
-CSV and Parquet always have the same columns (docs/guide.md).
+Tables have the record's own columns, and judge's behind them (docs/guide.md).
 
 Exit code 3: some lines are no output lines of judge, and are left out.
 """
@@ -26,13 +26,13 @@ Exit code 3: some lines are no output lines of judge, and are left out.
 def command(
     context: typer.Context,
     out: Annotated[
-        Path, typer.Option("-o", "--out", help="FILE.csv, .parquet, .xml (JUnit) or .md.")
+        Path, typer.Option("-o", "--out", help="FILE.csv, .parquet, .xlsx, .xml (JUnit) or .md.")
     ],
     inputs: JudgedFiles = None,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Write judged records as CSV, Parquet, JUnit XML or Markdown.
+    """Write judged records as CSV, Parquet, Excel, JUnit XML or Markdown.
 
     The ending of FILE decides which.
     """

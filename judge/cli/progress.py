@@ -154,7 +154,8 @@ def watcher(
         items: what is counted are items that records are made into.
     """
     # Lines of data on the same terminal would tear the bar to pieces.
-    beside_data = job.out is None and sys.stdout is not None and sys.stdout.isatty()
+    to_stdout = job.out is None and not job.silent
+    beside_data = to_stdout and sys.stdout is not None and sys.stdout.isatty()
     bar = not quiet and sys.stderr.isatty() and not beside_data
     total = None if items or quiet else _total(job)
     unit = "items" if items else "records"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -58,9 +57,7 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
     print_message(f"no --model named; {model.spec}, {model.about}, judges{trust}")
 
 
-def print_summary(
-    report: Report, out: Path | None, settings: Settings, *, all_tables: bool
-) -> None:
+def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: bool) -> None:
     """Verdicts by check, rates, the first failures, effort, where the output is, what comes next.
 
     Args:
@@ -80,15 +77,25 @@ def print_summary(
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
     lines += _effort(report)
-    if out is not None and summary.records:
-        page = shlex.quote(str(out.with_suffix(".html")))
-        lines += [f"output: {out}", f"next: judge report {shlex.quote(str(out))} -o {page}"]
+    lines += _what_next(job) if summary.records else ()
     if not (settings.model or settings.profile):
         lines.append(
             "to make it judge as you do: label about 100 records, then judge calibrate LABELS "
             "(docs/teaching.md)"
         )
     print_lines(lines, err=True)
+
+
+def _what_next(job: Job) -> Iterator[str]:
+    """Where the output is, and the command that shows more."""
+    out = job.out
+    if out is not None:
+        made = f"{job.table}, made of the lines in {out}" if job.table else out
+        page = shlex.quote(str(out.with_suffix(".html")))
+        yield f"output: {made}"
+        yield f"next: judge report {shlex.quote(str(out))} -o {page}"
+    elif job.silent:
+        yield "next: -o judged.jsonl (.csv, .xlsx, .parquet) keeps records and verdicts"
 
 
 def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
@@ -144,7 +151,8 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
         unchanged = f" and {out} is as it was" if out is not None and out.exists() else ""
         return f"nothing was written{unchanged}; the same command can be run again"
     verb = "was" if count == 1 else "were"
-    progress = f"{counted(count, 'record')} {verb} written to {out or 'the output'}"
+    written = "judged" if job.silent else f"written to {out or 'the output'}"
+    progress = f"{counted(count, 'record')} {verb} {written}"
     if report.batches:
         batches = counted(report.batches, "batch", "batches")
         return f"{progress}; {batches} still at the provider; {again} picks up the results"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -97,7 +98,7 @@ def command(
 
     Ask your own question with --ask or --rubric. Records with the fields of a workflow (`judge
     workflows list`) are asked its questions.
-    Records go to standard output or OUT, everything else to standard error.
+    Records go to standard output (no terminal) or OUT, everything else to standard error.
     """
     sources = opt.inputs_or_stdin(inputs, context)
     from judge import api
@@ -105,9 +106,12 @@ def command(
     from judge.cli.summary import announce, end, print_summary
 
     api.refuse_idle_gate(fail_under_repaired, settings)
+    # Lines of JSON are for programs: a person at a terminal reads the summary.
+    on_screen = out is None and not quiet and sys.stdout is not None and sys.stdout.isatty()
     job = api.Job(
         inputs=sources,
-        out=out,
+        **api.files_of(out),
+        silent=on_screen,
         resume=resume,
         overwrite=overwrite,
         rejudge=_verdicts(rejudge),
@@ -128,7 +132,7 @@ def command(
     with watcher(job, settings, quiet=quiet) as watching:
         report = api.run(job, settings, watching)
     if not (report.broken_pipe or quiet):
-        print_summary(report, out, settings, all_tables=all_tables)
+        print_summary(report, job, settings, all_tables=all_tables)
     end(report, job, settings, quiet=quiet)
 
 

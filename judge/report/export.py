@@ -1,6 +1,6 @@
-"""Judged lines in the forms that other programs read: CSV, Parquet, JUnit XML, Markdown.
+"""Judged lines in the forms that other programs read: CSV, Parquet, Excel, JUnit XML, Markdown.
 
-CSV and Parquet are written line by line; JUnit's XML has sums first, so its cases are held.
+Tables are written row by row; JUnit's XML has sums first, so its cases are held.
 """
 
 from __future__ import annotations
@@ -10,37 +10,41 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from itertools import islice, starmap
+from itertools import chain, islice
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from jinja2 import Environment
 
-from judge.errors import missing_extra
+from judge.errors import UsageError, missing_extra
 from judge.records.lines import Line
 from judge.redact import printable
 from judge.run.summary import Summary
-from judge.verdict import Check, Judgement, Verdict
+from judge.verdict import Judgement, Verdict, named_beside
 
 Judged = Iterable[tuple[Line, Judgement]]
 
-COLUMNS: Mapping[str, str] = {
+_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("id", "verdict", "original_verdict", "workflow"), "string"),
     **dict.fromkeys(("check", "entry", "quote", "reason"), "string"),
-    **dict.fromkeys(("failed", "undecided", "checks", "models"), "string"),
+    **dict.fromkeys(("failed", "undecided", "models"), "string"),
     **dict.fromkeys(("votes", "edits", "dropped"), "int64"),
     "recall": "double",
     **dict.fromkeys(("replies", "input_tokens", "output_tokens"), "int64"),
     "cost_usd": "double",
-    **dict.fromkeys(("error", "fingerprint", "record"), "string"),
+    **dict.fromkeys(("error", "fingerprint"), "string"),
 }
-"""The columns of CSV and Parquet with their types, the same for every file whatever it holds."""
+"""Columns `judge.NAME` of a table, with their types, the same for every file."""
 
 _ROWS = 1_000
 """Rows of Parquet that are written together."""
+
+_EXCEL, _SHEET, _SHEET_COLUMNS = 32_767, 1_048_576, 16_384
+"""Most characters of a cell, rows and columns of a sheet of Excel."""
 
 _FAILURES = 20
 """Failures that the Markdown shows."""
@@ -51,13 +55,12 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 
 
 def row(line: Line, judgement: Judgement) -> dict[str, Any]:
-    """One line, flat: a cell for each of `COLUMNS`, None where there is nothing to say.
+    """What judge says of one record, flat: a cell for each of `_COLUMNS`, None where there is
+    nothing to say.
 
-    `check`, `entry`, `quote` and `reason` tell why the record has its verdict. In JSON, `checks`
-    has the last verdict, answer and score of each check, and the verdict on each entry that it was
-    made on; `record` has the record's own fields.
+    `check`, `entry`, `quote` and `reason` tell why the record has its verdict.
     """
-    last = {check.name: _outcome(check) for check in judgement.checks}
+    last = {check.name: check.verdict for check in judgement.checks}
     check = judgement.deciding
     finding = check and check.best_evidence
     entry = finding and finding.value
@@ -77,7 +80,6 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         else judgement.reason,
         "failed": _named(last, (Verdict.FAIL,)),
         "undecided": _named(last, _UNDECIDED),
-        "checks": json.dumps(last, ensure_ascii=False),
         "models": ", ".join(models) or None,
         "votes": sum(len(check.votes) for check in judgement.checks),
         "edits": len(judgement.edits),
@@ -86,31 +88,96 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         **asdict(judgement.usage),
         "error": judgement.error and f"{judgement.error.type}: {judgement.error.message}",
         "fingerprint": judgement.fingerprint,
-        "record": json.dumps(line.fields, ensure_ascii=False),
     }
-    # A lone surrogate has no UTF-8, and is written as its escape.
-    return {
-        name: cell.encode(errors="backslashreplace").decode() if isinstance(cell, str) else cell
-        for name, cell in cells.items()
-    }
+    return {name: _utf8(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
 
 
-def _outcome(check: Check) -> dict[str, Any]:
-    outcome = {"verdict": check.verdict, "answer": check.answer, "score": check.score}
-    entries = {entry: verdict for entry, verdict in check.verdicts().items() if entry is not None}
-    return {**outcome, "entries": entries} if entries else outcome
+def _named(last: Mapping[str, Verdict], verdicts: Iterable[Verdict]) -> str | None:
+    return ", ".join(name for name, verdict in last.items() if verdict in verdicts) or None
 
 
-def _named(last: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Verdict]) -> str | None:
-    return ", ".join(name for name, entry in last.items() if entry["verdict"] in verdicts) or None
+class _Rows:
+    """Lines as rows of the record's own columns, those of each check (`Check.to_dict`) and
+    `_COLUMNS`. Rows wait in a file until the last has told which columns there are, and what type
+    each has: what is of several is a text, lists and objects are JSON.
+    """
+
+    def __init__(self, lines: Judged) -> None:
+        self._own: dict[str, str | None] = {}
+        self._ours: dict[str, str | None] = {}
+        self._file = TemporaryFile()  # noqa: SIM115 - closed behind the last row
+        for line, judgement in lines:
+            told = row(line, judgement)
+            ours = judgement.columns()
+            ours |= {f"judge.{name}": told[name] for name in told if name not in _IN_ROW}
+            for kinds, cells in ((self._own, line.fields), (self._ours, ours)):
+                for name, cell in cells.items():
+                    kinds[name] = _both(kinds.get(name), _kind(cell))
+            self._file.write(json.dumps([line.fields, ours]).encode() + b"\n")
+        self._ours |= {f"judge.{name}": kind for name, kind in _COLUMNS.items()}
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The types of the columns, by names that have UTF-8."""
+        ours = {
+            name: kind or ("double" if name.endswith((".score", ".probability")) else "string")
+            for name, kind in self._ours.items()
+        }
+        own = {name: kind or "string" for name, kind in self._own.items()}
+        kinds = {**own, **named_beside(own, ours)}
+        return {_utf8(name): kind for name, kind in kinds.items()}
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        """The cells of each row; once."""
+        kinds = list(self.kinds.values())
+        with self._file as file:
+            file.seek(0)
+            for text in file:
+                own, ours = json.loads(text)
+                cells = (*map(own.get, self._own), *map(ours.get, self._ours))
+                yield list(map(_cell, cells, kinds))
+
+
+_IN_ROW = ("verdict", "reason", "error")
+"""What `Judgement.columns` has already."""
+
+
+def _kind(cell: object) -> str | None:
+    if cell is None:
+        return None
+    if isinstance(cell, int):  # JSON's numbers have no bounds.
+        return "bool" if isinstance(cell, bool) else "int64" if abs(cell) < 2**63 else "string"
+    return "double" if isinstance(cell, float) else "string"
+
+
+def _both(kind: str | None, other: str | None) -> str | None:
+    if other is None or kind in (None, other):
+        return kind or other
+    return "double" if {kind, other} == {"int64", "double"} else "string"
+
+
+def _cell(cell: Any, kind: str) -> Any:
+    if cell is None or kind in ("bool", "int64"):
+        return cell
+    if kind == "double":
+        return float(cell)
+    return _utf8(cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False))
+
+
+def _utf8(text: str) -> str:
+    """The text with each lone surrogate, which has no UTF-8, as its escape."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def write_csv(lines: Judged, file: IO[bytes]) -> None:
-    """A row of `COLUMNS` a line, in UTF-8; texts that a spreadsheet would run get an apostrophe."""
+    """A row a line, in UTF-8; texts that a spreadsheet would run get an apostrophe."""
+    rows = _Rows(lines)
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    table.writerows([inert(cell) for cell in cells.values()] for cells in starmap(row, lines))
+    table.writerow(map(inert, rows.kinds))
+    table.writerows(
+        [str(c).lower() if isinstance(c, bool) else inert(c) for c in cells] for cells in rows
+    )
     text.detach()
 
 
@@ -133,17 +200,49 @@ def inert(cell: str | float | None) -> str | float | None:
 
 
 def write_parquet(lines: Judged, file: IO[bytes]) -> None:
-    """A row of `COLUMNS` a line; raises UsageError where pyarrow is missing."""
+    """A row a line; raises UsageError where pyarrow is missing."""
     try:
         import pyarrow as pa
         from pyarrow import parquet as pq
     except ImportError as error:
         raise missing_extra("-o FILE.parquet needs pyarrow", "parquet") from error
-    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+    rows = _Rows(lines)
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in rows.kinds.items()])
     with pq.ParquetWriter(file, schema) as writer:
-        rows = starmap(row, lines)
-        while batch := list(islice(rows, _ROWS)):
-            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+        remainder = iter(rows)
+        while batch := list(islice(remainder, _ROWS)):
+            pairs = zip(zip(*batch, strict=True), schema, strict=True)
+            columns = [pa.array(cells, field.type) for cells, field in pairs]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
+    """A row a line; nothing is taken for a formula, and a text over Excel's 32,767 characters is
+    cut. Raises UsageError where openpyxl is missing, or a sheet has too little room."""
+    try:
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+    except ImportError as error:
+        raise missing_extra("-o FILE.xlsx needs openpyxl", "excel") from error
+
+    def cell(content: str | float | None) -> object:
+        if isinstance(content, int) and abs(content) > 2**53:
+            content = str(content)  # Excel has no longer whole numbers.
+        if not isinstance(content, str):
+            return content
+        text = _xml(content)
+        made = WriteOnlyCell(sheet, text if len(text) <= _EXCEL else f"{text[: _EXCEL - 1]}…")
+        made.data_type = "s"
+        return made
+
+    rows = _Rows(lines)
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("judge")
+    for number, cells in enumerate(chain([list(rows.kinds)], rows)):
+        if number == _SHEET or len(cells) > _SHEET_COLUMNS:
+            raise UsageError("a sheet of Excel has too little room: name a .parquet or .csv file")
+        sheet.append(list(map(cell, cells)))
+    book.save(file)
 
 
 def write_junit(lines: Judged, file: IO[bytes]) -> None:
@@ -212,6 +311,7 @@ def _markdown(text: str | None, length: int = 300) -> str:
 FORMS: Mapping[str, Callable[[Judged, IO[bytes]], None]] = {
     ".csv": write_csv,
     ".parquet": write_parquet,
+    ".xlsx": write_xlsx,
     ".xml": write_junit,
     ".md": write_markdown,
 }

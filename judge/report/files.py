@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,8 +86,23 @@ def report(
     return Written(lines, shown)
 
 
+def make_table(lines: Path, table: Path) -> None:
+    """Make what `judge validate -o FILE` promises by FILE's ending of the lines beside it: packed
+    lines, or a table. Errors as `export`."""
+    if table.suffix.lower() != ".gz":
+        export(lines, table, overwrite=True)
+        return
+    with (
+        writing(table, [str(lines)], overwrite=True) as file,
+        lines.open("rb") as text,
+        # Without name and time, so that the same lines give the same bytes.
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+    ):
+        shutil.copyfileobj(text, packed)
+
+
 def export(outputs: Outputs, out: Pathlike, *, overwrite: bool = False) -> Written:
-    """Write judged lines as CSV, Parquet, JUnit XML or Markdown; the ending of `out` decides.
+    """Write judged lines as CSV, Parquet, Excel, JUnit XML or Markdown, by the ending of `out`.
 
     Raises:
         UsageError: a file cannot be used, or holds no line of `judge validate`.

@@ -10,11 +10,13 @@ import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
-from judge.errors import UsageError
+from judge.errors import UsageError, missing_extra
 from judge.records import Record, from_memory, read
 from judge.records.base import refuse_absent, stratum
 from judge.records.lines import FINISHED, REDONE
@@ -28,10 +30,24 @@ from judge.run.output import (
     refuse_same,
 )
 
+_TABLES = {".csv": None, ".parquet": "pyarrow", ".xlsx": "openpyxl"}
+"""Endings of tables that a run can make of its lines, each with the library that it needs."""
+
 _OTHER_FORMS = frozenset(
     (".gz", ".zst", ".csv", ".tsv", ".tab", ".psv", ".parquet", ".arrow", ".feather", ".xlsx")
 )
 """Suffixes of other formats: plain JSON lines under such a name would be misread."""
+
+
+def files_of(out: Path | None) -> dict[str, Any]:
+    """Of OUT the file of lines, and the file that is made of them at the end, if OUT's name has the
+    ending of a table or of packed lines: `judged.csv` is made of `judged.csv.jsonl`,
+    `judged.jsonl.gz` of `judged.jsonl`."""
+    if out is not None and out.suffix.lower() in _TABLES:
+        return {"out": out.with_name(f"{out.name}.jsonl"), "table": out}
+    if out is not None and out.name.lower().endswith((".jsonl.gz", ".ndjson.gz")):
+        return {"out": out.with_suffix(""), "table": out}
+    return {"out": out, "table": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +60,7 @@ class Job:
         rubrics: asked besides those that the settings name.
         out: the file of output lines; None writes standard output, or nothing where the run is
             `silent`.
+        table: a file that is made of `out` at the end, in the form that its name has.
         resume, overwrite: go on with `out`, or replace it; without either it must be new.
         rejudge: with `resume`, records with one of these verdicts are judged again.
         limit: only the first records.
@@ -60,6 +77,7 @@ class Job:
 
     inputs: Sequence[str] = ()
     out: Path | None = None
+    table: Path | None = None
     resume: bool = False
     overwrite: bool = False
     rejudge: Sequence[str] = ()
@@ -83,7 +101,7 @@ class Job:
     def outputs(self) -> list[tuple[str, Path]]:
         """The output files, each with its flag."""
         pairs = (
-            *(("-o", self.out), ("-o", self.discarded)),
+            *(("-o", self.table), ("-o", self.out), ("-o", self.discarded)),
             *(("--review", self.review), ("--summary", self.summary)),
         )
         return [(flag, path) for flag, path in pairs if path is not None]
@@ -154,10 +172,12 @@ class Job:
                 if not self.overwrite:
                     _refuse_foreign_summary(path)
                 continue
-            if path.suffix.lower() in _OTHER_FORMS:
+            if path == self.table:
+                _refuse_without_library(path)
+            elif path.suffix.lower() in _OTHER_FORMS:
                 raise UsageError(
                     f"{flag} {path}: judge writes plain JSON lines, not {path.suffix}: name a "
-                    ".jsonl file, or pipe standard output into what writes the other form"
+                    ".jsonl file (of validate's -o also .jsonl.gz, .csv, .parquet or .xlsx)"
                 )
             if not (self.resume or self.overwrite):
                 refuse_existing(path, flag)
@@ -216,6 +236,13 @@ def sampled(
         groups, by, next((i.fields for g in groups.values() for *_, i in g if i.fields), {})
     )
     yield from (item for *_, item in sorted(chain(*groups.values()), key=itemgetter(1)))
+
+
+def _refuse_without_library(table: Path) -> None:
+    """Raises UsageError where the table could not be written at the end."""
+    if (library := _TABLES.get(table.suffix.lower())) and find_spec(library) is None:
+        extra = "excel" if library == "openpyxl" else "parquet"
+        raise missing_extra(f"-o {table} needs {library}", extra)
 
 
 def _refuse_foreign_summary(path: Path) -> None:

@@ -289,8 +289,9 @@ def _rank(line: Line | None) -> float:
 
 
 def description_file(out: Path) -> Path:
-    """The file beside OUT that says, by fingerprint, what its lines were made with."""
-    return out.parent / f"{out.name}.run.json"
+    """The file beside OUT that says, by fingerprint, what its lines were made with; packed lines
+    have that of the plain ones."""
+    return out.parent / f"{out.name.removesuffix('.gz')}.run.json"
 
 
 def read_description(out: Path) -> dict[str, Any]:

@@ -38,6 +38,15 @@ class BoundWorkflow(RunInfo):
     context: Context
     errors: Mapping[tuple[str, By], Errors] = field(default_factory=dict)
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """As the description beside OUT has it: also each question in words, which is no part of
+        the fingerprint, because the rubric's digest is."""
+        rubrics = [panel.rubric for panel in self.context.panels]
+        rubrics += [rewriter.rubric for rewriter in self.context.rewriters.values()]
+        questions = {rubric.name: rubric.question.strip() for rubric in rubrics}
+        return {"workflow": self.name, **self.models, "questions": questions}
+
 
 @dataclass(slots=True)
 class Resources:

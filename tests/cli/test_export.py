@@ -76,7 +76,7 @@ def test_markdown_shows_the_first_twenty_failures(judge: Typed) -> None:
 
 def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None:
     rows = list(csv.DictReader(io.StringIO(export(judge, "o.csv").decode(), newline="")))
-    assert [(row["id"], row["verdict"]) for row in rows] == [
+    assert [(row["judge.id"], row["judge.verdict"]) for row in rows] == [
         ("a", "pass"),
         ("b", "fail"),
         ("3", "abstain"),
@@ -84,20 +84,55 @@ def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None
         ("e", "error"),
     ]
     failed = rows[1]
-    assert failed["quote"] == "'" + HOSTILE.replace("\ud800", "\\ud800")
-    assert (failed["check"], failed["reason"], failed["failed"]) == (
-        "polite",
-        "It is rude.",
-        "polite",
+    hostile = "'" + HOSTILE.replace("\ud800", "\\ud800")
+    assert (failed["email"], failed["judge.quote"], failed["polite.quote"]) == (hostile,) * 3
+    assert (failed["judge.check"], failed["polite.reason"], failed["judge.failed"]) == (
+        *("polite", "It is rude.", "polite"),
     )
-    assert json.loads(failed["checks"]) == {
-        "polite": {"verdict": "fail", "answer": None, "score": None}
-    }
-    assert json.loads(rows[2]["checks"]) == {
-        "polite": {"verdict": "abstain", "answer": "curt", "score": 2.5}
-    }
-    assert rows[2]["reason"] == "polite: curt (P(pass) 0.46)"
-    assert rows[2]["undecided"] == "polite" and rows[4]["error"] == "denied: no key"
+    parts = ("verdict", "answer", "score")
+    assert [[row[f"polite.{part}"] for part in parts] for row in rows[:3]] == [
+        *(["", "", ""], ["fail", "", ""], ["abstain", "curt", "2.5"])
+    ]
+    assert rows[2]["judge.reason"] == "polite: curt (P(pass) 0.46)"
+    assert rows[2]["judge.undecided"] == "polite" and rows[4]["judge.error"] == "no key"
+
+
+OWN = [
+    {"id": 1, "n": 1, "b": True, "mix": "x", "list": ["a"], "big": 2**70, "judge.votes": "mine"},
+    {"id": 2, "n": 2.5, "b": None, "mix": 7, "list": None, "big": 1, "late": "z"},
+]
+
+
+def test_the_records_own_columns_keep_their_names_and_types(judge: Typed) -> None:
+    import pyarrow.parquet as pq
+
+    judge.write("own.jsonl", [{**row, "judge": judged("pass")} for row in OWN])
+    export(judge, "own.parquet", "own.jsonl")
+    table: Any = pq.read_table(judge.folder / "own.parquet")
+    kinds = {field.name: str(field.type) for field in table.schema}
+    assert [*kinds][:8] == ["id", "n", "b", "mix", "list", "big", "judge.votes", "late"]
+    assert [kinds[name] for name in ("id", "n", "b", "mix", "list", "big")] == [
+        *("int64", "double", "bool", "string", "string", "string")
+    ]
+    assert table.column("mix").to_pylist() == ["x", "7"]
+    assert table.column("list").to_pylist() == ['["a"]', None]
+    assert table.column("big").to_pylist() == [str(2**70), "1"]
+    assert table.column("judge.votes").to_pylist() == ["mine", None]
+    assert table.column("judge.judge.votes").to_pylist() == [0, 0]
+
+
+def test_excel_has_the_same_table_and_runs_nothing(judge: Typed) -> None:
+    from openpyxl import load_workbook
+
+    export(judge, "o.xlsx")
+    head, *rows = load_workbook(judge.folder / "o.xlsx").active.iter_rows()
+    names = [cell.value for cell in head]
+    email = rows[1][names.index("email")]
+    assert email.data_type == "s" and email.value.startswith("=cmd|") and "\\u0007" in email.value
+    assert [row[names.index("judge.verdict")].value for row in rows] == [
+        *("pass", "fail", "abstain", "unreadable", "error")
+    ]
+    assert rows[2][names.index("polite.score")].value == 2.5
 
 
 def test_parquet_has_the_same_columns_and_types_whatever_it_holds(judge: Typed) -> None:
@@ -111,11 +146,12 @@ def test_parquet_has_the_same_columns_and_types_whatever_it_holds(judge: Typed) 
         table: Any = pq.read_table(judge.folder / f"{name}.parquet")
         schemas.append([(field.name, str(field.type)) for field in table.schema])
         if name == "out":
-            assert table.column("verdict").to_pylist() == [
+            assert table.column("judge.verdict").to_pylist() == [
                 *("pass", "fail", "abstain", "unreadable", "error")
             ]
-            assert json.loads(table.column("record")[1].as_py())["id"] == "b"
-    assert schemas[0] == schemas[1] == schemas[2]
+            assert table.column("id").to_pylist() == ["a", "b", "3", None, "e"]
+    judges = [{pair for pair in schema if pair[0].startswith("judge.")} for schema in schemas]
+    assert judges[0] == judges[1] == judges[2] and len(judges[0]) > 20
 
 
 def test_junit_tells_failures_errors_and_skipped_apart(judge: Typed) -> None:
@@ -153,8 +189,9 @@ def test_the_entry_that_failed_is_in_every_form(typed: Typed) -> None:
     about = check("claims", "fail", evidence=findings)
     typed.write("out.jsonl", [record("fail", about, reason="claims: 1 of 2 failed: Two is odd.")])
     (row,) = csv.DictReader(io.StringIO(export(typed, "o.csv").decode()))
-    assert (row["check"], row["entry"], row["quote"]) == ("claims", "Two is odd.", "odd")
-    told = json.loads(row["checks"])["claims"]["entries"]
+    deciding = [row[f"judge.{name}"] for name in ("check", "entry", "quote")]
+    assert deciding == ["claims", "Two is odd.", "odd"]
+    told = json.loads(row["claims.entries"])
     assert told == {"The sky is blue.": "pass", "Two is odd.": "fail"}
     suite = ElementTree.fromstring(export(typed, "o.xml"))[0]
     assert suite[0][0].get("message") == "Two is odd. – It is even. – “odd”"
@@ -171,7 +208,7 @@ def test_a_repaired_record_is_told_from_one_that_came_so(judge: Typed) -> None:
     assert text.startswith("### judge: 1 of 2 records pass (50.0%) as they came in\n")
     assert "\n2 of 2 records pass (100.0%) after repair.\n" in text
     rows = list(csv.DictReader(io.StringIO(export(judge, "r.csv", "repaired.jsonl").decode())))
-    assert [row["original_verdict"] for row in rows] == ["", "fail"]
+    assert [row["judge.original_verdict"] for row in rows] == ["", "fail"]
 
 
 def test_what_is_refused_and_which_lines_are_left_out(judge: Typed) -> None:
@@ -179,7 +216,7 @@ def test_what_is_refused_and_which_lines_are_left_out(judge: Typed) -> None:
     (judge.folder / "mine.csv").write_text("mine")
     for words, told in (
         (("out.jsonl", "-o", "mine.csv"), "mine.csv exists. Replace it (--overwrite)"),
-        (("out.jsonl", "-o", "o.xlsx"), "ends in .csv, .parquet, .xml, .md"),
+        (("out.jsonl", "-o", "o.tsv"), "ends in .csv, .parquet, .xlsx, .xml, .md"),
         (("records.jsonl", "-o", "o.csv"), "none of the 1 lines was written by judge validate"),
     ):
         code, _, err = judge.text("export", *words)

@@ -1,0 +1,141 @@
+"""`judge validate -o FILE` by FILE's ending, and what a terminal shows without it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import COMMAND, Shell, lines
+from .typed import Typed
+
+MAILS = [{"id": "a", "mail": "Thanks."}, {"id": "b", "mail": "Go."}, {"id": "c", "mail": "Bye."}]
+RUN = ("validate", "in.jsonl", "--ask", "Polite?", "--on", "mail", "-m", "scripted:judge.yaml")
+
+
+@pytest.fixture
+def mails(typed: Typed) -> Typed:
+    replies = [
+        {"when": {"contains": "Go"}, "reply": {"quote": "Go.", "reason": "Bare.", "answer": "no"}},
+        {"reply": {"quote": None, "reason": "Kind.", "answer": "yes"}},
+    ]
+    typed.script("judge.yaml", replies)
+    typed.write("in.jsonl", MAILS)
+    return typed
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".xlsx", ".jsonl.gz"])
+def test_a_file_has_the_form_of_its_name(mails: Typed, ending: str) -> None:
+    assert mails.text(*RUN, "-o", "plain.jsonl")[0] == 0
+    plain = mails.read("plain.jsonl")
+    code, out, told = mails.text(
+        *RUN, "-o", f"in{ending}" if ending != ".jsonl.gz" else "z.jsonl.gz"
+    )
+    name, beside = (f"in{ending}", f"in{ending}.jsonl")
+    if ending == ".jsonl.gz":
+        name, beside = "z.jsonl.gz", "z.jsonl"
+        assert gzip.decompress(mails.read(name)) == plain
+    else:
+        # The lines, too, can be read by judge itself.
+        mails.text("export", "plain.jsonl", "-o", f"same{ending}")
+        if ending != ".xlsx":  # which holds the time
+            assert mails.read(name) == mails.read(f"same{ending}")
+        rows = mails.text("validate", name, "--limit", "1", *RUN[2:])[1]
+        assert json.loads(rows)["question.reason"] == "Kind."
+    assert (code, out) == (0, "") and f"output: {name}, made of the lines in {beside}" in told
+    assert mails.read(beside) == plain and (mails.folder / f"{beside}.run.json").is_file()
+    code, _, told = mails.text(*RUN, "-o", name)
+    assert code == 2 and f"{name} exists" in told
+    assert mails.text("report", beside, "-o", "page.html")[0] == 0
+
+
+def test_a_table_is_made_when_the_lines_are_all_there(mails: Typed) -> None:
+    """A run that ends early keeps its lines; --resume goes on with them, and makes the table."""
+    few = (*RUN, "-o", "t.csv", "--max-calls", "1", "--concurrency", "1")
+    code, _, told = mails.text(*few)
+    assert code == 4 and "t.csv.jsonl" in told and not (mails.folder / "t.csv").exists()
+    assert mails.read("t.csv.jsonl").count(b"\n") == 1
+    code, _, told = mails.text(*RUN, "-o", "t.csv", "--resume")
+    assert code == 0 and "1 kept" in told
+    rows = list(csv.DictReader(mails.read("t.csv").decode().splitlines()))
+    assert [(row["id"], row["question.answer"], row["question.verdict"]) for row in rows] == [
+        *(("a", "yes", "pass"), ("b", "no", "fail"), ("c", "yes", "pass"))
+    ]
+
+
+def test_a_table_that_cannot_be_written_is_told_before_and_after(
+    mails: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, told in (
+        ("no/t.csv", "no/t.csv"),
+        ("t.zst", "of validate's -o also"),
+        (".", "folder"),
+    ):
+        code, _, said = mails.text(*RUN, "-o", name)
+        assert code == 2 and told in said
+    monkeypatch.setattr("judge.run.job.find_spec", lambda _: None)
+    code, _, said = mails.text(*RUN, "-o", "t.parquet")
+    assert code == 2 and "-o t.parquet needs pyarrow" in said
+    assert not list(mails.folder.glob("t.*"))
+
+
+def test_questions_stand_beside_the_output_in_words(mails: Typed) -> None:
+    mails.text(*RUN, "-o", "out.jsonl")
+    (run,) = json.loads(mails.read("out.jsonl.run.json")).values()
+    assert "Polite?" in run["questions"]["question"] and run["rubrics"]["question"]
+    # Of an older run they are not there: it goes on all the same.
+    del run["questions"]
+    mark = lines(mails.read("out.jsonl"))[0]["judge"]["fingerprint"]
+    (mails.folder / "out.jsonl.run.json").write_text(json.dumps({mark: run}))
+    code, _, told = mails.text(*RUN, "-o", "out.jsonl", "--resume")
+    assert code == 0 and "3 kept" in told
+    code, _, told = mails.text(*RUN, "-o", "out.jsonl", "--resume", "--votes", "3")
+    assert code == 2 and "differs: settings.votes was 1, is 3." in " ".join(told.split())
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_the_summary_and_a_pipe_gets_lines(judge: Shell) -> None:
+    judge.write("in.jsonl", MAILS)
+    words = ["validate", "in.jsonl", "--ask", "Polite?", "-m", "scripted:yes.yaml"]
+    assert len(lines(judge(*words).stdout)) == 3
+    shown = on_terminal(judge, *words)
+    assert '"judge"' not in shown and "3 of 3 records pass" in shown
+    assert "next: -o judged.jsonl" in shown
+    assert on_terminal(judge, *words, "-q").count('"judge"') == 3
+
+
+def on_terminal(judge: Shell, *words: str) -> str:
+    """What stands on a terminal that both streams lead to."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *words], cwd=judge.folder, env=judge.env, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    while piece := _read(ours):
+        shown += piece
+    os.close(ours)
+    assert process.wait(60) == 0
+    return shown.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # Linux's end of a terminal.
+        return b""
+
+
+def test_python_writes_the_same_table(mails: Typed) -> None:
+    import judge
+
+    settings = {"ask": "Polite?", "on": "mail", "model": "scripted:judge.yaml"}
+    judge.validate_to("py.csv", MAILS, **settings)
+    mails.text(*RUN, "-o", "cli.csv")
+    assert mails.read("py.csv") == mails.read("cli.csv") and Path("py.csv.jsonl").is_file()
