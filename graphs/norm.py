@@ -13,12 +13,16 @@ the story:
 
 A record is judged as it came in, without regeneration; with `--repair`, and if it does not pass, it
 goes through the loop. A record that fails stays in the output with the failed check named.
+
+`normad-filter` has the paper's filters alone, in its order: relevance, derivation, abstraction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import cast
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
 
@@ -32,6 +36,7 @@ from .settings import NormSettings
 
 EXAMINED = ("relevance", "leakage")
 ASKED_ONCE = ("derivation", "abstraction", "value_derivation", "label_correctness")
+FILTERS = ("relevance", "derivation", "abstraction")
 ROUNDS = Settings.model_fields["rounds"].default
 
 UNFIT = f"not about the rule, or it leaks, at most {ROUNDS} times"
@@ -78,11 +83,27 @@ async def holding_together(state: State) -> None:
     work = state["work"]
     work.round = 1
     for name in ASKED_ONCE:
-        if name == "derivation" and _two_backgrounds(work):
-            work.skip(name, UNTOLD, "loop")
-        else:
-            await work.check(name)
+        await _ask(work, name)
     await work.additional()
+
+
+async def filtering(state: State) -> None:
+    """The filters behind the first; a record that does not pass one sees no later one."""
+    work = state["work"]
+    work.round = 1
+    for before, name in pairwise(FILTERS):
+        check = work.last(before)
+        if check is not None and check.verdict not in (Verdict.PASS, Verdict.SKIPPED):
+            return
+        await _ask(work, name)
+    await work.additional()
+
+
+async def _ask(work: Work, name: str) -> None:
+    if name == "derivation" and _two_backgrounds(work):
+        work.skip(name, UNTOLD, "loop")
+    else:
+        await work.check(name)
 
 
 def _two_backgrounds(work: Work) -> bool:
@@ -122,24 +143,39 @@ def after_regeneration(state: State) -> str:
     return REWRITTEN if work.edits else AS_IT_CAME
 
 
-_builder = StateGraph(State)
-for _node in (examination, regeneration, acceptance, holding_together):
-    _builder.add_node(_node.__name__, _node)
-_builder.add_edge(START, "examination")
-_ENDS: dict[Hashable, str] = {REWRITTEN: "acceptance", AS_IT_CAME: "holding_together"}
-_builder.add_conditional_edges("examination", after_examination, {UNFIT: "regeneration", **_ENDS})
-_builder.add_conditional_edges("regeneration", after_regeneration, {AGAIN: "examination", **_ENDS})
-_builder.add_edge("acceptance", "holding_together")
-_builder.add_edge("holding_together", END)
-graph = _builder.compile(name="norm")
+def graph_of(name: str, last: Any) -> Any:
+    """The loop about the situation, and behind it the node that makes the other checks."""
+    builder = StateGraph(State)
+    for node in (examination, regeneration, acceptance, last):
+        builder.add_node(node.__name__, node)
+    builder.add_edge(START, "examination")
+    ends: dict[Hashable, str] = {REWRITTEN: "acceptance", AS_IT_CAME: last.__name__}
+    builder.add_conditional_edges("examination", after_examination, {UNFIT: "regeneration", **ends})
+    builder.add_conditional_edges(
+        "regeneration", after_regeneration, {AGAIN: "examination", **ends}
+    )
+    builder.add_edge("acceptance", last.__name__)
+    builder.add_edge(last.__name__, END)
+    return builder.compile(name=name)
+
 
 workflow = Workflow(
     name="norm",
     kind="norm",
     title="Situations that follow or break a rule of thumb (NormAd)",
-    graph=graph,
+    graph=graph_of("norm", holding_together),
     plain=True,
     checks=(*EXAMINED, *ASKED_ONCE),
     accepted=EXAMINED,
     rewrites=("story_regeneration",),
+)
+
+normad_filter = replace(
+    workflow,
+    name="normad-filter",
+    title="NormAd's three filters, one after another (section 4.2)",
+    graph=graph_of("normad-filter", filtering),
+    checks=FILTERS,
+    accepted=FILTERS[:1],
+    successive=True,
 )

@@ -243,7 +243,8 @@ class Workflow:
     otherwise (the loop judge gives one); `voted` says which of the two the user's `--votes` is for.
     `finish` makes the outcome; without one the last check of each name decides, and the texts that
     were rewritten change. `plain` says that judge may step through the graph by itself
-    (`judge.stepping`). Without a `graph` the user's own questions are asked, in their order.
+    (`judge.stepping`); `successive` that a record which does not pass a check is asked no later
+    one. Without a `graph` the user's own questions are asked, in their order.
     """
 
     name: str
@@ -258,6 +259,7 @@ class Workflow:
     final_votes: int = 1
     voted: tuple[By, ...] = ("loop", "final")
     plain: bool = False
+    successive: bool = False
 
     async def run(
         self,

@@ -109,6 +109,8 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
         return [name, *(str(counts[c] or "") for c in columns)]
 
     print_table(["check", *columns], [row(*check) for check in checks], err=True)
+    if summary.funnel:
+        print_table(["stage", "in", "out"], [[*map(str, row)] for row in summary.funnel], err=True)
     if not summary.slices:
         return
     slices = summary.largest_slices(all_values=all_tables)

@@ -78,6 +78,12 @@ class RubricSet:
         pairs = ((name, rubric.scale) for name, rubric in self.by_name.items())
         return {name: (scale[0], scale[-1]) for name, scale in pairs if scale}
 
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The checks of the run's workflow, where each takes what passed the one before."""
+        workflows = self.workflows()
+        return workflows[0].checks if len(workflows) == 1 and workflows[0].successive else ()
+
     def judging(self, name: str) -> Rubric:
         """The judging rubric with this name; raises UsageError: there is none."""
         rubric = self.by_name.get(name)

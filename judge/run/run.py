@@ -97,7 +97,8 @@ class _Run:
         self.job, self.task, self.watcher = job, task, watcher
         task.watcher = watcher
         self.resources = task.resources
-        summary = Summary(job.by, task.resources.rubrics.scales)
+        rubrics = task.resources.rubrics
+        summary = Summary(job.by, rubrics.scales, rubrics.stages)
         self.report = Report(summary, job.fail_under, job.fail_under_repaired)
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()

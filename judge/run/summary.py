@@ -44,10 +44,12 @@ class Summary:
     the fields `by`; `scales` the lowest and highest score, and `far` how many records are unlike a
     probe's labels, by check; `unshown` records had nothing to show. `cheap_votes` are those of a
     cascade's cheap judge, `cheap_lost` of these the ones without an answer.
-    `recalls` sum what extractions are credited with, over records and over values."""
+    `recalls` sum what extractions are credited with, over records and over values. `stages` are
+    checks of which each takes what passed the one before."""
 
     by: Sequence[str] = ()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    stages: Sequence[str] = ()
     slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -225,6 +227,13 @@ class Summary:
         counts = [f"{self.verdicts[name]} {name}" for name in Verdict if self.verdicts[name]]
         return f"{self.records} record{'s' * (self.records != 1)}: {', '.join(counts) or 'none'}"
 
+    @property
+    def funnel(self) -> list[tuple[str, int, int]]:
+        """Of each stage how many records came to it, and how many it let through."""
+        counts = [(name, self.checks[name]) for name in self.stages if name in self.checks]
+        through = (Verdict.PASS, Verdict.SKIPPED)
+        return [(name, of.total(), sum(of[verdict] for verdict in through)) for name, of in counts]
+
     def as_json(self) -> dict[str, Any]:
         rates = (self.pass_rate, self.before_repair), (self.repaired_rate, self.verdicts)
         came, repaired = (
@@ -245,6 +254,7 @@ class Summary:
             "edits": self.edits,
             "dropped_values": self.dropped,
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
+            **({"funnel": self.funnel} if self.stages else {}),
             **({"by": {self.head: slices}} if self.by else {}),
             **({"scores": self._mean_scores()} if self.scores else {}),
             **({"recall": self._recalls()} if self.recalls else {}),

@@ -80,7 +80,7 @@ def test_workflows_list_and_draw(typed: Typed) -> None:
     code, out, _ = typed.text("workflows", "draw", "story")
     assert code == 0 and "graph TD;" in out and "insertion" in out
     code, _, told = typed.text("workflows", "draw", "tale")
-    assert code == 2 and "there are extraction, norm, record, story" in told
+    assert code == 2 and "there are extraction, norm, normad-filter, record, story" in told
     (typed.folder / "own.py").write_text("import nowhere")
     code, _, told = typed.text("workflows", "draw", "own.py:workflow")
     assert code == 2 and "own.py: ModuleNotFoundError: No module named 'nowhere'" in told
