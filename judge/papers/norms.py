@@ -36,7 +36,8 @@ from judge.generate.generator import (
 )
 from judge.graphs.replies import Situation
 from judge.papers.normad import COUNTRIES, LABELS, cluster_of, country_name
-from judge.records import Problem, Record
+from judge.records import Record
+from judge.records.fields import LabelError, object_of, text_of
 from judge.verdict import Check, Verdict
 from judge.workflow import State, Workflow
 
@@ -94,22 +95,22 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
 
 def _checked(item: Record) -> Record:
     """The line, or the problem that keeps it from being one of norms."""
-    if item.problem is not None or item.fields is None:
-        return item
-    line = item.visible
-    problem: Problem | None = None
-    for name in ("country", "subcategory"):
-        if not isinstance(line.get(name), str) or not line[name].strip():
-            problem = Problem(f"field {name!r} must be a text", name)
-    norms, counts = line.get("norms"), line.get("drafts") or {}
-    if not isinstance(norms, list) or not norms or not all(isinstance(n, str) for n in norms):
-        problem = Problem("field 'norms' must be a list of texts", "norms")
-    whole = isinstance(counts, Mapping) and all(
-        label in LABELS and type(count) is int and count >= 0 for label, count in counts.items()
-    )
-    if not whole:
-        problem = Problem("field 'drafts' must be a count for yes, no and neutral", "drafts")
-    return replace(item, problem=problem)
+    try:
+        line = item.usable().visible
+        for name in ("country", "subcategory"):
+            text_of(line, name)
+        norms, counts = line.get("norms"), object_of(line.get("drafts") or {}, "drafts")
+        if not (isinstance(norms, list) and norms and all(map(_is_text, norms))):
+            raise LabelError("field 'norms' must be a list of texts", "norms")
+        if not all(key in LABELS and type(n) is int and n >= 0 for key, n in counts.items()):
+            raise LabelError("field 'drafts' must be a count for yes, no and neutral", "drafts")
+    except LabelError as error:
+        return replace(item, problem=error.problem)
+    return item
+
+
+def _is_text(content: object) -> bool:
+    return isinstance(content, str) and bool(content.strip())
 
 
 def _cluster(line: Mapping[str, Any]) -> str:

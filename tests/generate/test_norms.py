@@ -186,7 +186,7 @@ def test_nine_drafts_a_line_and_a_neutral_norm_from_another_cluster(typed: Typed
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ({"country": "peru", "norms": ["a"]}, "field 'subcategory' must be a text"),
+        ({"country": "peru", "norms": ["a"]}, "field 'subcategory' is missing"),
         ({"country": "peru", "subcategory": "x", "norms": "a"}, "field 'norms' must be a list"),
         (
             {"country": "peru", "subcategory": "x", "norms": ["a"], "drafts": {"maybe": 3}},
