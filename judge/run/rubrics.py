@@ -228,7 +228,8 @@ def _read(source: str) -> list[tuple[str, Rubric]]:
             return [(source, rubric)]
         if path.exists():
             raise UsageError(f"{source}: not a built-in rubric; a file needs a path: ./{source}")
-        hint = meant(source, (*ready_made(), *builtin()))
+        near = nearest(source, (*ready_made(), *builtin()))
+        hint = f"did you mean {near}?" if near else "`judge rubrics list` shows them"
         raise UsageError(f"{source}: neither a path nor a built-in rubric; {hint}")
     files = [path]
     if path.is_dir():

@@ -11,7 +11,12 @@ from judge.papers.hostile_suite import CONTROL, UNDEFENDED, carriers, cases, fam
 from judge.prompts import messages, without_controls
 from judge.rubric import builtin
 
-RUBRICS = {name: rubric for name, rubric in builtin().items() if rubric.role == "judge"}
+RUBRICS = {
+    name: rubric
+    for name, rubric in builtin().items()
+    # Those of `judge generate` are asked about what its own writer wrote.
+    if rubric.role == "judge" and rubric.kinds != ("record",)
+}
 ALL = cases(RUBRICS)
 
 
