@@ -12,10 +12,11 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, pairwise, product
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError
 from judge.evidence import UNSPACED
@@ -109,7 +110,9 @@ def measures(folder: Path) -> dict[str, Path]:
     names = {file: name for name, file in FILES.items()}
     found = {}
     for path in sorted(folder.glob("*.csv")):
-        head = next((item.fields for item in read(str(path)) if item.fields is not None), {})
+        head: Mapping[str, Any] = {}
+        with suppress(UsageError):  # Another file of the user's, which is no table.
+            head = next((item.fields for item in read(str(path)) if item.fields is not None), {})
         if path.name in names or _DEMONYM in head:
             found[names.get(path.name, path.stem)] = path
     return found

@@ -341,6 +341,7 @@ def test_outputs_of_one_template_are_compared_with_one_another_alone(folder: Pat
 def test_values_of_ones_own_are_a_file_beside_the_papers(folder: Path) -> None:
     put(folder / "trust.csv", ["Demonym,trust", "Indian,1", "German,5", "Nigerian,1.5", "Thai,2"])
     put(folder / "notes.csv", ["name,text", "a,b"])
+    put(folder / "title.csv", ["Our figures", "a,b", "1,2"])
     rows = table(benchmark, results_in(folder), "eecc-tau")
     assert {labels[2] for labels in rows} == {"Hofstede", "trust"}
     # The Indian and the German write alike, and are farthest apart here.
