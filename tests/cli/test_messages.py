@@ -39,7 +39,7 @@ def test_of_several_inputs_the_file_at_fault_is_named(typed: Typed) -> None:
         (("--rubric", "./bad"), b"\xff", "bad: cannot be read: not UTF-8: byte 0xff at byte 1\n"),
         (("--rubric", "./bad"), b"name: x y\nquestion: Is it?", "bad:1: name: "),
         (("--rubric", "bad"), b"", "bad: not a built-in rubric; a file needs a path: ./bad\n"),
-        (("--rubric", "taste"), b"", "taste: neither a path nor a built-in rubric; `judge rubrics list"),
+        (("--rubric", "taste"), b"", "taste: neither a path nor a built-in rubric; `judge rubrics"),
         (
             ("--rubric", "relevence"),
             b"",
