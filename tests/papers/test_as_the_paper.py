@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.typed import Typed
-from tests.loopback import Asked, Loopback, embeds
+from tests.loopback import Asked, Loopback, embeds, says
 
 NORM = {"country": "egypt", "value": "v", "rule_of_thumb": "Greet.", "story": "Ann came."}
 EASY = {f"prompt_option_{letter}": f"Way {letter}" for letter in "abcd"}
@@ -143,3 +143,24 @@ def test_cqbench_selection_has_the_scripts_score(typed: Typed) -> None:
     harmonic = 2 * precision * recall / (precision + recall)
     assert row["score"]["value"] == pytest.approx(harmonic, abs=1e-6)
     assert (row["score"]["n"], row["score"]["of"]) == (2, 3)
+
+
+def test_what_is_sent_in_the_papers_setting(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tokens at most, no form of reply; the plan counts as many calls."""
+    row = {**EASY, "prompt_question": "Q?", "answer": "B", "country": "Chile"}
+    typed.write("easy.jsonl", [{**row, "question_idx": "0"}])
+    run = ("evaluate", "culturalbench", "easy.jsonl", "-m", "openai:m", "--setting", "paper")
+    bodies: list[Any] = []
+
+    def script(asked: Asked) -> Any:
+        bodies.append(asked.body)
+        return says("B" if "A. Way a" in asked.prompt else "True")
+
+    with Loopback(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert typed(*run, "-o", "a.jsonl", "-q").returncode == 0
+    assert len(bodies) == 5 and not any("response_format" in body for body in bodies)
+    assert {body.get("max_completion_tokens", body.get("max_tokens")) for body in bodies} == {2}
+    assert "5 calls" in " ".join(typed.text(*run, "--dry-run")[1].split())
+    guess = (*run[:-1], "guesser", "--dry-run")
+    assert "5 calls" in " ".join(typed.text(*guess)[1].split())
