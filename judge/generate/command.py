@@ -187,8 +187,10 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
         rows_by = sorted({row for row, _ in different.crossed})
         cells = [[row, *(str(different.crossed[row, c]) for c in heads)] for row in rows_by]
         print_table([" by ".join(different.cross), *heads], cells, err=True)
-    where = f"output: {out}; not kept: {out}.discarded.jsonl"
-    print_lines([where if out else "what was not kept is written with -o OUT only"], err=True)
+    if out is not None:
+        print_lines([f"output: {out}; not kept: {out}.discarded.jsonl"], err=True)
+    elif funnel.kept < funnel.drafts:
+        print_lines(["what was not kept is written with -o OUT only"], err=True)
 
 
 def _list_sets() -> None:
