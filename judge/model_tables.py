@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 import re
 from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from typing import Annotated, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
@@ -24,6 +29,37 @@ class Price(BaseModel):
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+class ListPrice(Price):
+    """A provider's list price, the day that it was read, and the page."""
+
+    date: datetime.date
+    source: str
+
+
+def price_of(spec: str, prices: Mapping[str, Price]) -> Price | None:
+    """The price of a model: the user's, else its provider's list price (prices.yaml), else None.
+
+    At another address than the provider's own (`OPENAI_BASE_URL` and the like) the list says
+    nothing, nor does it about batches.
+    """
+    name = spec.removeprefix("langchain:")
+    provider = name.partition(":")[0]
+    address = os.environ.get(f"{provider.upper()}_BASE_URL", "").strip()
+    if spec in prices or (address and f"api.{provider}.com" not in address):
+        return prices.get(spec)
+    return _listed().get(name)
+
+
+@cache
+def _listed() -> Mapping[str, ListPrice]:
+    text = (resources.files("judge") / "prices.yaml").read_text("utf-8")
+    return {
+        spec: ListPrice(input=pair[0], output=pair[1], date=entry["date"], source=entry["source"])
+        for entry in yaml.safe_load(text)
+        for spec, pair in entry["models"].items()
+    }
 
 
 class Server(BaseModel):

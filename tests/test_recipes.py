@@ -31,10 +31,11 @@ PAGE = ROOT / "docs" / "recipes.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 VARYING = re.compile(
     r"^(judge: judging: .*|(judge: )?\d+ (records?|items?|drafts?) .*in [\d.]+ s.*"
-    r"|\d+ passed in .*| +\d+ \+ \d+ tokens.*)\n",
+    r"|\d+ passed in .*| +\d+ \+ \d+ tokens.*"
+    r"|  no price known for .*)\n",
     re.M,
 )
-"""Lines of the closing summary that tell times and tokens."""
+"""Lines of the closing summary that tell times, tokens and, at the stand-in's address, no price."""
 
 MAILS: dict[str, tuple[str, str | None, str]] = {  # words of the record: answer, quote, reason
     "It is painted blue": ("no", None, "No word about colours."),

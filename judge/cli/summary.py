@@ -255,3 +255,5 @@ def _effort(report: Report, noun: str = "record") -> Iterator[str]:
     cost = f", {report.cost:.4f} USD" if report.cost else ""
     if total("input_tokens") or cost:
         yield f"  {total('input_tokens')} + {total('output_tokens')} tokens{cost}"
+    for spec in report.unpriced:
+        yield f"  no price known for {spec}: add [prices] to judge.toml"

@@ -87,9 +87,8 @@ def plan_generation(
     async def calls_of(draft: Record, calls: PlannedCalls) -> None:
         await task.written(draft, calls.work)
 
-    plan = plan_items(task.items(), calls_of)
-    clients = resources.models.clients
-    plan.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
+    plan = plan_items(task.items(), calls_of, cached=settings.cache)
+    plan.price(resources.models.clients)
     return plan
 
 

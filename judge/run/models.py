@@ -17,7 +17,7 @@ from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.model_tables import Server
+from judge.model_tables import Server, price_of
 from judge.profile import Profiles, named, shipped
 from judge.settings import Settings
 
@@ -158,7 +158,6 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     common: dict[str, Any] = {
         "cache": cache,
         "budget": budget,
-        "price": settings.prices.get(spec),
         "reasks": settings.reasks,
         "max_tokens": settings.max_tokens,
     }
@@ -168,10 +167,14 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
         name = parse_model(spec)[1]
         backend = BatchBackend(name, cache=cache, request=_request(settings))
         # A batch is pause enough before a call is repeated, and may take a day.
-        return Client(spec, backend, limit=_NO_LIMIT, backoff=0.0, timeout=None, **common)
+        price = settings.prices.get(spec)  # Lists have no discount for batches.
+        return Client(
+            spec, backend, limit=_NO_LIMIT, backoff=0.0, timeout=None, price=price, **common
+        )
     plain = backend_of(spec, settings)
     limit = calls_at_once(settings, plain.slots)
-    return Client(spec, plain, limit=limit, timeout=settings.timeout, **common)
+    price = price_of(spec, settings.prices)
+    return Client(spec, plain, limit=limit, timeout=settings.timeout, price=price, **common)
 
 
 def backend_of(spec: str, settings: Settings) -> Backend:

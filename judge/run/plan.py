@@ -1,9 +1,10 @@
 """What a run will ask, estimated without asking: its workflows yield the calls they would make.
 
-Each record goes through its workflow twice. At the least every question passes, and replies are
-short. At the most every question fails, every vote is asked, a cascade's cheap judge is sure of
-nothing, `--repair` takes every round, and replies are as long as they may be. A question that is
-put in identical words is counted once. Re-asking of invalid replies is left out.
+Each record goes through its workflow three times. At the least every question passes, or every one
+fails, by as few votes as may be, whichever asks less. At the most every question fails, every vote
+is asked, a cascade's cheap judge is sure of nothing, `--repair` takes every round, and replies are
+as long as they may be. A question that is put in identical words is counted once. Re-asking of
+invalid replies is left out.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,6 +24,7 @@ from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
+from judge.model_tables import Price, price_of
 from judge.prompts import LACKS, lack
 from judge.records import Record
 from judge.records.lines import bad_input
@@ -37,7 +39,13 @@ from judge.verdict import Answer, Check, Usage, Verdict
 from judge.workflow import By, Context, Work
 
 CHARACTERS_PER_TOKEN = 4.0
-"""A common figure for English under the tokenizers in use; all estimates rest on it."""
+"""A common figure for English under the tokenizers in use; likely and most rest on it."""
+
+MOST_CHARACTERS = 8.0
+"""Characters that a token has at the most, over a whole prompt; the least rests on it."""
+
+_MAX_SEEN = 1_000_000
+"""Calls that are known to be repeated in other records; of more each is counted anew."""
 
 REPLY_SHARE = 0.25
 """Share of a question's `max_tokens` that a short reply takes."""
@@ -55,50 +63,64 @@ _log = logging.getLogger(__name__)
 class Plan:
     """Estimates in total and, as numbers of calls, by check; `bad` sums up unreadable records.
 
-    `shown` says which fields are shown where a rubric names none; `unasked` counts the records that
-    a check abstains on because there is nothing to show, by check and reason. Of `unpriced` models
-    no price is known, so no cost is.
+    `least` is a lower bound, `usual` what records take whose answers are short and settle the
+    matter at once. `shown` says which fields are shown where a rubric names none; `unasked` counts
+    the records that a check abstains on because there is nothing to show, by check and reason. Of
+    `unpriced` models no price is known, so no cost is; `prices` are those of the others.
     """
 
     records: int = 0
     bad: Summary = field(default_factory=Summary)
     least: Usage = field(default_factory=Usage)
+    usual: Usage = field(default_factory=Usage)
     most: Usage = field(default_factory=Usage)
     by_check: dict[str, Counter[str]] = field(default_factory=dict)
     shown: str | None = None
     unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
     unpriced: tuple[str, ...] = ()
+    prices: dict[str, Price] = field(default_factory=dict)
 
-    def add(self, passing: Mapping[str, Usage], failing: Mapping[str, Usage]) -> None:
-        """Add what one record asks, by check: where all questions pass, and where all fail."""
-
-        def total(usages: Mapping[str, Usage]) -> Usage:
-            return sum(usages.values(), Usage())
-
+    def add(self, passing: PlannedCalls, failing: PlannedCalls, most: PlannedCalls) -> None:
+        """Add what one record asks where all questions pass, where all fail, and at the most."""
         # A record that fails at its first check may ask less than one that passes.
-        least, most = sorted((passing, failing), key=lambda usages: total(usages).replies)
+        low, _, high = sorted((passing, failing, most), key=lambda walk: _total(walk.usage).replies)
+        first, second = _total(passing.bound), _total(failing.bound)
+        costs = [usage.cost_usd for usage in (first, second) if usage.cost_usd is not None]
         self.records += 1
-        self.least += total(least)
-        self.most += total(most)
-        for name in dict.fromkeys((*most, *least)):
+        self.usual += _total(low.usage)
+        self.most += _total(high.usage)
+        self.least += Usage(
+            min(first.replies, second.replies),
+            min(first.input_tokens, second.input_tokens),
+            min(first.output_tokens, second.output_tokens),
+            min(costs) if len(costs) == 2 else None,
+        )
+        for name in dict.fromkeys((*high.usage, *low.bound)):
             counts = self.by_check.setdefault(name, Counter())
-            counts["least"] += least.get(name, Usage()).replies
-            counts["most"] += most.get(name, Usage()).replies
+            counts["least"] += low.bound.get(name, Usage()).replies
+            counts["most"] += high.usage.get(name, Usage()).replies
+
+    def price(self, clients: Mapping[str, Client]) -> None:
+        """Note the prices of the models that may be asked, and those that have none."""
+        self.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
+        self.prices = {spec: client.price for spec, client in clients.items() if client.price}
 
     @staticmethod
     def assumptions(noun: str) -> list[str]:
         """The assumptions of the estimates, in sentences; `noun` names the items (records)."""
         return [
-            f"Likely: one of {1 / DEAREST:g} {noun} takes the most, the others the least. At the "
-            "least, replies take a quarter of the tokens that they may; at the most, all of them.",
-            f"Tokens at {CHARACTERS_PER_TOKEN:g} characters each; replies already in the cache and "
-            "re-asked replies are not counted.",
+            f"Least: a token of {MOST_CHARACTERS:g} characters, a reply of one token; less only "
+            "where replies are in the cache already.",
+            f"Likely: one of {1 / DEAREST:g} {noun} takes the most; in the others the questions "
+            "settle at once, and replies take a quarter of the tokens that they may. At the most, "
+            f"all of them. Tokens at {CHARACTERS_PER_TOKEN:g} characters each; re-asked replies "
+            "are not counted.",
         ]
 
     @property
     def likely(self) -> Usage:
-        """The usage if a share `DEAREST` of records takes the most, the others the least."""
-        low, high = self.least, self.most
+        """The usage if a share `DEAREST` of records takes the most, the others the usual."""
+        low, high = self.usual, self.most
 
         def between(a: float, b: float) -> float:
             return a + DEAREST * (b - a)
@@ -112,6 +134,10 @@ class Plan:
         )
 
 
+def _total(usages: Mapping[str, Usage]) -> Usage:
+    return sum(usages.values(), Usage())
+
+
 def plan(job: Job, settings: Settings) -> Plan:
     """Read the records and add up what each would ask; raises UsageError."""
     resources = Resources.of(planned(settings), build=planned_client, rubrics=job.rubrics)
@@ -120,16 +146,15 @@ def plan(job: Job, settings: Settings) -> Plan:
         bound = resources.bound(record.kind)
         outcome = await bound.workflow.run(record, bound.context, calls.work)
         for check in outcome.judgement.checks:
-            if not calls.most and (check.reason or "").startswith(LACKS):
+            if not (calls.most or calls.fails) and (check.reason or "").startswith(LACKS):
                 without_text[check.name, check.reason or ""] += 1
 
     without_text: Counter[tuple[str, str]] = Counter()
     task = Validation(resources, job.items(), job.by)
     task.look_ahead()
-    estimate = plan_items(task.items(), calls_of)
+    estimate = plan_items(task.items(), calls_of, cached=settings.cache)
     estimate.shown, estimate.unasked = task.shown, without_text
-    clients = resources.models.clients
-    estimate.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
+    estimate.price(resources.models.clients)
     return estimate
 
 
@@ -139,36 +164,53 @@ def planned(settings: Settings) -> Settings:
 
 
 def plan_items(
-    items: Iterable[Record], calls_of: Callable[[Record, PlannedCalls], Awaitable[None]]
+    items: Iterable[Record],
+    calls_of: Callable[[Record, PlannedCalls], Awaitable[None]],
+    *,
+    cached: bool = True,
 ) -> Plan:
     """The plan for these records; one with a problem counts as bad.
 
     Args:
         calls_of: adds the calls for one record.
+        cached: whether the same question about an equal record is asked once.
     """
-    estimate = Plan()
+    estimate, seen = Plan(), set[int]()
 
     async def add_all() -> None:
         for item in items:
             if item.problem is not None:
                 estimate.bad.add(bad_input(item, item.problem))
                 continue
-            least, most = PlannedCalls(most=False), PlannedCalls(most=True)
-            await calls_of(item, least)
-            await calls_of(item, most)
-            estimate.add(least.usage, most.usage)
+            passing = PlannedCalls(most=False, seen=seen)
+            failing = PlannedCalls(most=False, fails=True, seen=seen)
+            most = PlannedCalls(most=True)
+            for calls in (passing, failing, most):
+                await calls_of(item, calls)
+            estimate.add(passing, failing, most)
+            if cached and len(seen) < _MAX_SEEN:
+                seen.update(passing.keys & failing.keys)  # asked whatever the answers are
 
     asyncio.run(add_all())
     return estimate
 
 
 class PlannedCalls:
-    """The calls for one record, `most` where every answer asks for more, by check or task."""
+    """The calls for one record, by check or task: `most` where every answer asks for more, `fails`
+    where all questions fail.
 
-    def __init__(self, *, most: bool) -> None:
-        self.most = most
+    `bound` has the least that they take, without what `seen` says was asked about an earlier
+    record.
+    """
+
+    def __init__(
+        self, *, most: bool, fails: bool = False, seen: Collection[int] = frozenset()
+    ) -> None:
+        self.most, self.fails = most, fails or most
         self.usage: dict[str, Usage] = {}
-        self._keys: set[str] = set()
+        self.bound: dict[str, Usage] = {}
+        self.keys: set[int] = set()
+        self._seen = seen
 
     def add(self, client: Client, call: Call) -> int:
         """Count a call, unless the same was counted; returns the tokens of its reply."""
@@ -180,14 +222,17 @@ class PlannedCalls:
         draw = None if steady else (call.temperature, call.seed, call.vote)
         parts = getattr(client.backend, "key_parts", None)
         extra = parts(call) if parts else None
-        key = repr((client.spec, prompt.digest, call.logprobs, call.layer, draw, extra))
-        if key not in self._keys:
-            self._keys.add(key)
+        key = hash(repr((client.spec, prompt.digest, call.logprobs, call.layer, draw, extra)))
+        if key not in self.keys:
+            self.keys.add(key)
             length = sum(len(message["content"]) for message in call.messages)
             usage = client.estimate(round(length / CHARACTERS_PER_TOKEN), tokens)
             name = f"{call.origin.rubric} ({call.role})"
             name = {"rewriting": "rewriting", "measured": call.origin.rubric}.get(call.role, name)
             self.usage[name] = self.usage.get(name, Usage()) + usage
+            if key not in self._seen:
+                least = client.estimate(int(length / MOST_CHARACTERS), 1)
+                self.bound[name] = self.bound.get(name, Usage()) + least
         return tokens
 
     def work(self, record: Record, context: Context) -> PlannedWork:
@@ -212,7 +257,7 @@ class PlannedWork(Work):
             self._calls.add(client, call)
         passing = rubric.passing(record.label)
         failing = [answer for answer in rubric.answers if answer not in passing]
-        answer = failing[0] if failing and self._calls.most else passing[0]
+        answer = failing[0] if failing and self._calls.fails else passing[0]
         verdict = Verdict.PASS if answer in passing else Verdict.FAIL
         field = rubric.form.shown if rubric.form else None
         quote = " ".join(record.texts.get(field or "", "").split()[:8]) or None
@@ -262,12 +307,14 @@ def planned_client(
             slots=None, seeded=False, method=method, modes=(Mode.JSON_SCHEMA,), identity=dict
         )
         backend = cast(Backend, absent)
+    lists = settings.engine != "batch"  # Lists have no discount for batches.
+    price = price_of(spec, settings.prices) if lists else settings.prices.get(spec)
     return Client(
         spec,
         backend,
         cache=cache,
         budget=budget,
         limit=calls_at_once(settings, backend.slots),
-        price=settings.prices.get(spec),
+        price=price,
         max_tokens=settings.max_tokens,
     )

@@ -126,8 +126,10 @@ class _Run:
             self._files.close()
             self.report.seconds = time.monotonic() - began
             clients = self.resources.models.clients
-            priced = all(client.priced for client in clients.values() if client.counters.calls)
-            self.report.cost = self.resources.models.budget.cost if priced else None
+            called = [client for client in clients.values() if client.counters.calls]
+            self.report.unpriced = tuple(c.spec for c in called if not c.priced)
+            cost = self.resources.models.budget.cost
+            self.report.cost = None if self.report.unpriced else cost
             self.report.traffic = {
                 spec: asdict(client.counters) for spec, client in clients.items()
             }

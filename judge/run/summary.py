@@ -286,7 +286,7 @@ class Report:
 
     `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
     `unmatched` finished lines of it found no record in the input, and lie beside it. `runs` says
-    what lines were made with, by fingerprint.
+    what lines were made with, by fingerprint; of `unpriced` models no price is known.
     """
 
     summary: Summary = field(default_factory=Summary)
@@ -301,6 +301,7 @@ class Report:
     unmatched: int = 0
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     cost: float | None = 0.0
+    unpriced: tuple[str, ...] = ()
     rates: dict[str, CorrectedRate] = field(default_factory=dict)
     runs: dict[str, Any] = field(default_factory=dict)
 

@@ -312,7 +312,7 @@ def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPat
     code, _, told = typed.text("validate", *run, "--max-cost", "1", "-q")
     assert code == 2 and "--max-cost needs the price of openai:judge-1" in told
     unknown = typed.text("plan", *run)[1]
-    assert "cost unknown" in unknown and "No price is known for openai:judge-1: put" in unknown
+    assert "cost unknown" in unknown and "No price known for openai:judge-1: put" in unknown
     # The recipe in the message is one that works.
     (typed.folder / "judge.toml").write_text("\n".join(told.splitlines()[1:]))
     _, shown, _ = typed.text("plan", *run, "--trust-config")

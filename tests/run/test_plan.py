@@ -10,11 +10,12 @@ import pytest
 
 from judge.backends.base import Call, Method
 from judge.configuration import resolve
+from judge.model_tables import ListPrice, Price, price_of
 from judge.records import Record
 from judge.records.kinds import kind_named
 from judge.rubric import builtin
 from judge.run.job import Job
-from judge.run.plan import Plan, plan
+from judge.run.plan import Plan, PlannedCalls, plan
 from judge.run.task import Watcher
 from judge.run.validate import validate
 from judge.verdict import Usage
@@ -103,7 +104,8 @@ def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) 
     five = [{**valued, "id": n, "story": f"{NORM['story']} {n}"} for n in range(5)]
     norm, _ = planned(five, check=("abstraction",), method="structured", votes=3)
     assert [one.replies for one in (norm.least, norm.likely, norm.most)] == [10, 11, 15]
-    assert norm.likely.output_tokens == 2 * norm.least.output_tokens
+    assert norm.least.output_tokens == 10, "one token a reply"
+    assert norm.likely.output_tokens == 2 * norm.usual.output_tokens
     assert made.likely.replies == 2 and made.most.replies == 5
     (folder / "cheap.yaml").write_text((folder / "clean.yaml").read_text())
     cascade, _ = planned([valued], check=("abstraction",), cheap_model="scripted:cheap.yaml")
@@ -129,6 +131,12 @@ def test_the_dearest_reply_of_a_model_that_thinks_has_room_for_thoughts(
     assert tokens("openai:o3", max_tokens=77) == 77
 
 
+def walk(usage: dict[str, Usage]) -> PlannedCalls:
+    calls = PlannedCalls(most=False)
+    calls.usage = calls.bound = usage
+    return calls
+
+
 def test_a_likely_cost_is_unknown_where_the_least_or_the_most_is() -> None:
     """The record that passes asks a later check of a model without a price."""
     priced, unpriced = Usage(2, 200, 20, 0.5), Usage(1, 100, 10, None)
@@ -142,7 +150,7 @@ def test_a_likely_cost_is_unknown_where_the_least_or_the_most_is() -> None:
         ({"relevance": priced}, {"relevance": priced, "label": unpriced}, None),
     ):
         made = Plan()
-        made.add(passing, failing)
+        made.add(walk(passing), walk(passing), walk(failing))
         assert made.likely.cost_usd == (cost and pytest.approx(cost))
 
 
@@ -173,8 +181,53 @@ def test_a_cost_is_known_where_every_model_that_may_be_asked_has_a_price(
     given = {"model": ("openai:strong",), "cheap_model": "openai:cheap", "method": "logprobs"}
     flags = {"check": ("relevance",), "cache": False, "trust_config": True, **given}
     made = plan(Job(["in.jsonl"]), resolve(flags))
-    tokens = made.least.input_tokens
+    tokens = made.usual.input_tokens
     assert made.most.input_tokens == 2 * tokens > 0
-    for usage, cost in zip((made.least, made.likely, made.most), costs, strict=True):
+    assert (made.least.cost_usd is None) == (costs[0] is None)
+    for usage, cost in zip((made.usual, made.likely, made.most), costs, strict=True):
         expected = None if cost is None else pytest.approx(cost * tokens / 1e6)
         assert usage.cost_usd == expected
+
+
+def test_the_least_is_never_more_than_what_a_run_takes(folder: Path) -> None:
+    """A panel that fails at once asks fewer votes than one that passes; equal records are asked
+    once; replies are shorter than usual ones."""
+    replies = [{"reply": {"quote": "Ann greets Bo.", "reason": "r", "answer": "no"}}]
+    (folder / "clean.yaml").write_text(json.dumps({"replies": replies}))
+    records = [{**NORM, "id": n, "value": "Respect"} for n in range(3)]
+    flags = {"check": ("relevance", "abstraction", "leakage"), "method": "structured", "votes": 3}
+    for settings in (flags, {**flags, "votes": 1}):
+        made, asked = planned(records, **settings)
+        assert 0 < made.least.replies <= asked["calls"]
+        assert made.least.input_tokens <= asked["input_tokens"]
+        assert made.least.output_tokens <= asked["output_tokens"]
+    cached = {**flags, "cache": True, "cache_dir": folder / "cache"}
+    made, asked = planned(records, **cached)
+    assert 0 < made.least.replies <= asked["calls"]
+
+
+def test_a_list_price_is_taken_at_the_providers_own_address_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (folder / "in.jsonl").write_text(json.dumps(NORM) + "\n")
+
+    def most(model: str = "openai:gpt-4o", **more: Any) -> Plan:
+        flags = {"check": ("relevance",), "cache": False, "model": (model,), **more}
+        return plan(Job(["in.jsonl"]), resolve(flags))
+
+    made = most()
+    usage = made.most
+    assert usage.cost_usd == pytest.approx(
+        (usage.input_tokens * 2.5 + usage.output_tokens * 10) / 1e6
+    )
+    assert cast(ListPrice, made.prices["openai:gpt-4o"]).date.year == 2026
+    assert most("openai:gpt-4o-of-mine").unpriced == ("openai:gpt-4o-of-mine",)
+    own = {"openai:gpt-4o": Price(input=0, output=1)}
+    assert price_of("openai:gpt-4o", own) == own["openai:gpt-4o"]
+    claude = price_of("langchain:anthropic:claude-sonnet-4-5", {})
+    assert claude is not None and (claude.input, claude.output) == (3, 15)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert most().unpriced == ("openai:gpt-4o",)
+    assert price_of("openai:gpt-4o", own) == own["openai:gpt-4o"]
