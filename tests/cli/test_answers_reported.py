@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from xml.etree import ElementTree
 
 import pytest
@@ -39,13 +38,14 @@ def test_an_export_has_a_row_for_each_answer(answered: Typed) -> None:
     for name in ("t.csv", "t.xml", "t.md"):
         assert answered.text("export", "a.jsonl", "-o", name)[0] == 0
     rows = list(csv.DictReader(answered.read("t.csv").decode().splitlines()))
-    assert [(row["id"], row["verdict"], row["workflow"], row["check"]) for row in rows] == [
+    ours = ("judge.verdict", "judge.workflow", "judge.check")
+    assert [(row["id"], *map(row.get, ours)) for row in rows] == [
         ("0/country", "pass", "normad", ""),
         ("1/country", "fail", "normad", "country"),
         ("2/country", "unreadable", "normad", "country"),
     ]
-    assert rows[1]["reason"] == "answer: yes; right: no"
-    assert json.loads(rows[1]["record"])["rule_of_thumb"] == "Greet."
+    assert rows[1]["judge.reason"] == "answer: yes; right: no"
+    assert rows[1]["rule_of_thumb"] == "Greet."
     suite = ElementTree.fromstring(answered.read("t.xml").decode())
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert "1/country" in answered.read("t.md").decode()
