@@ -15,6 +15,7 @@ begins at its faults. No label is made: people give them (sections 3.5 and 3.6).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -63,6 +64,9 @@ TEMPLATE = "premise_template"
 
 _OURS = ("id", LINEAGE, RESERVED, *HYPOTHESES, "premise_task", TEMPLATE, "judgement", "inference")
 
+_PLACES = ("behaviour", "location", "judgement", "form", "style")
+_PLACE = re.compile(r"\{(\w*)\}")
+
 TemplateTexts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 
 
@@ -88,13 +92,10 @@ class Templates(BaseModel):
         if GOAL not in templates.hypotheses or others < len(HYPOTHESES) - 1:
             message = f"one template of {GOAL} and two of other types at least"
             raise source.refused([(("hypotheses",), message)])
-        names = {"behaviour", "location", "judgement", "form", "style"}
         for number, premise in enumerate(templates.premises):
-            try:
-                premise.format(**dict.fromkeys(names, ""))
-            except (KeyError, ValueError, IndexError) as error:
-                message = f"{error}: it may hold {', '.join(f'{{{n}}}' for n in sorted(names))}"
-                raise source.refused([(("premises", str(number)), message)]) from error
+            if unknown := {*_PLACE.findall(premise)}.difference(_PLACES):
+                message = f"there is no {{{min(unknown)}}}, only {', '.join(_PLACES)}"
+                raise source.refused([(("premises", str(number)), message)])
         return templates
 
 
@@ -110,23 +111,31 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
             yield Record(row.source, row.line, None, row.raw, error.problem, among=row.among)
             continue
         script = {key: content for key, content in fields.items() if key not in _OURS}
-        own = "premise" in script
+        if not (own := bool(str(script.get("premise") or "").strip())):
+            script.pop("premise", None)
         rng = Random(f"{options.seed}/{number}")
         order = rng.sample(range(len(templates.premises)), len(templates.premises))
         for turn in range(1 if own else options.each or _PREMISES):
             place = order[turn % len(order)]
             drawn = {
+                "behaviour": behaviour,
+                "location": location,
                 "judgement": rng.choice(templates.judgements[turn % len(templates.judgements)]),
                 "form": rng.choice(templates.forms),
                 "style": rng.choice(templates.styles),
             }
-            task = templates.premises[place].format(**drawn, behaviour=behaviour, location=location)
+            task = _filled(templates.premises[place], drawn)
             told = {"judgement": drawn["judgement"], TEMPLATE: place + 1, "premise_task": task}
             if own:
                 told = {"premise_task": f"{behaviour}, {location}"}
             index += 1
             content = {**script, **told, **_hypothesis_tasks(templates, rng)}
             yield draft_of(row, "pairs", options.seed, index, content)
+
+
+def _filled(template: str, texts: Mapping[str, str]) -> str:
+    # At once: a behaviour that holds braces is not looked into again.
+    return _PLACE.sub(lambda place: texts[place[1]], template)
 
 
 def _hypothesis_tasks(templates: Templates, rng: Random) -> dict[str, Any]:

@@ -53,15 +53,16 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
         try:
             fields = row.usable().visible
             text_of(fields, "country")
-            if QUESTION in fields:
+            if asked := bool(str(fields.get(QUESTION) or "").strip()):
                 question_of(fields)
             else:
                 text_of(fields, "scenario")
         except LabelError as error:
             yield replace(row, problem=error.problem)
             continue
-        content = {key: c for key, c in fields.items() if key not in _OURS}
-        for _ in range(1 if QUESTION in fields else options.each or 1):
+        ours = _OURS if asked else (*_OURS, QUESTION, *OPTIONS, "answer")
+        content = {key: c for key, c in fields.items() if key not in ours}
+        for _ in range(1 if asked else options.each or 1):
             index += 1
             told = {**content, "turn": turn} if turn == "person" else content
             yield draft_of(row, "questions", options.seed, index, told)

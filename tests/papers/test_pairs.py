@@ -140,20 +140,23 @@ def test_faults_are_repaired_or_told_and_names_are_taken_out(typed: Typed) -> No
 
 def test_a_premise_of_ones_own_is_examined_and_never_written_anew(typed: Typed) -> None:
     own = {**NORM, "premise": "Everybody pays for themselves."}
-    typed.write("norms.jsonl", [own, {**own, "premise": "Ann pays."}, {**own, "premise": "Bad."}])
+    premises = (own["premise"], "Ann pays.", "Bad.", "")
+    typed.write("norms.jsonl", [{**own, "premise": premise} for premise in premises])
     typed.script(
         "writer.yaml",
         [
             said("premise_fault", fault("indicators", "Ann"), contains="Ann pays"),
             said("neutralising", {"premise": "Somebody pays."}),
             said("premise_fault", fault("repetition", "bad"), contains="Bad."),
-            *REST[1:],
+            *REST,
         ],
     )
-    done = typed(*GO)
+    done = typed(*GO, "--each", "1")
     assert done.returncode == 0, done.stderr
     kept = lines(typed.read("o.jsonl"))
-    assert [one["premise"] for one in kept] == [own["premise"], "Somebody pays."]
+    # An empty cell is no premise: one is written.
+    two_coins = REST[0]["reply"]["premise"]
+    assert [one["premise"] for one in kept] == [own["premise"], "Somebody pays.", two_coins]
     assert "premise_template" not in kept[0] and lost(typed) == [("repetition", "fail")]
 
 
@@ -186,7 +189,10 @@ def test_templates_of_ones_own_in_ones_own_language(typed: Typed) -> None:
     assert typed(*GO, *own, "--overwrite").returncode == 0
     assert {one["premise"] for one in lines(typed.read("o.jsonl"))} == {"Dos monedas."}
     for change, told in (
-        (("{behaviour} {location}.", "{place}"), "es.yaml:2: premises.0: 'place'"),
+        (
+            ("{behaviour} {location}.", "{place}"),
+            "es.yaml:2: premises.0: there is no {place}, only behaviour, location,",
+        ),
         (("goal:", "aim:"), "es.yaml:6: hypotheses: one template of goal and two of other"),
         (("styles:", "manners:"), "es.yaml:5: manners: unknown key"),
     ):
