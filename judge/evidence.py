@@ -332,8 +332,8 @@ class ReplyContext:
     asked about, by number (from 1); `evidence` names the field that a `yes` must quote, with the
     answers that need a quote; `passages` is how many numbered passages a rewriter was given; `mark`
     is the fence around the record in prompts, which new text must not hold ("": none). `passing`
-    are the answers that pass; `names` those that other words of the reply stand for (the `1` and
-    `2` of a comparison).
+    are the answers that pass, None where they are only counted; `names` those that other words of
+    the reply stand for (the `1` and `2` of a comparison).
     """
 
     texts: Mapping[str, str]
@@ -342,7 +342,7 @@ class ReplyContext:
     evidence: tuple[str, frozenset[str]] | None = None
     passages: int = 0
     mark: str = ""
-    passing: Collection[str] = ()
+    passing: Collection[str] | None = ()
     names: Mapping[str, str] = field(default_factory=dict)
 
 

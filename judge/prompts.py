@@ -65,7 +65,7 @@ def shown_texts(rubric: Rubric, record: Record) -> dict[str, str]:
 class Framing:
     """How a prompt separates the record from the question about it.
 
-    `system` is the system message (None: the one that all rubrics share); `shown` takes a field's
+    `system` is the system message (None: the rubric's); `shown` takes a field's
     name, its text and the record's mark; `resumed` leads from worked examples back to the record.
     """
 

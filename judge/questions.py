@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_seriali
 
 from judge.answers import spelt_as
 from judge.replies import YES_NO
+from judge.verdict import Verdict
 
 Text = Annotated[str, Field(min_length=1)]
 Label = Literal["yes", "no", "neutral"]
@@ -31,6 +32,7 @@ MAX_ANSWERS = 20
 """Answers that a question may have: as many first tokens as OpenAI's protocol gives."""
 
 _BOUND = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
+_RANGE = re.compile(r"\s*(-?\d+)\s*[-\u2013]\s*(\d+)\s*")
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -59,11 +61,17 @@ class Bound:
 EQUALS_LABEL = "= label"
 """What `pass` says where the answer must be the record's label."""
 
+COUNTED = "= none"
+"""What `pass` says where answers are counted, and none passes or fails."""
+
+TIE = "tie"
+"""The answer of a comparison that neither field is better."""
+
 
 @dataclass(frozen=True)
 class PassRule:
     """Which of the `answers` pass: those of `passes`, or what its bound or `= label` says; another
-    one for records with a label in `by_label`."""
+    one for records with a label in `by_label`. With `= none` they are only counted."""
 
     passes: tuple[str, ...]
     by_label: Mapping[Any, str]
@@ -75,12 +83,20 @@ class PassRule:
         return self.passes == (EQUALS_LABEL,)
 
     @cached_property
+    def counts(self) -> bool:
+        """Whether answers are counted, and neither pass nor fail."""
+        return self.passes == (COUNTED,)
+
+    @cached_property
     def bound(self) -> Bound | None:
         """What a score must be to pass; None where answers pass by name."""
         return Bound.of(self.passes[0]) if len(self.passes) == 1 else None
 
     def passing(self, label: str | None) -> tuple[str, ...]:
-        """The answers that pass for a record with this label, even ones that `answers` lacks."""
+        """The answers that pass for a record with this label, even ones that `answers` lacks; where
+        they are only counted, all."""
+        if self.counts:
+            return self.answers
         if self.equals_label:
             assert label is not None
             return (spelt_as(label, self.answers) or label,)
@@ -89,6 +105,12 @@ class PassRule:
         if bound := self.bound:
             return tuple(answer for answer in self.answers if bound.holds(float(answer)))
         return self.passes
+
+    def verdict(self, answer: str, label: str | None) -> Verdict:
+        """The verdict of this answer about a record with this label."""
+        if self.counts:
+            return Verdict.ANSWERED
+        return Verdict.PASS if answer in self.passing(label) else Verdict.FAIL
 
     def passing_ever(self, skipped: Collection[str]) -> set[str]:
         """Every answer that passes for some label but those `skipped`."""
@@ -100,6 +122,8 @@ class PassRule:
     def fault(self) -> str | None:
         """Why no answer, or every answer, would pass; None if some do."""
         scale, bound = scale_of(self.answers), self.bound
+        if self.counts:
+            return "pass_by_label needs answers that pass" if self.by_label else None
         if not all(self.passes):
             return f"say what passes, such as {'>= 4' if scale else self.answers[0]}"
         if bound and not scale:
@@ -119,6 +143,23 @@ def scale_of(answers: Sequence[str]) -> tuple[float, ...] | None:
     except ValueError:
         return None
     return numbers if len(numbers) > 1 and list(numbers) == sorted({*numbers}) else None
+
+
+def scores_of_range(answers: Any) -> Any:
+    """The scores of a range such as `1-5`; anything else as it is.
+
+    Raises:
+        ValueError: it has more scores than a question has answers.
+    """
+    single = answers
+    if isinstance(answers, list | tuple) and len(answers) == 1:
+        single = answers[0]
+    match = _RANGE.fullmatch(single) if isinstance(single, str) else None
+    if match is None or (first := int(match[1])) >= (last := int(match[2])):
+        return answers
+    if (count := last - first + 1) > MAX_ANSWERS:
+        raise ValueError(f"{single} is {count} scores, and a question has {MAX_ANSWERS} at most")
+    return tuple(map(str, range(first, last + 1)))
 
 
 class Section(BaseModel):
@@ -225,9 +266,16 @@ def reply_instructions(answers: Sequence[str], *, comparing: bool) -> str:
     return instructions + answer_instruction(answers, comparing=comparing) + "."
 
 
+def in_other_order(answers: Sequence[str]) -> tuple[str, ...]:
+    """The answers of a comparison whose two fields stand in each other's place."""
+    first, second, *tie = answers
+    return second, first, *tie
+
+
 def answer_instruction(answers: Sequence[str], *, comparing: bool = False) -> str:
     if comparing:
-        return "answer 1 or 2, for the better one"
+        tie = ", or tie where neither is better" if TIE in answers[2:] else ""
+        return f"answer 1 or 2, for the better one{tie}"
     if scale_of(answers):
         return f"answer with one of the scores {', '.join(answers)}"
     return f"answer {', '.join(answers[:-1])} or {answers[-1]}"
@@ -252,6 +300,8 @@ def first_token_question(question: str, answers: Sequence[str], *, comparing: bo
     words, instruction = tuple(string.ascii_lowercase[: len(answers)]), ""
     if comparing:
         words, instruction = ("1", "2"), " Answer 1 or 2, for the better one."
+        if len(answers) > len(words):
+            words, instruction = (*words, "0"), f"{instruction[:-1]}, or 0 where neither is better."
     elif tuple(answers) == YES_NO:
         words, instruction = YES_NO, " Answer Yes or No."
     elif all(len(answer) == 1 and answer in string.digits for answer in answers):
@@ -279,7 +329,7 @@ def with_meanings(
     means = dict(zip(first.outcomes, answers, strict=True))
     deciding = [first.model_copy(update={"means": means})]
     if compare:
-        turned = dict(zip(first.outcomes, answers[::-1], strict=True))
+        turned = dict(zip(first.outcomes, in_other_order(answers), strict=True))
         deciding.append(first.model_copy(update={"means": turned, "swap": compare}))
     return (*deciding, *tail)
 

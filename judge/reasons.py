@@ -11,6 +11,7 @@ MAX_LENGTH = 300
 """Characters of a reason at most."""
 
 _VALUE, _QUOTE, _WHY = 70, 90, 110
+_SILENT = (Verdict.PASS, Verdict.ANSWERED, Verdict.SKIPPED)
 
 
 def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None:
@@ -19,7 +20,7 @@ def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None
     That check comes with the value, the quote and the judge's reason, the others in short; at most
     `MAX_LENGTH` characters in all.
     """
-    against = [c for c in decided if c.verdict not in (Verdict.PASS, Verdict.SKIPPED)]
+    against = [c for c in decided if c.verdict not in _SILENT]
     parts: list[str] = []
     if against:
         verdict = worst(check.verdict for check in against)

@@ -58,7 +58,9 @@ def answers_of(
 ) -> list[Answer]:
     """An answer for each of the passages quoted, as (character, quote), or one without a quote."""
     name = context.names.get(answer, answer)
-    verdict = Verdict.PASS if name in context.passing else Verdict.FAIL
+    verdict = Verdict.ANSWERED
+    if context.passing is not None:
+        verdict = Verdict.PASS if name in context.passing else Verdict.FAIL
     return [
         Answer(
             value=context.entries.get(number),

@@ -24,6 +24,8 @@ from judge.errors import UsageError, read_text
 from judge.names import apart, entry_name
 from judge.problems import KeyPath, KeyProblem, Problems, no_such_key, problems_of
 from judge.questions import (
+    COUNTED,
+    TIE,
     Bound,
     FirstToken,
     PassRule,
@@ -111,7 +113,7 @@ class Rubric(RubricKeys):
     @cached_property
     def scale(self) -> tuple[float, ...] | None:
         """The answers as rising numbers where they are scores, else None."""
-        return scale_of(self.answers) if self.bound else None
+        return scale_of(self.answers) if self.bound or self.rule.counts else None
 
     @cached_property
     def rule(self) -> PassRule:
@@ -131,7 +133,7 @@ class Rubric(RubricKeys):
     @cached_property
     def words(self) -> tuple[str, ...]:
         """What a reply may say: the answers, or 1 and 2 for the fields in the order shown."""
-        return ("1", "2") if self.comparing else self.answers
+        return ("1", "2", TIE)[: len(self.answers)] if self.comparing else self.answers
 
     @cached_property
     def file(self) -> str:
@@ -156,7 +158,8 @@ class Rubric(RubricKeys):
     @cached_property
     def graded(self) -> bool:
         """Whether votes are counted by their answers, and not as pass or fail."""
-        return self.answers != YES_NO and self.scale is None and not self.rule.equals_label
+        counted = self.answers != YES_NO or self.rule.counts
+        return counted and self.scale is None and not self.rule.equals_label
 
     def passing(self, label: str | None) -> tuple[str, ...]:
         """The answers that pass for a record with this label."""
@@ -198,7 +201,7 @@ class Rubric(RubricKeys):
         """The system message that stands before the question; None for a `bare` task."""
         if self.role == "task":
             return None if self.bare else system_text("tasks/_system.txt")
-        return system_text()
+        return self.system_message or system_text()
 
     def reply_limit(self, entries: int) -> int:
         """Most tokens of a reply about so many entries: `max_tokens` are for up to five, and each
@@ -236,7 +239,7 @@ def _titled(
 
 @lru_cache(maxsize=4)
 def system_text(name: str = "_system.txt") -> str:
-    """A short system message: the one that all rubrics of judges share, or that of tasks."""
+    """A short system message: that of judges whose rubric has none of its own, or of tasks."""
     return (resources.files("judge.rubrics") / name).read_text("utf-8").strip()
 
 
@@ -263,22 +266,34 @@ ASKED = "question"
 
 
 def rubric_from_flags(
-    question: str, fields: Sequence[str], answers: Sequence[str] = (), passes: str | None = None
+    question: str,
+    fields: Sequence[str],
+    answers: Sequence[str] = (),
+    passes: str | None = None,
+    *,
+    name: str = ASKED,
+    compare: Sequence[str] = (),
+    tie: bool = False,
 ) -> Rubric:
     """The rubric of a question on the command line.
 
     Raises UsageError with every mistake, each with its flag.
     """
-    keys: dict[str, Any] = {"name": ASKED, "question": question, "fields": fields}
+    keys: dict[str, Any] = {"name": name, "question": question, "fields": fields}
     keys |= {"answers": answers} if answers else {}
+    keys |= {"compare": compare} if compare else {}
+    keys |= {"tie": "true"} if tie else {}
     if passes:
         # One label, several with commas between them, or a bound.
         keys["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
     try:
         return _rubrics(keys)[0]
     except Problems as error:
-        flags = {"question": "--ask", "fields": "--on", "answers": "--answers", "pass": "--pass"}
-        message = "\n".join(f"{flags[place[0]]}: {problem}" for place, problem in error.problems)
+        flags = {"question": "--ask", "fields": "--on"}
+        message = "\n".join(
+            f"{flags.get(place[0], f'--{place[0]}')}: {problem}"
+            for place, problem in error.problems
+        )
         raise UsageError(message) from error
 
 
@@ -287,7 +302,7 @@ _KEYS = (
     "questions",
     *(key for name, field in _FIELDS if (key := field.alias or name) != "together"),
 )
-_FILE_KEYS = ("name", "source", "kinds", "fields", "max_tokens")
+_FILE_KEYS = ("name", "source", "system", "kinds", "fields", "max_tokens")
 _QUESTION_KEYS = ("question", "answers", "pass", "needs")
 
 
@@ -306,14 +321,15 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
 
 
 def _with_pass(keys: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of a judge's rubric, with what passes where its file leaves that out: yes, or either
-    of two fields that are compared."""
+    """The keys of a judge's rubric, with what passes where its file leaves that out: yes; answers
+    of one's own, and those of a comparison, are counted."""
     reply = keys.get("reply")
     form = form_of(reply) if isinstance(reply, str) else None
     if keys.get("pass") or (form and not form.choices):
         return keys
-    usual: object = "" if keys.get("answers") or (form and form.choices != YES_NO) else "yes"
-    return {**keys, "pass": keys.get("compare") or usual}
+    if form and form.choices != YES_NO:
+        return {**keys, "pass": ""}
+    return {**keys, "pass": COUNTED if keys.get("answers") or keys.get("compare") else "yes"}
 
 
 def _validated(keys: Mapping[str, Any]) -> tuple[Rubric | None, list[KeyProblem]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from importlib import resources
 from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
@@ -13,6 +14,7 @@ from judge.names import entry_name
 from judge.problems import KeyProblem, Problems
 from judge.questions import (
     MAX_ANSWERS,
+    TIE,
     Control,
     Example,
     FirstToken,
@@ -25,6 +27,7 @@ from judge.questions import (
     decision_fault,
     first_token_question,
     scale_of,
+    scores_of_range,
     with_meanings,
 )
 from judge.records.kinds import kind_names
@@ -49,18 +52,22 @@ class RubricKeys(Section):
     """What a rubric's file says.
 
     name, title, source: what it is called, in a line, and where it is from.
+    system: the system message before the question: a text, or the name of one that comes with the
+        package (rubrics/_NAME.txt); none for the one that all share.
     kinds: the kinds of record with a workflow that it is asked of (none: all); other records
         always.
     fields: shown before the question (none: all but id and labels); `a.b` is the field b of a.
     needs: fields that must be there as well, which the question may hold as `{{ field }}`.
     each: a list field; the question is asked once for each entry, which it may hold as `{{ entry's
         name }}` (`value` of `values`); an entry that it does not hold is shown before it.
-    compare: two fields, which of them is better? Asked in both orders; the answers are their names.
+    compare: two fields, which of them is better? Asked in both orders; the answers are their names,
+        and with `tie` also that.
     reply: the form of a typed reply, where it is not quote, reason and answer.
-    answers: labels, or numbers that rise, which are scores; yes and no by default.
-    pass: the answers that pass, a bound on scores (`>= 4`), or `= label`. `pass_by_label`: another
-        answer passes for records with a certain label; with one in `not_for_labels` they are
-        skipped.
+    answers: labels, or numbers that rise, which are scores (`1-5` for 1 to 5); yes and no by
+        default.
+    pass: the answers that pass, a bound on scores (`>= 4`), or `= label`; without it answers of
+        one's own are counted. `pass_by_label`: another answer passes for records with a certain
+        label; with one in `not_for_labels` they are skipped.
     instructions: how a typed reply answers, after the question.
     quote: the answers that need a quote, and the field that it is from.
     control: the field that decides.
@@ -74,14 +81,20 @@ class RubricKeys(Section):
 
     name: str
     source: Text = "the user's own"
+    system_message: Annotated[str | None, Field(alias="system")] = None
     kinds: tuple[KindName, ...] = ()
     compare: tuple[Text, Text] | None = None
+    tie: bool = False
     fields: Annotated[tuple[Text, ...], Field(validate_default=True)] = ()
     each: Text | None = None
     reply: str | None = None
     needs: tuple[str, ...] = ()
     not_for_labels: tuple[Label, ...] = ()
-    answers: Annotated[tuple[Text, ...], Field(max_length=MAX_ANSWERS, validate_default=True)] = ()
+    answers: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(scores_of_range),
+        Field(max_length=MAX_ANSWERS, validate_default=True),
+    ] = ()
     pass_by_label: Mapping[Label, str] = {}
     passes: Annotated[tuple[str, ...], BeforeValidator(as_tuple), Field(alias="pass")] = ()
     quote: QuoteRule | None = None
@@ -107,12 +120,33 @@ class RubricKeys(Section):
             raise ValueError(NAMING)
         return name
 
+    @field_validator("system_message")
+    @classmethod
+    def _written(cls, system: str | None) -> str | None:
+        """The message itself; of one that comes with the package its text."""
+        if system is None or len(system.split()) > 1:
+            return system
+        file = resources.files("judge.rubrics") / f"_{system}.txt"
+        if not re.fullmatch(NAME, system) or not file.is_file():
+            raise ValueError(f"no message is called {system!r}: write the text, or culture")
+        return file.read_text("utf-8").strip()
+
     @field_validator("compare")
     @classmethod
     def _two_fields(cls, compare: tuple[str, str] | None) -> tuple[str, str] | None:
         if compare and compare[0] == compare[1]:
             raise ValueError("name two different fields")
         return compare
+
+    @field_validator("tie")
+    @classmethod
+    def _of_comparison(cls, tie: bool, info: ValidationInfo) -> bool:
+        compare = info.data.get("compare", ())
+        if tie and compare is None:
+            raise ValueError("only a comparison has a tie: name two fields in compare")
+        if tie and compare and TIE in compare:
+            raise ValueError(f"{TIE!r} is also a field's name: rename the field with --map")
+        return tie
 
     @field_validator("fields")
     @classmethod
@@ -144,9 +178,10 @@ class RubricKeys(Section):
     @field_validator("answers")
     @classmethod
     def _answers_differ(cls, answers: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if not {"compare", "reply"} <= info.data.keys():
+        if not {"compare", "tie", "reply"} <= info.data.keys():
             return ()
         compare, form = info.data["compare"], form_of(info.data["reply"])
+        compare = (*compare, TIE) if compare and info.data["tie"] else compare
         usual = compare or (form.choices if form else YES_NO)
         if compare and answers not in ((), compare):
             raise ValueError("a comparison is answered by the name of a field; leave them out")
@@ -244,7 +279,8 @@ class RubricKeys(Section):
         cls, questions: tuple[FirstToken, ...] | None, info: ValidationInfo
     ) -> tuple[FirstToken, ...] | None:
         keys = info.data
-        if not {"answers", "passes", "question", "compare", "fields", "reply"} <= keys.keys():
+        needed = {"answers", "passes", "question", "compare", "tie", "fields", "reply"}
+        if not needed <= keys.keys():
             return questions
         answers, compare, passes = keys["answers"], keys["compare"], keys["passes"]
         if questions is None and passes and not keys["reply"]:

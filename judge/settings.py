@@ -41,6 +41,9 @@ _limit = partial(setting, group=LIMITS)
 
 Words = tuple[str, ...]
 
+BETTER = "Which one is better?"
+"""What `--compare` asks without `--ask`."""
+
 IN_PROCESS = ("local", "batch")
 """Engines that need no entry point in `judge.engines`."""
 
@@ -101,9 +104,25 @@ class CoreSettings(Options):
         metavar="FILE|FOLDER|NAME",
         common=True,
     )
-    ask: str | None = _choosing(
-        "Ask each record this question, and nothing else.", metavar="QUESTION", common=True
+    ask: Words = _choosing(
+        "Ask this question alone; repeatable.",
+        default=(),
+        metavar="QUESTION",
+        common=True,
     )
+    name: Words = _choosing(
+        "Name of an --ask, in their order.",
+        default=(),
+        metavar="NAME",
+        common=True,
+    )
+    compare: Words = _choosing(
+        "Which field is better? Asked both ways.",
+        default=(),
+        metavar="A,B",
+        common=True,
+    )
+    tie: bool = _choosing("With --compare: a tie is an answer, too.", default=False)
     on: Words = _choosing(
         "Field to show with --ask; repeatable.",
         default=(),
@@ -112,17 +131,23 @@ class CoreSettings(Options):
         common=True,
     )
     answers: Words = _choosing(
-        "Possible answers to --ask: labels, or scores such as 1,2,3,4,5.",
+        "Answers to --ask: labels, or scores such as 1-5.",
         default=(),
         unset="yes,no",
         metavar="A,B,...",
         common=True,
     )
     pass_: str | None = _choosing(
-        "Answers to --ask that pass: labels, or a bound such as '>= 4'.",
-        unset="yes",
+        "Answers that pass: labels, or a bound ('>= 4').",
+        unset="yes; none of --answers",
         metavar="A,B|BOUND",
         alias="pass",
+        common=True,
+    )
+    gate: Words = _choosing(
+        "Exit 1 unless it holds, as 'polite >= 0.9' or 'mean tone >= 4'; repeatable.",
+        default=(),
+        metavar="'CHECK >= X'",
         common=True,
     )
     map: Words = judging(
@@ -163,7 +188,7 @@ class CoreSettings(Options):
         "Abstain this close to a probability threshold.", default=0.0, ge=0, lt=0.5
     )
     profile: str | None = _choosing(
-        "Profile from `judge calibrate`: questions, thresholds, error rates.",
+        "Profile from `judge calibrate`.",
         unset="the local model's",
         metavar="FILE|none",
         common=True,
@@ -193,7 +218,6 @@ class CoreSettings(Options):
         harmless=True,
         ge=1,
         le=100000,
-        common=True,
     )
     timeout: float = _limit("Seconds before a call times out.", default=120.0, harmless=True, gt=0)
     max_calls: int | None = _limit("Stop gracefully after N paid calls.", ge=0)
@@ -224,6 +248,11 @@ class CoreSettings(Options):
         return name in self.model_fields_set and not in_file
 
     @property
+    def questions(self) -> Words:
+        """The questions of the command line, which are asked and nothing else."""
+        return self.ask or ((BETTER,) if self.compare else ())
+
+    @property
     def columns(self) -> dict[str, str]:
         """By names that fields have for judges, the columns that hold them (`map`)."""
         return dict(pair.split("=", 1) for pair in self.map)
@@ -237,8 +266,25 @@ class CoreSettings(Options):
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
 
+    @field_validator("ask", mode="before")
+    @classmethod
+    def _whole(cls, value: object) -> object:
+        """One text is one question, commas and all."""
+        return (value,) if isinstance(value, str) else value
+
     @field_validator(
-        *("model", "final_model", "check", "rubric", "on", "answers", "map"),
+        *(
+            "model",
+            "final_model",
+            "check",
+            "rubric",
+            "on",
+            "answers",
+            "map",
+            "name",
+            "compare",
+            "gate",
+        ),
         mode="before",
     )
     @classmethod
@@ -252,6 +298,8 @@ class CoreSettings(Options):
             return tuple(pair for pair in pairs if pair)
         if isinstance(value, list | tuple) and info.field_name == "answers":
             value = str(value[0]) if len(value) == 1 else tuple(map(str, value))
+        if isinstance(value, list | tuple) and info.field_name in ("name", "compare"):
+            value = ",".join(map(str, value))
         if isinstance(value, list | tuple) and info.field_name in ("model", "final_model"):
             return tuple(spec for text in value for spec in _NEXT_MODEL.split(str(text)))
         if isinstance(value, str):

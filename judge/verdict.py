@@ -23,10 +23,14 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class Verdict(StrEnum):
-    """The outcome of a vote, a check or a record; only checks are `skipped`."""
+    """The outcome of a vote, a check or a record; only checks are `skipped`.
+
+    `answered`: the answer is counted, and neither passes nor fails.
+    """
 
     PASS = "pass"
     FAIL = "fail"
+    ANSWERED = "answered"
     ABSTAIN = "abstain"
     UNREADABLE = "unreadable"
     ERROR = "error"
@@ -48,7 +52,13 @@ class AnswerOutcome(StrEnum):
     SKIPPED = "skipped"
 
 
-_GRAVITY = (Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS)
+SETTLED = frozenset((Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED))
+"""The verdicts of answers that are sure."""
+
+_GRAVITY = (
+    *(Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS),
+    Verdict.ANSWERED,
+)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -112,8 +122,8 @@ class Answer(_Part):
 
     @property
     def sure(self) -> bool:
-        """Whether it is for or against, and not undecided."""
-        return self.verdict in (Verdict.PASS, Verdict.FAIL)
+        """Whether it is decided."""
+        return self.verdict in SETTLED
 
 
 class Vote(_Part):

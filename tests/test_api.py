@@ -138,7 +138,7 @@ def test_a_run_into_files_is_that_of_the_command_line(asked: dict[str, Any]) -> 
         **asked,
     )
     sums = json.loads(Path("sums.json").read_text())
-    assert (report.exit_code, sums["exit_code"], sums["gate"]["holds"]) == (1, 1, False)
+    assert (report.exit_code, sums["exit_code"], sums["gates"][0]["holds"]) == (1, 1, False)
     assert report.summary.verdicts == {"pass": 1, "fail": 1, "unreadable": 1}
     assert max(heard.calls) == report.traffic["scripted:judge.yaml"]["calls"] > 0
     assert json.loads(Path("review.jsonl").read_text())["id"] == "m2"

@@ -21,6 +21,7 @@ from judge.verdict import (
 )
 
 GRAVITY = [Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS]
+GRAVITY.append(Verdict.ANSWERED)
 
 
 @given(st.lists(st.sampled_from(list(Verdict))))

@@ -27,7 +27,7 @@ file for each annotator: judge agreement takes several.
 """
 
 
-@opt.with_settings("ask", "on", "answers", "pass_", "rubric", "check", "map", "seed")
+@opt.with_settings("ask", "name", "on", "answers", "pass_", "rubric", "check", "map", "seed")
 def command(
     settings: Settings,
     context: typer.Context,

@@ -19,7 +19,13 @@ from judge.redact import printable, redacted
 if TYPE_CHECKING:
     from rich.table import Table
 
-_COLOURS = {"pass": "green", "fail": "red", "abstain": "yellow", "unreadable": "magenta"}
+_COLOURS = {
+    "pass": "green",
+    "fail": "red",
+    "answered": "cyan",
+    "abstain": "yellow",
+    "unreadable": "magenta",
+}
 MAX_PROBLEMS = 20
 """Lines of input that are named one by one; of more, how many there are."""
 

@@ -52,7 +52,7 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
     if quiet:
         return
     trust = " where it is shown to be better than a guess, on texts by others too"
-    if settings.ask is not None or settings.rubric:
+    if settings.questions or settings.rubric:
         trust = "; it has not learnt this question: judge calibrate LABELS teaches it"
     print_message(f"no --model named; {model.spec}, {model.about}, judges{trust}")
 
@@ -67,11 +67,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     summary, repair = report.summary, settings.repair
     _print_counts(summary, repair=repair, all_tables=all_tables)
     lines = [*_rates(summary, repair), *_answered(summary)]
-    empty = "" if summary.records else " (there is no record)"
-    for gate in report.gates:
-        if gate.holds is not None:
-            holds = "holds" if gate.holds else "does not hold"
-            lines.append(f"{gate.name} {gate.least}: {holds}{empty}")
+    lines += map(str, report.outcomes)
     lines += [*_failures(summary), *troubles(summary)]
     for check, reason, count, of in summary.abstentions():
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
@@ -168,6 +164,10 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
     rate, repaired = summary.pass_rate, summary.repaired_rate
     if rate is None or repaired is None:
         return
+    if (answered := summary.verdicts[Verdict.ANSWERED]) and not summary.decided:
+        share = answered / summary.records
+        yield f"{answered} of {counted(summary.records, 'record')} answered ({share:.1%})"
+        return
     single = summary.records == 1
     text = f"{summary.before_repair[Verdict.PASS]} of {counted(summary.records, 'record')} "
     text += "passes" if single else "pass"
@@ -194,10 +194,13 @@ def _answered(summary: Summary) -> Iterator[str]:
             f"mean recall {records} ({records.n} of {records.of} records); "
             f"over values {values} ({values.n} of {values.of})"
         )
+    for name, count in summary.torn.items():
+        if name not in summary.answers:
+            yield f"{name}: the orders disagreed in {count} of {summary.asked(name)}"
     for name, counts in summary.answers.items():
         text = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
-        of = summary.checks[name].total() - summary.checks[name][Verdict.SKIPPED]
-        yield f"{name}: {text} ({counts.total()} of {of} answered)"
+        torn = f"; the orders disagreed in {summary.torn[name]}" if summary.torn[name] else ""
+        yield f"{name}: {text} ({counts.total()} of {summary.asked(name)} answered){torn}"
 
 
 def _failures(summary: Summary) -> Iterator[str]:

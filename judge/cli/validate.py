@@ -17,7 +17,6 @@ EPILOG = """\b
 Examples:
   judge validate mails.csv --ask "Is this e-mail polite?" -m openai:gpt-4o
   judge validate records.jsonl -o judged.jsonl            on the local model
-  judge validate records.jsonl -o judged.jsonl --resume   go on with it
   judge validate records.csv -m openai:gpt-4o --fail-under 0.95     in CI
   generate | judge validate - | jq -c 'select(.judge.verdict == "pass")'
 
@@ -47,7 +46,7 @@ def command(
         typer.Option(
             parser=opt.share,
             metavar="X",
-            help="Exit 1 if fewer than this share of records pass (before repair).",
+            help="Exit 1 if a smaller share of records pass (before repair).",
         ),
     ] = None,
     fail_under_repaired: Annotated[

@@ -34,6 +34,9 @@ class Decision:
     def judged(self, rubric: Rubric, label: str | None, value: str | None) -> Answer:
         """The answer about a value (None: the record) with its verdict, for a record with this
         label: an abstention where it is not sure, whichever words have the open shares."""
+        if rubric.rule.counts:
+            verdict = Verdict.ANSWERED if self.sure else Verdict.ABSTAIN
+            return Answer(value=value, verdict=verdict, answer=self.answer)
         passing, bound = rubric.passing(label), rubric.bound
         shares = (self.probabilities, *self.ends)
         chances = [round(min(1.0, sum(share.get(a, 0.0) for a in passing)), 6) for share in shares]
@@ -152,7 +155,7 @@ class AnswerReader:
                 outcomes[outcome] = outcomes.get(outcome, 0.0) + reach * by_word[word]
             reach *= sum(share for word, share in by_word.items() if word not in question.means)
         assert answer is not None, "the last question settles every answer"
-        if rubric.scale:
+        if rubric.bound:
             passing = sum(outcomes.get(name, 0.0) for name in rubric.passing(None))
             sure = self._clear((passing, 1 - passing))
         return Decision(answer, sure and outcomes[answer] >= self.sure_at, outcomes)

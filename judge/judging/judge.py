@@ -21,6 +21,7 @@ from judge.judging.client import Client, Unread
 from judge.judging.first_token import Observer
 from judge.names import entry_name
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
+from judge.questions import in_other_order
 from judge.records import Record
 from judge.replies import YES_NO, JudgingReply, Reply
 from judge.rubric import Rubric
@@ -252,7 +253,7 @@ class Judge:
     def _context(self, record: Record, numbers: Sequence[int], swapped: bool) -> ReplyContext:
         """What a reply about these values, or the record (0), is held against."""
         rubric, rule = self.rubric, self.rubric.quote
-        answers = rubric.answers[::-1] if swapped else rubric.answers
+        answers = in_other_order(rubric.answers) if swapped else rubric.answers
         entries = {n: record.entry(rubric.each, n) or "" for n in numbers if n}
         texts = shown_texts(rubric, record)
         if rubric.each and not rubric.lists_entries:
@@ -262,7 +263,7 @@ class Judge:
             entries=entries,
             typed=record.typed,
             evidence=(rule.field, rule.answers) if rule else None,
-            passing=rubric.passing(record.label),
+            passing=None if rubric.rule.counts else rubric.passing(record.label),
             names=dict(zip(rubric.words, answers, strict=True)) if rubric.comparing else {},
         )
 

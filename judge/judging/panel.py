@@ -19,10 +19,8 @@ from judge.judging.judge import Judge, Sampling
 from judge.questions import Bound
 from judge.records import Record
 from judge.rubric import Rubric
-from judge.verdict import Answer, Check, Verdict, Vote, worst
+from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
 from judge.voting import PASS_OR_FAIL, needed
-
-_CLEAR = (Verdict.PASS, Verdict.FAIL)
 
 
 @dataclass(frozen=True)
@@ -184,26 +182,26 @@ class Panel:
     def _outcome(self, check: Check) -> dict[str, Any]:
         """Verdict, answer, score and reason that the check's votes come to."""
         scale, bound = self.rubric.scale, self.rubric.bound
-        verdict, score = _of_scores(check.votes, scale, bound) if scale and bound else (None, None)
+        verdict, score = _of_scores(check.votes, scale, bound) if scale else (None, None)
         verdict = verdict or worst(check.verdicts().values())
         labels = self.rubric.graded and not self.rubric.each
-        undecided = (v for v in check.votes if v.part == "panel" and v.verdict not in _CLEAR)
+        undecided = (v for v in check.votes if v.part == "panel" and v.verdict not in SETTLED)
         reasons = (vote.reason for vote in undecided if vote.reason)
         return {
             "verdict": verdict,
             "answer": check.outcomes()[None][1] if labels else None,
             "score": score,
-            "reason": None if verdict in _CLEAR else next(reasons, None),
+            "reason": None if verdict in SETTLED else next(reasons, None),
         }
 
 
 def _of_scores(
-    votes: Sequence[Vote], scale: Sequence[float], bound: Bound
+    votes: Sequence[Vote], scale: Sequence[float], bound: Bound | None
 ) -> tuple[Verdict | None, float | None]:
     """The verdict on the mean of the votes' scores, and the mean; None for both without a score.
 
     A vote that is lost or not sure might have been any score: the check abstains if that could
-    change the verdict.
+    change the verdict; without a bound, if half of the votes or more are such.
     """
     cast = [vote for vote in votes if vote.part == "panel"] or votes
     scores = [vote.score for vote in cast if vote.score is not None]
@@ -211,11 +209,13 @@ def _of_scores(
         return None, None
     sure = [v.score for v in cast if v.score is not None and v.verdict is not Verdict.ABSTAIN]
     unsure = len(cast) - len(sure)
+    mean = round(sum(scores) / len(scores), 6)
+    if bound is None:
+        return Verdict.ANSWERED if len(sure) > unsure else Verdict.ABSTAIN, mean
     could = {
         bound.holds(round((sum(sure) + unsure * end) / len(cast), 6))
         for end in (scale[0], scale[-1])
     }
-    mean = round(sum(scores) / len(scores), 6)
     if len(could) > 1:
         return Verdict.ABSTAIN, mean
     return Verdict.PASS if could == {True} else Verdict.FAIL, mean

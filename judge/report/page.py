@@ -35,6 +35,7 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.UNREADABLE: "the judge's replies never became valid",
     Verdict.ABSTAIN: "no majority, or not sure enough: for people to decide",
     Verdict.PASS: "every check that was made passed",
+    Verdict.ANSWERED: "answered by questions that nothing passes or fails",
 }
 """What a record's verdict means, in the order in which people look at records."""
 
@@ -53,6 +54,11 @@ class Overview:
     )
     split: int = 0
     edited: int = 0
+
+    @property
+    def outcomes(self) -> set[str]:
+        """The verdicts of checks that there are."""
+        return {v for counts in self.summary.checks.values() for v in counts}
 
     def add(self, line: Line, judgement: Judgement) -> None:
         """Count one line."""
@@ -122,6 +128,7 @@ def render(
             overview=overview,
             summary=overview.summary,
             counts=counts,
+            outcomes=[v for v in Verdict if v is not Verdict.ANSWERED or v in overview.outcomes],
             lines=lines,
             entries=entries,
             described=described or {},

@@ -17,7 +17,7 @@ from judge.records import Record, content_hash, read
 from judge.records.labels.items import ABOUT_LABELS, Own
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.rubric import Rubric
-from judge.verdict import Answer, Check, Verdict, worst
+from judge.verdict import Answer, Check, worst
 from judge.workflow import last_of_each
 
 PERSON = "person"
@@ -88,11 +88,10 @@ class Decisions:
     def _check(self, name: str, answers: Mapping[int, str], record: Record) -> Check:
         """The answers as a check; of a check about entries with an answer for each."""
         rubric = self._rubric_of(name)
-        passing = rubric.rule.passing(record.label)
         evidence = tuple(
             Answer(
                 value=record.entry(rubric.each, number),
-                verdict=Verdict.PASS if answer in passing else Verdict.FAIL,
+                verdict=rubric.rule.verdict(answer, record.label),
                 answer=answer,
             )
             for number, answer in sorted(answers.items())

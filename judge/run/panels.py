@@ -81,7 +81,7 @@ class Resources:
         """
         profiles = profiles_of(settings, models or ())
         settings = profiled_models(settings, profiles)
-        explicit = settings.ask is not None or settings.rubric or rubrics
+        explicit = bool(settings.questions) or settings.rubric or rubrics
         profile_rubrics = () if explicit else profiles.rubrics
         if profile_rubrics and profiles.judges.keys() <= {
             rubric.name for rubric in profile_rubrics
@@ -228,6 +228,8 @@ class Resources:
         for by in get_args(By):
             panels = context.loop_panels if by == "loop" else context.final_panels
             for name, panel in panels.items():
+                if panel.rubric.rule.counts:
+                    continue
                 errors = error_rates(panel, self._in_force.get(name, {}), self.profiles)
                 if errors is not None and not panel.declined:
                     rates[name, by] = errors

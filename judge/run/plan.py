@@ -258,7 +258,7 @@ class PlannedWork(Work):
         passing = rubric.passing(record.label)
         failing = [answer for answer in rubric.answers if answer not in passing]
         answer = failing[0] if failing and self._calls.fails else passing[0]
-        verdict = Verdict.PASS if answer in passing else Verdict.FAIL
+        verdict = rubric.rule.verdict(answer, record.label)
         field = rubric.form.shown if rubric.form else None
         quote = " ".join(record.texts.get(field or "", "").split()[:8]) or None
         evidence = tuple(

@@ -14,7 +14,7 @@ from judge import plugins
 from judge.digest import digest
 from judge.errors import UsageError, meant, nearest, why_unread
 from judge.records.kinds import RECORD, kind_named, kind_names
-from judge.rubric import Rubric, builtin, load, ready, ready_made, rubric_from_flags
+from judge.rubric import ASKED, Rubric, builtin, load, ready, ready_made, rubric_from_flags
 from judge.settings import Settings, flag, option
 from judge.workflow import Workflow
 
@@ -38,7 +38,7 @@ class RubricSet:
             UsageError: a rubric, workflow, check or step that cannot be used as named, or a setting
                 without the one that it is about.
         """
-        question_only = settings.ask is not None and settings.workflow in (None, "record")
+        question_only = bool(settings.questions) and settings.workflow in (None, "record")
         base = () if question_only else settings.own_rubrics()
         sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         by_name: dict[str, Rubric] = {}
@@ -46,15 +46,10 @@ class RubricSet:
         # Reading the built-in rubrics takes a tenth of a second, and a question needs none of them.
         if not question_only or sources or base or settings.check or settings.model_for:
             by_name, additional = collect(sources, base)
-        if settings.ask is not None:
-            on, answers, passes = settings.on, settings.answers, settings.pass_
-            question = rubric_from_flags(settings.ask, on, answers, passes)
-            by_name, additional = {**by_name, question.name: question}, (*additional, question.name)
+        asked = {rubric.name: rubric for rubric in _asked(settings)}
+        if asked:
+            by_name, additional = by_name | asked, (*additional, *asked)
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
-        elif settings.on:
-            raise UsageError("--on needs --ask: it names the fields shown")
-        elif settings.answers or settings.pass_:
-            raise UsageError("--answers and --pass need --ask")
         rubrics_of_run = cls(settings, by_name, additional)
         rubrics_of_run._refuse_unknown()
         rubrics_of_run._refuse_idle()
@@ -119,6 +114,17 @@ class RubricSet:
     def _known(self, workflow: Workflow) -> tuple[str, ...]:
         return (*workflow.checks, *workflow.counted, *self.own)
 
+    def checks(self) -> set[str]:
+        """The checks that records of this run may have."""
+        return {name for workflow in self.workflows() for name in self.wanted(workflow)}
+
+    @property
+    def counting(self) -> bool:
+        """Whether the run asks rubrics alone whose answers are counted, and neither pass nor
+        fail."""
+        asked = [self.by_name.get(name) for name in self.checks()]
+        return bool(asked) and all(rubric and rubric.rule.counts for rubric in asked)
+
     def _refuse_unknown(self) -> None:
         """Refuse checks, and steps with a model of their own, that no workflow of the run has."""
         settings, workflows = self.settings, self.workflows()
@@ -143,6 +149,46 @@ class RubricSet:
                 raise UsageError(f"{flag(name)} needs {flag(needed)}")
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
+
+
+def _asked(settings: Settings) -> list[Rubric]:
+    """The rubrics of the questions on the command line.
+
+    Raises:
+        UsageError: a flag that does not fit the others.
+    """
+    questions, names = settings.questions, settings.name
+    if not questions:
+        if settings.on:
+            raise UsageError("--on needs --ask: it names the fields shown")
+        if settings.answers or settings.pass_ or names:
+            raise UsageError("--answers, --pass and --name need --ask")
+    if settings.tie and not settings.compare:
+        raise UsageError("--tie needs --compare: two fields, such as --compare a,b")
+    if len(settings.compare) not in (0, 2):
+        raise UsageError(f"--compare {','.join(settings.compare)}: name two fields, as in a,b")
+    if names and len(names) != len(questions):
+        raise UsageError(
+            f"--name: {len(names)} for {len(questions)} questions; name each --ask, in its order"
+        )
+    usual = [f"{ASKED}_{number}" for number in range(1, len(questions) + 1)]
+    names = names or ((ASKED,) if len(questions) == 1 else tuple(usual))
+    for name in names:
+        if names.count(name) > 1 or name == RECORD:
+            why = "it stands for whole records" if name == RECORD else "it is named twice"
+            raise UsageError(f"--name {name}: {why}; choose another name")
+    return [
+        rubric_from_flags(
+            question,
+            settings.on,
+            settings.answers,
+            settings.pass_,
+            name=name,
+            compare=settings.compare,
+            tie=settings.tie,
+        )
+        for question, name in zip(questions, names, strict=True)
+    ]
 
 
 def _refuse_strange(flag: str, noun: str, name: str, names: Collection[str]) -> None:

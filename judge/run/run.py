@@ -99,7 +99,7 @@ class _Run:
         self.resources = task.resources
         rubrics = task.resources.rubrics
         summary = Summary(job.by, rubrics.scales, rubrics.stages)
-        self.report = Report(summary, job.fail_under, job.fail_under_repaired)
+        self.report = Report(summary, task.gates)
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()
         self.outputs: list[_Output] = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
-from judge.judging.answer_reader import FAR
+from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
@@ -16,6 +16,7 @@ from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
+    from judge.run.gates import Gate, GateOutcome
     from judge.stats.intervals import Estimate
 
 FAILURES_SHOWN = 5
@@ -42,8 +43,9 @@ class Summary:
 
     `before_repair` has the verdicts on records as they came in, `slices` these for each value of
     the fields `by`; `scales` the lowest and highest score, and `far` how many records are unlike a
-    probe's labels, by check; `unshown` records had nothing to show. `cheap_votes` are those of a
-    cascade's cheap judge, `cheap_lost` of these the ones without an answer.
+    probe's labels, `torn` in how many the two orders of a comparison disagree, by check; `unshown`
+    records had nothing to show. `cheap_votes` are those of a cascade's cheap judge, `cheap_lost` of
+    these the ones without an answer.
     `recalls` sum what extractions are credited with, over records and over values. `stages` are
     checks of which each takes what passed the one before."""
 
@@ -64,6 +66,7 @@ class Summary:
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
     far: Counter[str] = field(default_factory=Counter)
+    torn: Counter[str] = field(default_factory=Counter)
     unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
     unshown: int = 0
     cheap_votes: int = 0
@@ -100,8 +103,11 @@ class Summary:
             if answer := check.get("answer"):
                 self.answers[name][answer] += 1
             votes = check.get("votes") or ()
-            if any(vote.get("reason") == FAR for vote in votes):
+            reasons = {vote.get("reason") for vote in votes}
+            if FAR in reasons:
                 self.far[name] += 1
+            if ORDERS_DISAGREE in reasons:
+                self.torn[name] += 1
             if votes and votes[0].get("part") == "cheap":
                 self._count_cheap(votes[0])
             if not votes and check["verdict"] == Verdict.ABSTAIN:
@@ -153,12 +159,16 @@ class Summary:
         asked about, and those unlike the labelled ones."""
         far = {(name, FAR): count for name, count in self.far.items()}
         for (name, reason), count in (*self.unasked.items(), *far.items()):
-            counts = self.checks[name]
-            yield name, reason, count, counts.total() - counts[Verdict.SKIPPED]
+            yield name, reason, count, self.asked(name)
+
+    def asked(self, name: str) -> int:
+        """How many records a check was made on."""
+        counts = self.checks.get(name, Counter())
+        return counts.total() - counts[Verdict.SKIPPED]
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check over the records that it was made on."""
-        count = self.checks[name].total() - self.checks[name][Verdict.SKIPPED]
+        count = self.asked(name)
         n, total, squares = self.scores[name]
         from judge.stats.intervals import mean_of_sums
 
@@ -192,6 +202,11 @@ class Summary:
         from judge.stats.intervals import plain
 
         return {name: plain(mean) for name, mean in self.mean_recalls().items()}
+
+    @property
+    def decided(self) -> int:
+        """Records that pass or fail."""
+        return self.verdicts[Verdict.PASS] + self.verdicts[Verdict.FAIL]
 
     @property
     def incomplete(self) -> int:
@@ -259,25 +274,10 @@ class Summary:
             **({"scores": self._mean_scores()} if self.scores else {}),
             **({"recall": self._recalls()} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
+            **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
         }
-
-
-class Gate(NamedTuple):
-    """The lowest share of records that must pass (None: no gate), and the share that passes."""
-
-    name: str
-    least: float | None
-    rate: float | None
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether the share is reached; None without a gate, False without records."""
-        return None if self.least is None else self.rate is not None and self.rate >= self.least
-
-    def as_json(self) -> dict[str, Any]:
-        return {"fail_under": self.least, "holds": self.holds}
 
 
 @dataclass(slots=True)
@@ -290,8 +290,7 @@ class Report:
     """
 
     summary: Summary = field(default_factory=Summary)
-    fail_under: float | None = None
-    fail_under_repaired: float | None = None
+    gates: Sequence[Gate] = ()
     seconds: float = 0.0
     interrupted: bool = False
     fatal: JudgeError | None = None
@@ -311,12 +310,9 @@ class Report:
         return not (self.interrupted or self.fatal or self.broken_pipe)
 
     @property
-    def gates(self) -> tuple[Gate, Gate]:
-        """On the records as they came in, and after repair."""
-        return (
-            Gate("gate", self.fail_under, self.summary.pass_rate),
-            Gate("gate after repair", self.fail_under_repaired, self.summary.repaired_rate),
-        )
+    def outcomes(self) -> list[GateOutcome]:
+        """What each gate came to."""
+        return [gate.outcome(self.summary) for gate in self.gates]
 
     @property
     def exit_code(self) -> int:
@@ -326,7 +322,7 @@ class Report:
             return int(self.fatal.exit_code)
         if self.interrupted:
             return int(Exit.INTERRUPTED)
-        if any(gate.holds is False for gate in self.gates):
+        if not all(outcome.holds for outcome in self.outcomes):
             return int(Exit.GATE)
         return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
 
@@ -341,8 +337,7 @@ class Report:
             "corrected_pass_rates": [rate.as_json() for _, rate in sorted(self.rates.items())],
             "models": self.traffic,
             "runs": self.runs,
-            "gate": self.gates[0].as_json(),
-            "gate_repaired": self.gates[1].as_json(),
+            "gates": [outcome.as_json() for outcome in self.outcomes],
         }
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from judge.run.summary import Report, Summary
 from judge.verdict import Unfinished, Verdict
 
 if TYPE_CHECKING:
+    from judge.run.gates import Gate
     from judge.run.panels import Resources
 
 _log = logging.getLogger(__name__)
@@ -107,6 +108,7 @@ class Task(ABC):
 
     resources: Resources
     watcher = Watcher()
+    gates: Sequence[Gate] = ()
 
     @abstractmethod
     def items(self) -> Iterator[Record]:

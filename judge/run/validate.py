@@ -56,6 +56,10 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     if settings.engine not in IN_PROCESS:
         task_of = plugins.load("judge.engines", settings.engine).of
     task = task_of(settings, job)
+    if job.fail_under is not None or job.fail_under_repaired is not None or settings.gate:
+        from judge.run.gates import gates_of
+
+        task.gates = gates_of(job, task.resources.rubrics)
     task.ask_people(job)
     report = run(job, task, watcher)
     for message in task.missing() if report.finished else ():

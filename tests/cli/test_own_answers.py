@@ -217,14 +217,18 @@ def test_a_plan_of_several_questions_counts_one_call(typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--answers", "a,b", "--ask", "?"), "--pass: say what passes, such as a"),
+        (("--answers", "0-100", "--ask", "?"), "--answers: 0-100 is 101 scores"),
+        (("--ask", "?", "--ask", "!", "--name", "a"), "--name: 1 for 2 questions"),
+        (("--ask", "?", "--ask", "!", "--name", "a,a"), "--name a: it is named twice"),
+        (("--ask", "?", "--tie"), "--tie needs --compare"),
+        (("--compare", "text"), "--compare text: name two fields"),
         (("--answers", "1,2", "--pass", "2", "--ask", "?"), "--pass: scores pass by a bound"),
         (("--answers", "1,2", "--pass", ">= 3", "--ask", "?"), "--pass: no score passes '>= 3'"),
         (("--answers", "a,b", "--pass", "c", "--ask", "?"), "'c' is not one of the answers a, b"),
         (("--answers", "a,a", "--pass", "a", "--ask", "?"), "--answers: give at least two"),
         (("--answers", "a,A", "--pass", "a", "--ask", "?"), "'a' and 'A' are one answer"),
         (("--answers", "no,b,false", "--pass", "b", "--ask", "?"), "'no' and 'false' are one"),
-        (("--answers", "a,b"), "--answers and --pass need --ask"),
+        (("--answers", "a,b"), "--answers, --pass and --name need --ask"),
     ],
 )
 def test_answers_that_cannot_be_are_refused(

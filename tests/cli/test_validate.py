@@ -44,7 +44,14 @@ def test_the_gate_decides_the_exit_code(typed: Typed) -> None:
         assert typed(*run, *flags, "-o", f"{number}.jsonl").returncode == code
         told = json.loads(typed.read("s.json"))
         assert told["exit_code"] == code
-        assert told["gate"] == {"fail_under": float(wanted), "holds": code == 0}
+        (gate,) = told["gates"]
+        assert gate == {
+            "gate": f"record >= {wanted}",
+            "holds": code == 0,
+            "value": 0.75,
+            "n": 3,
+            "of": 4,
+        }
         assert told["pass_rate"] == {"value": 0.75, "passed": 3, "of": 4}
     typed.write("none.jsonl", [])
     none = ("validate", "none.jsonl", *ONE)
@@ -74,10 +81,11 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
     assert code == 1, "what judge rewrote does not make the gate hold"
     assert "3 of 4 records pass as they came in (75.0%)" in told
     assert "4 after repair (100.0%; 1 edit, 0 values dropped)" in told
-    assert "gate 0.76: does not hold" in told and "gate after repair 1.0: holds" in told
+    assert "gate record >= 0.76: does not hold (75.0%, 3 of 4)" in told
+    assert "gate record after repair >= 1: holds (100.0%, 4 of 4)" in told
     assert sums["pass_rate"] == {"value": 0.75, "passed": 3, "of": 4}
     assert sums["repaired_pass_rate"] == {"value": 1.0, "passed": 4, "of": 4}
-    assert sums["gate_repaired"] == {"fail_under": 1.0, "holds": True}
+    assert [gate["holds"] for gate in sums["gates"]] == [False, True]
     second = lines(typed.read("o"))[1]
     assert second["story"] == new and second["judge"]["verdict"] == "pass"
     assert second["judge"]["original_verdict"] == "fail"

@@ -205,7 +205,7 @@ def test_one_story_gives_one_prefix_for_every_rubric_value_and_reading(record: s
     assert len(STORY_RUBRICS) >= 7
     for name in STORY_RUBRICS:
         for _, sent in shown(builtin()[name], record):
-            assert sent[0]["content"] == system_text()
+            assert sent[0]["content"] == system_text("_culture.txt")
             assert sent[1]["content"].startswith(block)
 
 
@@ -320,7 +320,8 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         (SHORT + "quote: {field: story, answers: [c]}\n", ":4: quote: ", "'c' is not one of"),
         (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "must be at least 16"),
         (SHORT + "pass: '>= 2'\n", ":4: pass: ", "a bound on scores"),
-        (SHORT + "answers: [a, b]\n", ":1: pass: ", "say what passes, such as a"),
+        (SHORT + "system: zz\n", ":4: system: ", "no message is called 'zz'"),
+        (SHORT + "tie: true\n", ":4: tie: ", "only a comparison has a tie"),
         (SHORT + "answers: ['{{ x }}', b]\npass: b\n", ":4: answers: ", "unknown variable 'x'"),
         (SHORT + "reply: LeaksFound\nanswers: [a, b]\n", ":5: answers: ", "leave them out"),
         ("name: a\nquestions: {B c: Q?}", ":2: questions.B c: ", "small letters"),

@@ -36,9 +36,9 @@ def asked_by(settings: Settings, check: str) -> list[str]:
     maps = [word for entry in settings.map for word in ("--map", entry)]
     if settings.rubric:
         return ["--rubric", settings.rubric[0], *maps]
-    if settings.ask is None:
+    if not settings.ask:
         return ["--check", check, *maps]
-    flags = ["--ask", settings.ask, *(word for name in settings.on for word in ("--on", name))]
+    flags = ["--ask", settings.ask[0], *(word for name in settings.on for word in ("--on", name))]
     flags += ["--answers", ",".join(settings.answers)] if settings.answers else []
     return flags + (["--pass", settings.pass_] if settings.pass_ else []) + maps
 
@@ -76,6 +76,8 @@ def command(
     from judge.api import refuse_existing
 
     refuse_existing("-o", out, overwrite)
+    if len(settings.ask) > 1:
+        raise UsageError("--ask: a model is taught one question at a time")
     job = CalibrationJob(sources=labels, records=sample, group=group)
     try:
         with steps("items", quiet=quiet) as show:

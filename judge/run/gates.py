@@ -1,0 +1,158 @@
+"""Gates: what the checks of a run, or its records, must reach, such as `faithful >= 0.9`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from judge.errors import UsageError, meant
+from judge.questions import Bound
+from judge.records.kinds import RECORD
+from judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from judge.rubric import Rubric
+    from judge.run.job import Job
+    from judge.run.rubrics import RubricSet
+    from judge.run.summary import Summary
+
+_GATE = re.compile(r"(mean\s+)?(\S+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)")
+_UNDECIDED = (Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A bound on the share of passes of a check (`record`: of whole records, as they came in, or
+    `repaired`), or on its `mean` score."""
+
+    subject: str
+    bound: Bound
+    mean: bool = False
+    repaired: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> Gate:
+        """The gate of a text such as `faithful >= 90%`.
+
+        Raises:
+            UsageError: it is none.
+        """
+        match = _GATE.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(
+                f"--gate {text!r}: type CHECK >= SHARE or mean CHECK >= SCORE, as in "
+                "'faithful >= 0.9'"
+            )
+        mean, subject, sign, number, percent = match.groups()
+        limit = float(number) / 100 if percent else float(number)
+        if mean and percent:
+            raise UsageError(f"--gate {text!r}: a mean is a score, without %")
+        if not mean and not 0 <= limit <= 1:
+            hint = f"type {limit:g}%" if 1 < limit <= 100 else "a share is from 0 to 1"
+            raise UsageError(f"--gate {text!r}: {hint}")
+        return cls(subject, Bound(sign, limit), bool(mean))
+
+    def __str__(self) -> str:
+        mean, repaired = "mean " * self.mean, " after repair" * self.repaired
+        return f"{mean}{self.subject}{repaired} {self.bound.sign} {self.bound.limit:g}"
+
+    def refuse_unfit(self, rubrics: Mapping[str, Rubric], checks: Collection[str]) -> None:
+        """Check that the run has what the gate is about.
+
+        Raises:
+            UsageError: it has no such check, or one without scores, or without answers that pass.
+        """
+        if self.subject == RECORD:
+            if self.mean:
+                raise UsageError(f"--gate '{self}': records have no score; name a check")
+            return
+        if self.subject not in checks:
+            near = meant(self.subject, [*sorted(checks), RECORD])
+            raise UsageError(f"--gate '{self}': this run has no such check; {near}")
+        rubric = rubrics.get(self.subject)
+        if self.mean and (rubric is None or rubric.scale is None):
+            raise UsageError(f"--gate '{self}': {self.subject} has no scores, see --answers")
+        if not self.mean and rubric is not None and rubric.rule.counts:
+            more = f", or gate its mean: mean {self.subject} >= X" if rubric.scale else ""
+            raise UsageError(
+                f"--gate '{self}': no answer to {self.subject} passes or fails: add --pass{more}"
+            )
+
+    def outcome(self, summary: Summary) -> GateOutcome:
+        """What the run reached."""
+        if self.mean:
+            if self.subject not in summary.scores:
+                return GateOutcome(self, None, 0, summary.asked(self.subject))
+            mean = summary.mean_score(self.subject)
+            return GateOutcome(self, mean.value, mean.n, mean.of)
+        counts = summary.checks.get(self.subject) or Counter[str]()
+        if self.subject == RECORD:
+            counts = summary.verdicts if self.repaired else summary.before_repair
+        of = counts.total() - counts[Verdict.SKIPPED]
+        passed = counts[Verdict.PASS]
+        undecided = {str(v): counts[v] for v in _UNDECIDED if counts[v]}
+        return GateOutcome(self, passed / of if of else None, passed, of, undecided)
+
+
+@dataclass(frozen=True, slots=True)
+class GateOutcome:
+    """A share, or a mean, that a run reached: `n` records of `of` passed, or have a score. The
+    `undecided` ones, by verdict, count as not passing."""
+
+    gate: Gate
+    value: float | None
+    n: int
+    of: int
+    undecided: Mapping[str, int] | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the bound is reached; without a record it is not."""
+        return self.value is not None and self.gate.bound.holds(round(self.value, 9))
+
+    def __str__(self) -> str:
+        verb = "holds" if self.holds else "does not hold"
+        if self.value is None:
+            return f"gate {self.gate}: {verb} (there is no record)"
+        reached = f"{self.value:.2f}" if self.gate.mean else f"{self.value:.1%}"
+        of = f"{self.n} of {self.of}" + (" scored" if self.gate.mean else "")
+        notes = [f"{count} {verdict}" for verdict, count in (self.undecided or {}).items()]
+        noted = f"; not passing: {', '.join(notes)}" if notes else ""
+        return f"gate {self.gate}: {verb} ({reached}, {of}{noted})"
+
+    def as_json(self) -> dict[str, Any]:
+        """As the summary file has it."""
+        value = None if self.value is None else round(self.value, 6)
+        undecided = {"undecided": dict(self.undecided)} if self.undecided else {}
+        return {
+            "gate": str(self.gate),
+            "holds": self.holds,
+            "value": value,
+            "n": self.n,
+            "of": self.of,
+            **undecided,
+        }
+
+
+def gates_of(job: Job, rubrics: RubricSet) -> list[Gate]:
+    """The gates of a run: `--fail-under`, which is on whole records, and those of `--gate`.
+
+    Raises:
+        UsageError: one that is no gate, or about what the run does not have.
+    """
+    shares = ((job.fail_under, False), (job.fail_under_repaired, True))
+    gates = [Gate(RECORD, Bound(">=", x), repaired=late) for x, late in shares if x is not None]
+    gates += map(Gate.of, rubrics.settings.gate)
+    for gate in gates:
+        gate.refuse_unfit(rubrics.by_name, rubrics.checks())
+        if gate.subject == RECORD and rubrics.counting:
+            raise UsageError(f"gate {gate}: no answer passes or fails in this run; add --pass")
+        if gate.subject != RECORD and rubrics.settings.repair:
+            raise UsageError(
+                f"--gate '{gate}' with --repair: checks would speak of rewritten texts; gate whole "
+                "records (--fail-under), or leave --repair out"
+            )
+    return gates

@@ -1,0 +1,139 @@
+"""Several questions in one run, answers that are counted, comparisons with a tie, and gates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from .conftest import Typed, lines
+
+TEXTS = ("fine", "fine too", "rude", "odd")
+
+
+def said(answer: str | None, **when: str) -> dict[str, Any]:
+    return {"when": when, "reply": {"quote": None, "reason": "So.", "answer": answer}}
+
+
+@pytest.fixture
+def mails(typed: Typed) -> Typed:
+    typed.write("m.jsonl", [{"id": text, "text": text, "other": "x"} for text in TEXTS])
+    scores = {"fine": "5", "fine too": "4", "rude": "1"}
+    typed.script(
+        "j.yaml",
+        [
+            said(None, rubric="polite", id="odd"),
+            said("no", rubric="polite", id="rude"),
+            said("yes", rubric="polite"),
+            *(said(score, rubric="tone", id=text) for text, score in scores.items()),
+            said("yes", rubric="short"),
+            said("glad", rubric="mood", contains="fine"),
+            said("sad", rubric="mood"),
+        ],
+    )
+    return typed
+
+
+RUN = ("validate", "m.jsonl", "-m", "scripted:j.yaml", "--on", "text", "--reasks", "0")
+TWO = ("--ask", "Is it polite?", "--ask", "Is it short, too?", "--name", "polite,short")
+TONE = ("--ask", "What tone?", "--name", "tone", "--answers", "1-5")
+
+
+def test_each_question_is_a_check_by_its_name(mails: Typed) -> None:
+    code, out, _ = mails.text(*RUN, *TWO)
+    assert code == 3, "one reply is unreadable"
+    verdicts = [
+        {check["check"]: check["verdict"] for check in line["judge"]["checks"]}
+        for line in lines(out.encode())
+    ]
+    assert verdicts[2] == {"polite": "fail", "short": "pass"}
+    assert [one["short"] for one in verdicts] == ["pass"] * 4
+    unnamed = mails.text(*RUN[:3], "scripted:yes.yaml", "--ask", "A?", "--ask", "B?")[2]
+    assert "question_1" in unnamed and "question_2" in unnamed
+
+
+def test_answers_without_pass_are_counted(mails: Typed) -> None:
+    code, out, told = mails.text(*RUN, "--ask", "Mood?", "--name", "mood", "--answers", "glad,sad")
+    assert code == 0
+    assert {line["judge"]["verdict"] for line in lines(out.encode())} == {"answered"}
+    assert "4 of 4 records answered (100.0%)" in told
+    assert "mood: 2 glad, 2 sad (4 of 4 answered)" in told and "pass" not in told
+
+
+def test_scores_without_a_bound_have_a_mean_and_an_interval(mails: Typed) -> None:
+    code, out, told = mails.text(*RUN, *TONE, "--limit", "3")
+    assert code == 0
+    # Mean 10/3, s = sqrt(13/3) = 2.0817, t(2) = 4.3027: 3.33 -+ 5.17, cut to the scale.
+    assert "tone: mean score 3.33, 95 % interval 1.00 to 5.00 (3 of 3 scored)" in told
+    assert lines(out.encode())[0]["judge"]["checks"][0]["score"] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "gate", "code", "told"),
+    [
+        (
+            TWO,
+            "polite >= 50%",
+            3,
+            "polite >= 0.5: holds (50.0%, 2 of 4; not passing: 1 unreadable)",
+        ),
+        (TWO, "polite>0.5", 1, "gate polite > 0.5: does not hold (50.0%, 2 of 4"),
+        (TWO, "short >= 1", 3, "gate short >= 1: holds (100.0%, 4 of 4)"),
+        (TWO, "record >= 0.51", 1, "gate record >= 0.51: does not hold (50.0%, 2 of 4"),
+        ((*TONE, "--limit", "3"), "mean tone >= 3.3", 0, "holds (3.33, 3 of 3 scored)"),
+        ((*TONE, "--limit", "3"), "mean tone < 3", 1, "gate mean tone < 3: does not hold (3.33"),
+    ],
+)
+def test_a_gate_holds_checks_and_means_to_a_bound(
+    mails: Typed, words: tuple[str, ...], gate: str, code: int, told: str
+) -> None:
+    ended, _, said = mails.text(*RUN, *words, "--gate", gate)
+    assert ended == code and told in said, said
+
+
+@pytest.mark.parametrize(
+    ("words", "gate", "told"),
+    [
+        (TWO, "polite >= 90", "type 90%"),
+        (TWO, "polite 0.9", "type CHECK >= SHARE or mean CHECK >= SCORE"),
+        (TWO, "polit >= 0.9", "this run has no such check; did you mean polite?"),
+        (TWO, "mean polite >= 3", "polite has no scores"),
+        (TONE, "tone >= 0.5", "no answer to tone passes or fails: add --pass, or gate its mean"),
+        (TONE, "record >= 0.5", "no answer passes or fails in this run"),
+    ],
+)
+def test_a_gate_that_cannot_be_is_refused_before_a_call(
+    mails: Typed, words: tuple[str, ...], gate: str, told: str
+) -> None:
+    code, out, said = mails.text(*RUN, *words, "--gate", gate)
+    assert (code, out) == (2, "") and told in said
+
+
+def test_gates_stand_in_judge_toml(mails: Typed) -> None:
+    (mails.folder / "judge.toml").write_text('gate = ["short >= 1", "polite >= 0.9"]\n')
+    code, _, told = mails.text(*RUN, *TWO, "--trust-config", "--summary", "s.json")
+    assert code == 1 and "gate polite >= 0.9: does not hold" in told
+    sums: Mapping[str, Any] = json.loads(mails.read("s.json"))
+    assert [gate["holds"] for gate in sums["gates"]] == [True, False]
+
+
+def test_a_comparison_may_be_a_tie_and_says_where_the_orders_disagreed(typed: Typed) -> None:
+    names = ("first", "tie", "torn")
+    typed.write("m.jsonl", [{"id": n, "a": f"{n} one", "b": f"{n} two"} for n in names])
+    # In both orders `first one` is the better one; of `torn` always the one shown first.
+    replies = [said("tie", id="tie"), said("1", id="torn")]
+    replies += [said("1", id="first", contains="1 MARK]\nfirst one"), said("2", id="first")]
+    from judge.records import Record
+
+    record = Record("m.jsonl", 1, {"id": "first", "a": "first one", "b": "first two"})
+    mark = record.of_kind("record").mark
+    replies[2]["when"]["contains"] = replies[2]["when"]["contains"].replace("MARK", mark)
+    model = typed.script("j.yaml", replies)
+    words = ("validate", "m.jsonl", "--compare", "a,b", "--tie", "-m", model)
+    code, out, told = typed.text(*words)
+    assert code == 0
+    answers = [line["judge"]["checks"][0].get("answer") for line in lines(out.encode())]
+    assert answers == ["a", "tie", None]
+    assert "question: 1 a, 1 tie (2 of 3 answered); the orders disagreed in 1" in told
