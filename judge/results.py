@@ -146,8 +146,11 @@ def _display() -> Any:
     """What shows a line in a notebook's output and replaces it later; None outside of one."""
     if "ipykernel" not in sys.modules:
         return None
+    from IPython import get_ipython
     from IPython.display import Pretty, display
 
+    if get_ipython() is None:
+        return None
     handles: list[Any] = []
 
     def show(text: str) -> None:
