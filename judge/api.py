@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from judge.arguments import (
     Pathlike,
     in_memory,
+    input_files,
     inputs,
     refuse_existing,
     refuse_idle_gate,
@@ -80,6 +81,7 @@ __all__ = [
     "default_judge",
     "export",
     "files_of",
+    "input_files",
     "load_profile",
     "load_results",
     "load_workflow",

@@ -10,7 +10,7 @@ from typing import Any
 
 from judge.configuration import no_such_setting, refuse_stray, resolve
 from judge.errors import UsageError
-from judge.records.read import InMemory
+from judge.records.read import InMemory, input_files
 from judge.rubric import Rubric
 from judge.run.job import Job
 from judge.run.models import profiled_models, profiles_of
@@ -49,7 +49,7 @@ def inputs(records: Any) -> dict[str, Any]:
             "as path objects"
         )
     if _is_path(records) or isinstance(first, PathLike):
-        return {"inputs": texts(records)}
+        return {"inputs": input_files(texts(records))}
     return {"records": records}
 
 

@@ -156,6 +156,7 @@ class CoreSettings(Options):
         metavar="NAME=COLUMN",
         common=True,
     )
+    id: str | None = judging("Column that names the records.", metavar="COLUMN", common=True)
     method: Literal["structured", "logprobs", "probe"] | None = judging(
         "How to read answers: structured (typed reply with evidence), logprobs (first token) or "
         "probe (hidden state; needs a profile).",
@@ -255,7 +256,8 @@ class CoreSettings(Options):
     @property
     def columns(self) -> dict[str, str]:
         """By names that fields have for judges, the columns that hold them (`map`)."""
-        return dict(pair.split("=", 1) for pair in self.map)
+        columns = dict(pair.split("=", 1) for pair in self.map)
+        return columns | ({"id": self.id} if self.id else {})
 
     def without_steps(self) -> Settings:
         """The same for commands that look at a model alone, and put every step to it."""

@@ -57,7 +57,7 @@ def command(
 
     Records stand there as judges are shown them, without labels and verdicts. No model is called.
     """
-    sources = opt.inputs_or_stdin(inputs, context)
+    sources = opt.record_files(inputs, context)
     from judge import api
 
     job = api.Job(

@@ -35,7 +35,7 @@ def files(name: str, content: str) -> Any:
 
 Inputs = Annotated[
     list[str] | None,
-    files("INPUT", "JSON, CSV, TSV, Excel, Parquet or Arrow, also .gz and .zst;"),
+    files("INPUT", "JSON, CSV, TSV, Excel, Parquet or Arrow (.gz, .zst); a folder;"),
 ]
 Format = Annotated[
     str | None,
@@ -236,6 +236,13 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
     with redirect_stdout(sys.stderr):
         typer.echo(context.get_help())
     raise typer.Exit(int(Exit.USAGE))
+
+
+def record_files(inputs: list[str] | None, context: typer.Context) -> list[str]:
+    """As `inputs_or_stdin`, with the files of folders and patterns."""
+    from judge.api import input_files
+
+    return input_files(inputs_or_stdin(inputs, context))
 
 
 def need_calibrate(command: str) -> None:

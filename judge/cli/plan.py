@@ -35,7 +35,7 @@ def command(
 
     No model is called; its key, server or GPU may be missing.
     """
-    sources = opt.inputs_or_stdin(inputs, context)
+    sources = opt.record_files(inputs, context)
     from judge import api
 
     job = api.Job(

@@ -99,7 +99,7 @@ def command(
     workflows list`) are asked its questions.
     Records go to standard output (no terminal) or OUT, everything else to standard error.
     """
-    sources = opt.inputs_or_stdin(inputs, context)
+    sources = opt.record_files(inputs, context)
     from judge import api
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_summary

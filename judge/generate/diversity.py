@@ -65,7 +65,7 @@ class Diversity:
                 self._with[mark].append(len(self._sketches))
         self.records += 1
         self.near += nearest is not None and nearest[1] >= NEAR
-        self._sketches.append((line.id or f"record {self.records}", sketch))
+        self._sketches.append((line.name, sketch))
         found = {name: list(_texts(line.fields.get(name))) for name in self.values}
         for name, values in found.items():
             self.values[name].update(values)

@@ -68,6 +68,14 @@ def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: content for key, content in fields.items() if key != RESERVED}
 
 
+def own_id(fields: Mapping[str, Any]) -> str | None:
+    """The id that a record has in its own fields, as text."""
+    for name, content in fields.items():
+        if normalise(name) == "id" and isinstance(content, str | int | float) and content != "":
+            return str(content)
+    return None
+
+
 def judgement_in(fields: Mapping[str, Any], default: object = None) -> Any:
     """What stands in the field `judge`: an earlier verdict, or the input's own; else `default`."""
     return fields.get(RESERVED, default)

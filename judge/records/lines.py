@@ -20,9 +20,8 @@ from pydantic import ValidationError
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.problems import problems_of
-from judge.records.base import Problem, content_hash, is_verdict, judgement_in, own_fields
+from judge.records.base import Problem, content_hash, is_verdict, judgement_in, own_fields, own_id
 from judge.records.jsonfiles import dump_judged, shortened
-from judge.records.kinds import normalise
 from judge.records.read import MAX_LINE, read
 from judge.records.record import Record
 from judge.verdict import Failure, Judgement, Unfinished, Usage, Verdict
@@ -167,12 +166,10 @@ class Line:
         return any(check.get("by") == "person" for check in self.checks)
 
     @property
-    def id(self) -> str | None:
-        """The id that the record has in its own fields, as text."""
-        for name, value in self.fields.items():
-            if normalise(name) == "id" and isinstance(value, str | int | float) and value != "":
-                return str(value)
-        return None
+    def name(self) -> str:
+        """What people know the record by: the name in the line, its own id, else its line."""
+        name = self.content.get("name")
+        return str(name or own_id(self.fields) or f"line {self.number}")
 
     @property
     def original_fields(self) -> dict[str, Any]:
@@ -310,7 +307,11 @@ def judged(
         changes: the rewritten fields, by the names that the workflow has for them.
         fingerprint: of what made the judgement.
     """
-    update = {"original": record.originals(changes), "fingerprint": fingerprint}
+    update = {
+        "name": _name(record),
+        "original": record.originals(changes),
+        "fingerprint": fingerprint,
+    }
     content = judgement.model_copy(update=update).as_json()
     return written(record.with_changes(changes), content, record)
 
@@ -329,6 +330,7 @@ def failed(
     kind, message = error
     unfinished = unfinished or Unfinished()
     judgement = Judgement(
+        name=_name(record),
         verdict=Verdict.ERROR,
         workflow=workflow,
         reason=message,
@@ -346,4 +348,11 @@ def bad_input(record: Record, problem: Problem) -> Line:
     if problem.field is not None:
         error["field"] = problem.field
     fields = {"raw": record.raw or ""} if record.fields is None else shortened(record.fields)
-    return written(own_fields(fields), {"verdict": str(Verdict.ERROR), "error": error}, record)
+    name = _name(record)
+    content = {**({"name": name} if name else {}), "verdict": str(Verdict.ERROR), "error": error}
+    return written(own_fields(fields), content, record)
+
+
+def _name(record: Record) -> str | None:
+    """The name of the record in its line; None where its own id says it."""
+    return None if record.called == own_id(record.fields or {}) else record.called

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from glob import glob
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self, cast
@@ -75,6 +76,39 @@ def read(
     items = _items(source, stdin, format, max_line)
     # The first item is read at the call, and with it all that is refused.
     return chain(list(islice(items, 1)), items)
+
+
+def input_files(sources: Iterable[str]) -> list[str]:
+    """The files that these name: of a folder those with an ending of `FORMATS` (it may also be one
+    of `datasets.save_to_disk`), of a pattern such as `data/*.csv` those that it fits; others as
+    they are. Sorted by name.
+
+    Raises:
+        UsageError: a folder or a pattern without such a file.
+    """
+    files: list[str] = []
+    for source in sources:
+        path = Path(source)
+        if path.is_dir() and not (path / "state.json").is_file():
+            found = [
+                str(file) for file in sorted(path.iterdir()) if file.is_file() and _ending(file)
+            ]
+            what = f"no file that ends in {', '.join(f'.{name}' for name in FORMATS)}"
+        elif any(sign in source for sign in "*?[") and not path.exists():
+            found, what = sorted(glob(source, recursive=True)), "no such file"
+        else:
+            found, what = [source], ""
+        if not found:
+            raise UsageError(f"{source}: {what}")
+        files += found
+    return files
+
+
+def _ending(path: Path) -> bool:
+    suffixes = [suffix.casefold() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".zst"):
+        suffixes.pop()
+    return bool(suffixes) and suffixes[-1] in _SUFFIXES and not path.name.endswith(".run.json")
 
 
 def _items(
@@ -212,9 +246,14 @@ def _with_judge_renamed(record: Record) -> Record:
     return replace(record, fields=fields, raw=None, input_key=name)
 
 
+def flag_of(name: str, column: str) -> str:
+    """The flag that names the column."""
+    return f"--id {column}" if name == "id" else f"--map {name}={column}"
+
+
 def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem | None:
     for name, column in columns.items():
-        flag = f"--map {name}={column}"
+        flag = flag_of(name, column)
         try:
             at(fields, column)
         except LabelError as error:
@@ -223,7 +262,7 @@ def _misfit(fields: Mapping[str, object], columns: Mapping[str, str]) -> Problem
             names = clip([key for key in fields if key != RESERVED], 300)
             message = f"{flag}: the record has no field {column!r}, its fields are {names}"
             return Problem(message, column)
-        if name in fields and name not in columns.values():
+        if name in fields and name not in (*columns.values(), "id"):
             message = f"{flag}: the record has a field {name!r} already: choose another name"
             return Problem(message, name)
     return None

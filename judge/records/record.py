@@ -15,10 +15,10 @@ from judge.records.base import (
     Problem,
     SeenIds,
     at,
-    clip,
     fence_mark,
     hashed_json,
     own_fields,
+    own_id,
     put,
 )
 from judge.records.kinds import (
@@ -126,22 +126,20 @@ class Record:
     def of_kind(self, kind: str | None = None, ids: SeenIds | None = None) -> Record:
         """The record as one of this kind, or with the problem that keeps it from being one.
 
-        `kind` None recognises it by its fields. With `ids`, an id that came before is a problem of
-        type `duplicate-id`.
+        `kind` None recognises it by its fields. With `ids`, a record whose id came before is
+        named by its place.
         """
         if self.problem is not None or self.fields is None:
             return self
         try:
             kind = kind or the_kind_of(self.visible)
             typed, names = typed_fields(kind, self.visible)
-            if ids is not None and "id" in typed:
-                place = f"line {self.line} of {self.source}"
-                if first := ids.first_place(typed["id"], place):
-                    message = f"id {clip(typed['id'])} was already on {first}"
-                    raise LabelError(message, names["id"], "duplicate-id")
         except LabelError as error:
             return replace(self, problem=error.problem)
-        return replace(self, kind=kind, typed=typed, names=names)
+        name = self.name
+        if ids is not None and "id" in typed and ids.first_place(typed["id"], self.at_line):
+            name = self.at_line
+        return replace(self, kind=kind, typed=typed, names=names, name=name)
 
     def usable(self) -> Record:
         """The record itself; LabelError where it has a problem."""
@@ -156,6 +154,16 @@ class Record:
         """The line, and the file where there are several, as output lines have them."""
         where: dict[str, Any] = {"line": self.line}
         return {"file": self.source, **where} if self.among else where
+
+    @property
+    def at_line(self) -> str:
+        """The place that it was read from: `mails.csv:3`."""
+        return f"{self.source.strip('<>')}:{self.line}"
+
+    @property
+    def called(self) -> str:
+        """What people know the record by: its id, else its place."""
+        return self.name or self.typed.get("id") or own_id(self.fields or {}) or self.at_line
 
     @property
     def id(self) -> str:

@@ -124,13 +124,13 @@ class Entry:
             *(["split"] if any(map(differ, judgement.checks)) else []),
         ]
         self.classes += ["edited"] if judgement.edits else []
-        self.id = line.id
+        self.id = line.name
         self.size = len(json.dumps([line.fields, line.content], ensure_ascii=False))
         if self.size <= LARGEST:
             self._read(line.fields, judgement)
 
     def _read(self, fields: Mapping[str, Any], judgement: Judgement) -> None:
-        contents = {key: c for key, c in fields.items() if normalise(key) != "id" or not self.id}
+        contents = {key: c for key, c in fields.items() if normalise(key) != "id"}
         values = {("now", key): content for key, content in contents.items()}
         values |= {("before", key): content for key, content in judgement.original.items()}
         texts = {place: _text(content) for place, content in values.items()}

@@ -68,7 +68,7 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         finding = None
     models = dict.fromkeys(vote.model for check in judgement.checks for vote in check.votes)
     cells = {
-        "id": line.id or f"line {line.number}",
+        "id": line.name,
         "verdict": str(judgement.verdict),
         "original_verdict": judgement.original_verdict and str(judgement.original_verdict),
         "workflow": judgement.workflow,

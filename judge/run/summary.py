@@ -90,8 +90,7 @@ class Summary:
             self.errors[kind] += 1
             self.examples.setdefault(kind, message)
         if verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
-            name = line.fields.get("id") or f"record {self.records}"
-            self.failures.append((str(name), line.reason))
+            self.failures.append((line.name, line.reason))
         self.edits += line.edits
         self.dropped += line.dropped
         last = line.last_checks

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from judge import plugins
 from judge.errors import UsageError
 from judge.names import plain_name
+from judge.prompts import LACKS
 from judge.records import (
     Problem,
     Record,
@@ -20,10 +21,20 @@ from judge.records import (
     mapped,
     recognise,
 )
-from judge.records.base import NO_CONTENT, RESERVED, LabelError, holds, no_such_field, stratum
+from judge.records.base import (
+    NO_CONTENT,
+    RESERVED,
+    LabelError,
+    clip,
+    holds,
+    no_such_field,
+    stratum,
+)
+from judge.records.kinds import RECORD
 from judge.records.lines import Line
+from judge.records.read import flag_of
 from judge.records.text import form
-from judge.rubric import ready_made
+from judge.rubric import Rubric, ready_made
 from judge.run.job import Job
 from judge.run.output import write_whole
 from judge.run.panels import Resources
@@ -82,6 +93,12 @@ def fields_shown(record: Record) -> str:
     return f"{message}; not shown: {_listed(omissions)}" if omissions else message
 
 
+def _skipped(rubric: Rubric, record: Record) -> str | None:
+    """Why this rubric is skipped on the record: the fields that it does not have at all."""
+    lacking = [name for name in rubric.required if not record.has(name)]
+    return f"{rubric.name}: {LACKS}{', '.join(lacking)}" if lacking else None
+
+
 def _listed(names: Mapping[str, str]) -> str:
     parts = [
         f"{plain_name(name)} ({why})" if why else plain_name(name)
@@ -123,6 +140,8 @@ class Validation(Task):
         self._review: Collection[str] = FOR_PEOPLE
         self._decisions: Decisions | None = None
         self._hidden: set[str] = set()
+        self._doubled = False
+        self._rubrics = rubrics
 
     @classmethod
     def of(cls, settings: Settings, job: Job) -> Self:
@@ -176,12 +195,15 @@ class Validation(Task):
                 `MAX_LOOK_AHEAD` records at most).
         """
         on, by = {*self.resources.settings.on}, {*self._by}
-        paths = {f"--map {name}={path}": path for name, path in self.columns.items()}
+        paths = {flag_of(name, path): path for name, path in self.columns.items()}
         items: list[Record] = []
         first: Record | None = None
+        askable, reason = not self._rubrics, ""
         problem: str | None = None
         search = self._whole or not (self.kind or self._any_record)
-        while (on or paths or (search and first is None)) and len(items) < MAX_LOOK_AHEAD:
+        while len(items) < MAX_LOOK_AHEAD and (
+            on or paths or not askable or (search and first is None)
+        ):
             if (item := next(self._items, None)) is None:
                 break
             items.append(item)
@@ -199,6 +221,9 @@ class Validation(Task):
                     self.shown = fields_shown(record)
                     self._hidden.update(record.hidden())
                 first = first or record
+                lacks = [_skipped(rubric, record) for rubric in self._rubrics]
+                reason = reason or next(filter(None, lacks), "")
+                askable = askable or record.kind != RECORD or not all(lacks)
                 on = {name for name in on if not record.has(name)}
             elif problem is None and self._nothing_asked(item):
                 problem = f"line {item.line} of {item.source}: {record.problem.message}"
@@ -210,7 +235,18 @@ class Validation(Task):
             raise UsageError(f'{problem}: add --ask "QUESTION" or --rubric FILE')
         if first is not None and on and len(items) < MAX_LOOK_AHEAD:
             raise UsageError(no_such_field(f"--on {min(on)}", min(on), [*first.texts]))
+        if first is not None and not askable and len(items) < MAX_LOOK_AHEAD:
+            raise UsageError(f"every record would be skipped: {reason}")
         self._items = chain(items, self._items)
+
+    def _note_doubled(self, item: Record, record: Record) -> None:
+        """Say once that records whose id came before are named by their place."""
+        if record.name and not item.name and not self._doubled:
+            self._doubled = True
+            self.watcher.say(
+                f"id {clip(record.typed['id'])} stands there twice: {record.name} and all others "
+                "whose id came before are named by file and line"
+            )
 
     def _nothing_asked(self, item: Record) -> bool:
         """Whether a readable record matches no workflow and no question is asked about it."""
@@ -227,6 +263,7 @@ class Validation(Task):
         record = item.of_kind(self.kind_of(item), self._ids)
         if record.problem is not None:
             return record
+        self._note_doubled(item, record)
         if (misfit := self._misfit(record.kind)) is not None:
             if not self._suited:
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
