@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from judge.arguments import (
     Pathlike,
     in_memory,
-    input_files,
     inputs,
     refuse_existing,
     refuse_idle_gate,
@@ -40,6 +39,7 @@ from judge.backends import default_judge
 from judge.configuration import refuse_stray
 from judge.errors import JudgeError
 from judge.records.lines import Line, Lines
+from judge.records.read import input_files
 from judge.results import Judgements, Results
 from judge.rubric import Rubric
 from judge.run.job import Job, files_of

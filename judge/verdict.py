@@ -365,7 +365,8 @@ class Judgement(_Part):
     """What a line says of its record under `"judge"`.
 
     `name` is what people know the record by, where its own id does not say it: the content of the
-    column of `--id`, or the file and line. `original` holds the rewritten fields as they were read, by the record's own names;
+    column of `--id`, or the file and line. `original` holds the rewritten fields as they were read,
+    by the record's own names;
     `original_verdict` the verdict on the record as it came in, where it was repaired; `dropped` the
     values that the text does not carry; `contradictions` the evidence against values kept.
     `fingerprint` leads to what is the same for the whole run. `record` holds the record's own

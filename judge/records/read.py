@@ -95,7 +95,8 @@ def input_files(sources: Iterable[str]) -> list[str]:
             ]
             what = f"no file that ends in {', '.join(f'.{name}' for name in FORMATS)}"
         elif any(sign in source for sign in "*?[") and not path.exists():
-            found, what = sorted(glob(source, recursive=True)), "no such file"
+            found = sorted(glob(source, recursive=True))  # noqa: PTH207
+            what = "no such file"
         else:
             found, what = [source], ""
         if not found:

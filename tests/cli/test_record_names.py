@@ -1,0 +1,59 @@
+"""What records are called, and which files are taken: `--id`, repeated ids, folders, patterns."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Typed, lines
+
+NO = {"reply": {"quote": None, "reason": "So.", "answer": "no"}}
+ASK = ("--ask", "Is it polite?", "--on", "mail", "-m", "scripted:no.yaml")
+
+
+@pytest.fixture
+def folder(typed: Typed) -> Typed:
+    typed.script("no.yaml", [NO])
+    (typed.folder / "d").mkdir()
+    (typed.folder / "d" / "one.csv").write_text("id,mail\na,Hello\na,Hi\n")
+    typed.write("d/two.jsonl", [{"id": "a", "mail": "Yo", "ref": "R1"}, {"mail": "x", "ref": "R2"}])
+    (typed.folder / "d" / "notes.md").write_text("no records")
+    return typed
+
+
+def test_a_repeated_id_is_named_by_its_place_with_one_warning(folder: Typed) -> None:
+    code, _, told = folder.text("validate", "d", *ASK, "-o", "o.jsonl", "--review", "r.jsonl")
+    assert code == 0 and told.count("stands there twice") == 1, told
+    named = [line["judge"].get("name") for line in lines(folder.read("o.jsonl"))]
+    assert named == [None, "d/one.csv:3", "d/two.jsonl:1", "d/two.jsonl:2"]
+    for name in ("a  ", "d/one.csv:3", "d/two.jsonl:1", "d/two.jsonl:2"):
+        assert f"  {name}" in told, "the failures in the closing summary"
+    assert folder.text("report", "o.jsonl", "-o", "o.html")[0] == 0
+    assert b"d/two.jsonl:2" in folder.read("o.html")
+    assert folder.text("export", "o.jsonl", "-o", "o.xml")[0] == 0
+    assert b'name="d/one.csv:3"' in folder.read("o.xml")
+
+
+def test_a_column_names_the_records_and_is_not_shown(folder: Typed) -> None:
+    ask = ("--ask", "Is it polite?", "-m", "scripted:no.yaml")
+    code, out, told = folder.text("validate", "d/two.jsonl", "--id", "ref", *ask)
+    assert code == 0 and "not shown: id (the id)" in told
+    assert [line["judge"]["name"] for line in lines(out.encode())] == ["R1", "R2"]
+    assert lines(out.encode())[1]["ref"] == "R2", "the record's own fields are unchanged"
+    code, _, told = folder.text("validate", "d/two.jsonl", "--id", "rfe", *ask)
+    assert code == 2 and "--id rfe" in told
+
+
+def test_patterns_and_folders_are_files(folder: Typed) -> None:
+    assert len(lines(folder.text("validate", "d/*.csv", *ASK)[1].encode())) == 2
+    assert folder.text("validate", "x/*.csv", *ASK)[::2] == (2, "judge: x/*.csv: no such file\n")
+    (folder.folder / "e").mkdir()
+    code, _, told = folder.text("validate", "e", *ASK)
+    assert code == 2 and "e: no file that ends in .jsonl" in told
+
+
+def test_where_every_record_would_be_skipped_nothing_is_asked(folder: Typed) -> None:
+    (folder.folder / "r.yaml").write_text("name: r\nquestion: Q?\nfields: [mial]\n")
+    run = ("validate", "d/one.csv", "--rubric", "./r.yaml", "-m", "scripted:no.yaml")
+    code, out, told = folder.text(*run)
+    assert (code, out) == (2, "")
+    assert "every record would be skipped: r: the record has no mial" in told
