@@ -245,15 +245,17 @@ def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
     book.save(file)
 
 
-def write_junit(lines: Judged, file: IO[bytes]) -> None:
-    """A test case a record: fail is a failure, abstain skipped, unreadable and error an error."""
+def write_junit(lines: Judged, file: IO[bytes], *, gated: bool = False) -> None:
+    """A test case a record: fail is a failure, unreadable and error an error, and abstain skipped,
+    or where the run was `gated` a failure, because it counts as not passing."""
+    outcomes = _OUTCOMES | ({Verdict.ABSTAIN: _OUTCOMES[Verdict.FAIL]} if gated else {})
     suite, counts = Element("testsuite", name="judge"), Counter[str]()
     for line, judgement in lines:
         cells = row(line, judgement)
         name, workflow = _xml(cells["id"]), _xml(cells["workflow"] or "judge")
         case = SubElement(suite, "testcase", name=name, classname=workflow)
         counts["tests"] += 1
-        if (outcome := _OUTCOMES.get(judgement.verdict)) is not None:
+        if (outcome := outcomes.get(judgement.verdict)) is not None:
             tag, counter = outcome
             counts[counter] += 1
             reason = cells["error"] or cells["reason"] or ""

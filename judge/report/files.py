@@ -107,12 +107,16 @@ def export(outputs: Outputs, out: Pathlike, *, overwrite: bool = False) -> Writt
     Raises:
         UsageError: a file cannot be used, or holds no line of `judge validate`.
     """
-    from judge.report.export import FORMS
+    from judge.report.export import FORMS, write_junit
 
     sources, out = sources_of(outputs), Path(out)
     if (write := FORMS.get(out.suffix.lower())) is None:
         raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
-        write(lines, file)
+        if write is write_junit:
+            runs = (run for source in sources for run in read_description(Path(source)).values())
+            write_junit(lines, file, gated=any(run.get("gates") for run in runs))
+        else:
+            write(lines, file)
     return Written(lines, {})

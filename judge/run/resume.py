@@ -217,7 +217,7 @@ def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     # How a server is asked, and who answers, is no part of the question (docs/decisions/0039-...,
     # 0040-...).
     # A question has its rubric's digest.
-    observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "questions": {}}
+    observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "questions": {}, "gates": []}
     then, here = flat({**before, **observations}), flat({**now.described, **observations})
     names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
     return "; ".join(f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names)

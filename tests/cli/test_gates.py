@@ -111,6 +111,17 @@ def test_a_gate_that_cannot_be_is_refused_before_a_call(
     assert (code, out) == (2, "") and told in said
 
 
+def test_junit_has_abstained_records_as_failures_where_a_gate_was_set(mails: Typed) -> None:
+    question = ("--ask", "Is it polite?", "--name", "polite", "--votes", "2", "--limit", "1")
+    votes = [{**said("yes"), "when": {"vote": 0}}, {**said("no"), "when": {"vote": 1}}]
+    mails.script("split.yaml", votes)
+    run = (*RUN[:3], "scripted:split.yaml", *question, "--overwrite", "-o", "o.jsonl")
+    for gate, tag in (((), b"<skipped"), (("--gate", "polite >= 0"), b"<failure")):
+        assert mails.text(*run, *gate)[0] == 0
+        assert mails.text("export", "o.jsonl", "-o", "o.xml", "--overwrite")[0] == 0
+        assert tag in mails.read("o.xml")
+
+
 def test_gates_stand_in_judge_toml(mails: Typed) -> None:
     (mails.folder / "judge.toml").write_text('gate = ["short >= 1", "polite >= 0.9"]\n')
     code, _, told = mails.text(*RUN, *TWO, "--trust-config", "--summary", "s.json")
