@@ -202,7 +202,12 @@ def test_what_is_no_profile_is_refused_with_file_and_key(
 # ---------------------------------------------------------------- those that come with the package
 
 
-JUDGING = sorted(name for name, rubric in builtin().items() if rubric.role == "judge")
+# Those of `judge generate` are asked about what its own writer wrote, and have no labels.
+JUDGING = sorted(
+    name
+    for name, rubric in builtin().items()
+    if rubric.role == "judge" and rubric.kinds != ("record",)
+)
 
 
 def test_every_judging_rubric_has_one_bound_to_it_and_to_the_default_weights() -> None:

@@ -99,6 +99,13 @@ def _skipped(rubric: Rubric, record: Record) -> str | None:
     return f"{rubric.name}: {LACKS}{', '.join(lacking)}" if lacking else None
 
 
+def _unseen_field(origin: str, name: str, first: Record) -> str:
+    """The message that no record has a rubric's field; a ready-made one's may be mapped."""
+    message = no_such_field(origin, name, [*first.texts])
+    of_ready = origin.removeprefix("rubric ").partition(":")[0] in ready_made()
+    return f"{message} (--map {name}=COLUMN names yours)" if of_ready else message
+
+
 def _listed(names: Mapping[str, str]) -> str:
     parts = [
         f"{plain_name(name)} ({why})" if why else plain_name(name)
@@ -236,6 +243,10 @@ class Validation(Task):
         if first is not None and on and len(items) < MAX_LOOK_AHEAD:
             raise UsageError(no_such_field(f"--on {min(on)}", min(on), [*first.texts]))
         if first is not None and not askable and len(items) < MAX_LOOK_AHEAD:
+            records = [item.of_kind(self.kind_of(item)) for item in items]
+            for name, origin in self._unseen.items():
+                if not any(r.has(name) for r in records if r.problem is None):
+                    raise UsageError(_unseen_field(origin, name, first))
             raise UsageError(f"every record would be skipped: {reason}")
         self._items = chain(items, self._items)
 
@@ -292,11 +303,10 @@ class Validation(Task):
         """Messages about fields of `--on` and of additional rubrics that no record had."""
         for name, origin in self._unseen.items():
             if self._first is not None:
-                message = no_such_field(origin, name, [*self._first.texts])
-                of_ready = origin.removeprefix("rubric ").partition(":")[0] in ready_made()
-                yield f"{message} (--map {name}=COLUMN names yours)" if of_ready else message
+                yield _unseen_field(origin, name, self._first)
         if self._decisions is not None and (count := len(self._decisions.unmatched)):
-            yield f"--decisions: {count} decided records are not among the input"
+            records = "decided record is" if count == 1 else "decided records are"
+            yield f"--decisions: {count} {records} not among the input"
 
     def kind_of(self, item: Record) -> str | None:
         """The workflow's kind, or `record` where only the user's own questions apply."""

@@ -25,7 +25,7 @@ def test_judges_see_the_new_names_and_the_line_keeps_its_own(typed: Typed) -> No
     (line,) = lines(done.stdout)
     assert (line["judge"]["verdict"], line["judge"]["workflow"]) == ("pass", "norm")
     planned = typed("plan", "a.jsonl", *NORM, *MAP)
-    assert b"1 records" in planned.stdout and b"cannot be asked" not in planned.stdout
+    assert b"1 record" in planned.stdout and b"cannot be asked" not in planned.stdout
 
 
 def test_the_text_of_the_column_is_what_is_asked_about(typed: Typed) -> None:

@@ -56,4 +56,4 @@ def test_where_every_record_would_be_skipped_nothing_is_asked(folder: Typed) -> 
     run = ("validate", "d/one.csv", "--rubric", "./r.yaml", "-m", "scripted:no.yaml")
     code, out, told = folder.text(*run)
     assert (code, out) == (2, "")
-    assert "every record would be skipped: r: the record has no mial" in told
+    assert told == "judge: rubric r: mial: no record has this field; did you mean mail?\n"

@@ -226,7 +226,9 @@ def test_calibrate_shows_no_label_and_says_so_once(typed: Typed, server: Loopbac
 
 def test_a_test_of_an_empty_text_is_undecided(server: Loopback, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"model": "openai:m", "cache_dir": tmp_path}
-    for record in ("", {"email": ""}, {"messages": [PHOTO]}):
+    with pytest.raises(UsageError, match="text: is empty, so there is nothing to judge"):
+        assert_judged("", "Is it polite?", **settings)
+    for record in ({"email": ""}, {"messages": [PHOTO]}):
         with pytest.raises(Undecided, match="the record has no text"):
             assert_judged(record, "Is it polite?", **settings)
     with pytest.raises(UsageError, match="--on emial: no record has this field; did you mean"):
