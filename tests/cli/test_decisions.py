@@ -99,6 +99,6 @@ def test_bad_decisions_are_refused_before_anything_is_asked(judged: Typed) -> No
     assert "review.jsonl, line 1: question must be one of yes, no, not 'perhaps'" in told
     judged.write("other.jsonl", [{"id": "x", "mail": "?", "labels": {"question": "yes"}}])
     code, _, told = judged.text(*RUN, "--resume", "--decisions", "other.jsonl")
-    assert code == 0 and "1 decided records are not among the input" in told
+    assert code == 0 and "1 decided record is not among the input" in told
     code, _, told = judged.text(*RUN, "--resume", "--review-verdicts", "fail")
     assert code == 2 and "--review-verdicts needs --review" in told
