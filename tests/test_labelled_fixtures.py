@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from workflow_rubrics import JUDGING
 
 from judge.calibration.observe import record_for
 from judge.records import Record
@@ -15,7 +16,6 @@ from judge.records.labels import LabelledItem, read_labels
 from judge.rubric import builtin
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "labelled"
-JUDGING = sorted(name for name, rubric in builtin().items() if rubric.role == "judge")
 
 
 def items() -> list[LabelledItem]:
@@ -27,7 +27,7 @@ def items() -> list[LabelledItem]:
 ITEMS = items()
 
 
-@pytest.mark.parametrize("check", JUDGING)
+@pytest.mark.parametrize("check", sorted(JUDGING))
 def test_every_judging_rubric_has_sixty_items_of_all_classes(check: str) -> None:
     counts = Counter(item.reference for item in ITEMS if item.check == check)
     assert sum(counts.values()) >= 60
@@ -35,7 +35,7 @@ def test_every_judging_rubric_has_sixty_items_of_all_classes(check: str) -> None
     assert min(counts.values()) >= 0.25 * sum(counts.values())
 
 
-@pytest.mark.parametrize("check", JUDGING)
+@pytest.mark.parametrize("check", sorted(JUDGING))
 def test_every_item_can_be_put_to_its_judge(check: str) -> None:
     rubric = builtin()[check]
     wrong = [

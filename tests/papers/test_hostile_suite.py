@@ -7,16 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from workflow_rubrics import JUDGING as RUBRICS
+
 from judge.papers.hostile_suite import CONTROL, UNDEFENDED, carriers, cases, families, subject_of
 from judge.prompts import messages, without_controls
-from judge.rubric import builtin
 
-RUBRICS = {
-    name: rubric
-    for name, rubric in builtin().items()
-    # Those of `judge generate` are asked about what its own writer wrote.
-    if rubric.role == "judge" and rubric.kinds != ("record",)
-}
 ALL = cases(RUBRICS)
 
 
