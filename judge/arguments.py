@@ -19,11 +19,23 @@ from judge.settings import IN_PROCESS, Settings
 Pathlike = str | PathLike[str]
 
 
+_OF_A_FILE = frozenset(
+    (
+        *("out", "resume", "overwrite", "rejudge", "review", "summary"),
+        *("gate", "fail_under", "fail_under_repaired"),
+    )
+)
+"""Arguments of a run that ends with a file and a report."""
+
+
 def in_memory(
     records: Any, rubric: Any, options: Mapping[str, Any], **part: Any
 ) -> tuple[Job, Settings]:
     """The job and settings of a run whose lines are taken in memory; `part` are fields of the job
     that say which records are taken."""
+    for name in options:
+        if name in _OF_A_FILE:
+            raise UsageError(f"{name}: judge.validate_to takes it, which writes OUT")
     settings, rubrics = settings_and_rubrics(rubric, options)
     if (name := settings.engine) not in IN_PROCESS:
         raise UsageError(f"engine: {name} needs OUT: judge.validate_to, or `judge validate -o`")

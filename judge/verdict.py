@@ -249,14 +249,16 @@ class Check(_Part):
         """What it comes to: verdict, answer, score, its best evidence's quote and reason, and of a
         check that is made on entries the verdict on each.
 
-        Where answers have no names of their own, the answer is that of the evidence.
+        Where answers have no names of their own, the answer is that of the evidence. An undecided
+        check has none, so that a count of answers counts what was decided.
         """
         best = self.best_evidence
         single = best if best is not None and best.value is None else None
+        decided = self.verdict in (Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED)
         entries = {value: str(v) for value, v in self.verdicts().items() if value is not None}
         return {
             "verdict": str(self.verdict),
-            "answer": self.answer or (single and single.answer),
+            "answer": (self.answer or (single and single.answer)) if decided else None,
             "score": self.score,
             "quote": best and best.quote,
             "reason": (best and best.reason) or self.reason,

@@ -375,3 +375,9 @@ print(one.verdict)
         [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "pass\n"), done.stderr
+
+
+@pytest.mark.parametrize("name", ["gate", "fail_under", "resume", "review"])
+def test_what_needs_a_file_is_refused_in_memory(asked: dict[str, Any], name: str) -> None:
+    with pytest.raises(UsageError, match=f"^{name}: judge.validate_to takes it"):
+        judge.validate(mails("thanks"), **asked, **{name: "question >= 0.9"})

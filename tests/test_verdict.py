@@ -209,6 +209,8 @@ def test_where_first_tokens_decide_the_reason_has_answer_and_probability(
     check = Check(name="question", verdict=found.verdict, probability=0.1, votes=(vote,))
     assert reason_of([check]) == told
     assert reason_of([check.model_copy(update={"answer": "rude"})]) == f"question: {verdict} (rude)"
+    # A table counts what was decided: an undecided check leans to an answer, and has none.
+    assert check.to_dict()["answer"] == (None if verdict == "abstain" else answer)
 
 
 def test_a_reason_is_one_line_of_at_most_300_characters() -> None:

@@ -61,7 +61,8 @@ Group = Annotated[
 
 
 @opt.with_settings(
-    *("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "method", "votes"),
+    *("model", "check", "rubric", "ask", "name", "on", "answers", "pass_"),
+    *("map", "method", "votes"),
     *("per_value", "temperature", "max_tokens", "reasoning_effort", "seed"),
     *("Speed and money", "Cache"),
 )

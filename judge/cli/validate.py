@@ -20,7 +20,7 @@ Examples:
   judge validate records.csv -m openai:gpt-4o --fail-under 0.95     in CI
   generate | judge validate - | jq -c 'select(.judge.verdict == "pass")'
 
-Exit codes: 0 all judged; 1 the gate does not hold; 2 bad usage; 3 some records have no verdict;
+Exit codes: 0 all judged; 1 a gate does not hold; 2 bad usage; 3 some records have no verdict;
 4 a resource ended, continue with --resume; 130 interrupted.
 """
 

@@ -91,7 +91,7 @@ def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None
     )
     parts = ("verdict", "answer", "score")
     assert [[row[f"polite.{part}"] for part in parts] for row in rows[:3]] == [
-        *(["", "", ""], ["fail", "", ""], ["abstain", "curt", "2.5"])
+        *(["", "", ""], ["fail", "", ""], ["abstain", "", "2.5"])
     ]
     assert rows[2]["judge.reason"] == "polite: curt (P(pass) 0.46)"
     assert rows[2]["judge.undecided"] == "polite" and rows[4]["judge.error"] == "no key"

@@ -39,12 +39,13 @@ def asked_by(settings: Settings, check: str) -> list[str]:
     if not settings.ask:
         return ["--check", check, *maps]
     flags = ["--ask", settings.ask[0], *(word for name in settings.on for word in ("--on", name))]
+    flags += ["--name", *settings.name] if settings.name else []
     flags += ["--answers", ",".join(settings.answers)] if settings.answers else []
     return flags + (["--pass", settings.pass_] if settings.pass_ else []) + maps
 
 
 @opt.with_settings(
-    *("model", "check", "rubric", "ask", "on", "answers", "pass_", "map", "seed"),
+    *("model", "check", "rubric", "ask", "name", "on", "answers", "pass_", "map", "seed"),
     model="Local model to teach.",
     seed="Seed of --sample and of the training.",
 )
