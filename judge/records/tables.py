@@ -92,13 +92,15 @@ def _separator(name: str, head: str, default: str) -> str:
     """What separates the cells of the first rows: the mark `default`, else another one that
     cuts more of them like the header.
 
-    Raises UsageError where two marks cut all of them alike, and where a title stands above them.
+    Raises UsageError where two marks cut all of them alike, and where a title stands above them:
+    a mark cuts all but the header alike, and no other cuts them like the header.
     """
     whole = head.splitlines(keepends=True)
     # The last line may go on.
     whole = whole[:-1] if len(whole) > 1 and not head.endswith("\n") else whole
     alike: dict[str, float] = {}
     columns: dict[str, int] = {}
+    below: dict[str, int] = {}
     for mark in dict.fromkeys((default, *_MARKS)):
         cut = (row for row in csv.reader(whole, delimiter=mark) if "".join(row).strip())
         first, *widths = [len(row) for row in islice(cut, _SAMPLE_ROWS)] or [0]
@@ -106,11 +108,14 @@ def _separator(name: str, head: str, default: str) -> str:
             alike[mark] = (1 + widths.count(first)) / (1 + len(widths))
             columns[mark] = first
         elif len(widths) > 1 and len(set(widths)) == 1 and widths[0] > 1:
-            raise UsageError(
-                f"{name}: the first line has one cell, the lines below have {widths[0]}: delete "
-                f"what stands above the header, or quote cells that hold {mark!r}"
-            )
+            below[mark] = widths[0]
     sure = [mark for mark, share in alike.items() if share == 1 and len(whole) > 1]
+    if below and not sure:
+        mark, width = next(iter(below.items()))
+        raise UsageError(
+            f"{name}: the first line has one cell, the lines below have {width}: delete "
+            f"what stands above the header, or quote cells that hold {mark!r}"
+        )
     if default in sure and (rivals := [m for m in sure if columns[m] > columns[default]]):
         message = f"{name}: {default!r} or {rivals[0]!r} may separate the cells"
         raise UsageError(

@@ -91,6 +91,15 @@ def test_the_first_rows_tell_what_separates_the_cells(
     assert [[*(item.fields or {}).values()] for item in items(name, out.getvalue())] == rows[1:]
 
 
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_the_header_tells_the_separator_where_all_rows_hold_one_comma(
+    items: ReadBack, mark: str
+) -> None:
+    rows = [["id", "mail", "score"], ["1", "Thanks", "2,5"], ["2", "Do it", "3,5"]]
+    found = items("a.csv", "".join(mark.join(row) + "\n" for row in rows))
+    assert [[*(item.fields or {}).values()] for item in found] == rows[1:]
+
+
 @pytest.mark.parametrize("mark", [";", ",", "§"])
 def test_a_line_before_the_header_names_the_separator(items: ReadBack, mark: str) -> None:
     found = items("a.csv", f"sep={mark}\r\n\r\nid{mark}a|b\r\n1{mark}x|y\r\n")
@@ -101,6 +110,7 @@ def test_a_line_before_the_header_names_the_separator(items: ReadBack, mark: str
     ("text", "says"),
     [
         ("Export of May\nid,mail\n1,x\n", "first line has one cell, the lines below have 2"),
+        ("Mails; all\nid,mail\n1,x\n2,y\n", "first line has one cell, the lines below have 2"),
         ("mail\nDear Ann, hi\nDear Bo, hi\n", "or quote cells that hold ','"),
         ("Export of May,,\nid,mail,n\n1,x,2\n", "delete the lines above the header"),
         ("a;b,c;d\n1;2,3;4\n", "write sep=; or sep=, on a line above"),
