@@ -176,8 +176,10 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
     )
     parts += [f"{funnel.overruled} kept by people"] * (funnel.overruled > 0)
     shares = (f"distinct-{n} {share:.2f}" for n, share in different.distinct.items() if share)
-    near = f"near-duplicates: {different.near} of {different.records}"
-    lines = ["; ".join(parts), "; ".join((near, ", ".join(shares)))]
+    lines = ["; ".join(parts)]
+    if different.records:
+        near = f"near-duplicates: {different.near} of {different.records}"
+        lines.append("; ".join(filter(None, (near, ", ".join(shares)))))
     for name, counts in {**different.values, "names in the text": different.names}.items():
         most = ", ".join(f"{text} {n}" for text, n in counts.most_common(_COUNTS_SHOWN))
         lines += [f"{name}: {len(counts)} different; {most}"] if counts else []

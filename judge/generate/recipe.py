@@ -11,7 +11,8 @@ What does not pass is written anew, the judges' reasons in view, at most `--roun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,10 +31,12 @@ from judge.generate.generator import (
 )
 from judge.problems import problems_of
 from judge.records import Record
+from judge.records.base import no_such_field
 from judge.replies import NewFields, new_fields
 from judge.rubric import Rubric
 from judge.rubric_keys import NAME
 from judge.run.rubrics import collect
+from judge.run.validate import MAX_LOOK_AHEAD
 from judge.workflow import State, Workflow
 from judge.yamlfile import read_mapping
 
@@ -82,13 +85,13 @@ def load_recipe(name: str) -> Generator:
     if writer.name in by_name:
         raise UsageError(f"{name}: name: there is a rubric {writer.name}: choose another name")
     version = digest([text, *(by_name[judge].digest for judge in judges)], 4)
-    return _generator(path.stem, version, recipe, writer, {n: by_name[n] for n in judges})
+    return _generator(path, version, recipe, writer, {n: by_name[n] for n in judges})
 
 
 def _generator(
-    stem: str, version: str, recipe: Recipe, writer: Rubric, judges: Mapping[str, Rubric]
+    path: Path, version: str, recipe: Recipe, writer: Rubric, judges: Mapping[str, Rubric]
 ) -> Generator:
-    checks, title = tuple(judges), writer.title.partition("\n")[0]
+    stem, checks, title = path.stem, tuple(judges), writer.title.partition("\n")[0]
     workflow = Workflow(
         name=f"{stem}@{version}",
         kind="record",
@@ -100,15 +103,19 @@ def _generator(
     )
 
     def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
+        def draft(row: Record, index: int) -> Record:
+            content = {k: c for k, c in row.visible.items() if k not in ("id", *recipe.writes)}
+            return draft_of(row, stem, options.seed, index, content)
+
         each, index = options.each or recipe.each, 0
-        for row in rows(sources, options):
+        needed = {name for name in writer.required if name not in recipe.writes}
+        for row in _with_fields(rows(sources, options), needed, draft, path.name):
             if row.problem is not None or row.fields is None:
                 yield row
                 continue
-            content = {k: c for k, c in row.visible.items() if k not in ("id", *recipe.writes)}
             for _ in range(each):
                 index += 1
-                yield draft_of(row, stem, options.seed, index, content)
+                yield draft(row, index)
 
     return Generator(
         name=stem,
@@ -121,6 +128,28 @@ def _generator(
         text=recipe.text or recipe.writes[-1],
         counted=recipe.counted,
     )
+
+
+def _with_fields(
+    lines: Iterator[Record], names: set[str], draft: Callable[[Record, int], Record], origin: str
+) -> Iterator[Record]:
+    """The lines of the sources.
+
+    Raises:
+        UsageError: none of them (of the first `MAX_LOOK_AHEAD`) gives a draft one of these fields.
+    """
+    seen: list[Record] = []
+    there: list[str] = []
+    while names and len(seen) < MAX_LOOK_AHEAD and (line := next(lines, None)) is not None:
+        seen.append(line)
+        if line.problem is None and line.fields is not None:
+            there = there or [*line.visible]
+            made = draft(line, 1).of_kind("record")
+            names = {name for name in names if not made.has(name)}
+    if names and there and len(seen) < MAX_LOOK_AHEAD:
+        field = min(names)
+        raise UsageError(no_such_field(f"{origin}: field {field}", field, there))
+    yield from chain(seen, lines)
 
 
 def _graph(writer: str, reply: type[NewFields], checks: Sequence[str]) -> Any:

@@ -167,3 +167,25 @@ def test_bad_lines_and_failing_servers_lose_nothing(mails: Typed) -> None:
     assert [line["id"] for line in lines(mails.read("kept.jsonl"))] == ["reply-0-1"]
     lost = lines(mails.read("kept.jsonl.discarded.jsonl"))
     assert [line["judge"]["error"]["type"] for line in lost] == ["bad-input"]
+
+
+def test_a_field_that_no_line_has_is_refused_before_anything_is_asked(mails: Typed) -> None:
+    recipe = mails.read("reply.yaml").decode()
+    (mails.folder / "reply.yaml").write_text(recipe.replace("[email]", "[country, emial]"))
+    for more in (("-o", "kept.jsonl"), ("--dry-run",)):
+        code, out, err = mails.text(*GO, *more)
+        assert (code, out) == (2, "") and "did you mean email?" in " ".join(err.split())
+        assert "reply.yaml: field emial: no record has this field" in " ".join(err.split())
+    assert not list(mails.folder.glob("kept*"))
+    # A field that some lines have is asked of these.
+    few = b'{"id": "x", "country": "FR"}\n{"id": "y", "country": "FR", "emial": "Received."}\n'
+    (mails.folder / "few.jsonl").write_bytes(few)
+    code, _, err = mails.text(*GO[:2], "few.jsonl", *GO[3:])
+    assert code == 0 and "the record has no emial 1" in " ".join(err.split())
+
+
+def test_where_nothing_is_kept_nothing_is_compared(mails: Typed) -> None:
+    table = mails.read("mails.csv").splitlines(keepends=True)
+    (mails.folder / "mails.csv").write_bytes(table[0] + table[3])
+    code, _, err = mails.text(*GO)
+    assert code == 0 and "0 of 1 draft kept" in err and "near-duplicates" not in err
