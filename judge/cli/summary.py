@@ -15,6 +15,8 @@ from judge.reasons import MAX_LENGTH
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from judge.api import CorrectedRate, Job, Report, Summary
     from judge.settings import Settings
 
@@ -73,7 +75,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
     lines += _effort(report)
-    lines += _what_next(job) if summary.records else ()
+    lines += _what_next(job, made=report.finished) if summary.records else ()
     if not (settings.model or settings.profile):
         lines.append(
             "to make it judge as you do: label about 100 records, then judge calibrate LABELS "
@@ -82,16 +84,23 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     print_lines(lines, err=True)
 
 
-def _what_next(job: Job) -> Iterator[str]:
-    """Where the output is, and the command that shows more."""
+def _what_next(job: Job, *, made: bool) -> Iterator[str]:
+    """Where the output is, and the command that shows more; a table is `made` of all lines."""
     out = job.out
     if out is not None:
-        made = f"{job.table}, made of the lines in {out}" if job.table else out
         page = shlex.quote(str(out.with_suffix(".html")))
-        yield f"output: {made}"
+        yield f"output: {out if job.table is None else _table(job.table, out, made=made)}"
         yield f"next: judge report {shlex.quote(str(out))} -o {page}"
     elif job.silent:
         yield "next: -o judged.jsonl (.csv, .xlsx, .parquet) keeps records and verdicts"
+
+
+def _table(table: Path, out: Path, *, made: bool) -> str:
+    """Where the table is that a run makes of its lines at its end."""
+    if made:
+        return f"{table}, made of the lines in {out}"
+    state = "of an earlier run" if table.exists() else "not made yet"
+    return f"{table}, {state}: --resume finishes it; the lines so far are in {out}"
 
 
 def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:

@@ -60,6 +60,8 @@ def test_a_table_is_made_when_the_lines_are_all_there(mails: Typed) -> None:
     few = (*RUN, "-o", "t.csv", "--max-calls", "1", "--concurrency", "1")
     code, _, told = mails.text(*few)
     assert code == 4 and "t.csv.jsonl" in told and not (mails.folder / "t.csv").exists()
+    words = " ".join(told.split())
+    assert "t.csv, not made yet: --resume finishes it" in words and "made of the lines" not in words
     assert mails.read("t.csv.jsonl").count(b"\n") == 1
     code, _, told = mails.text(*RUN, "-o", "t.csv", "--resume")
     assert code == 0 and "1 kept" in told
@@ -67,6 +69,8 @@ def test_a_table_is_made_when_the_lines_are_all_there(mails: Typed) -> None:
     assert [(row["id"], row["question.answer"], row["question.verdict"]) for row in rows] == [
         *(("a", "yes", "pass"), ("b", "no", "fail"), ("c", "yes", "pass"))
     ]
+    code, _, told = mails.text(*few, "--overwrite", "--no-cache")
+    assert code == 4 and "t.csv, of an earlier run: --resume finishes it" in " ".join(told.split())
 
 
 def test_a_table_that_cannot_be_written_is_told_before_and_after(
