@@ -227,7 +227,8 @@ class Lines:
     """The output lines of judge among some items, with a count of the others.
 
     `names` are the inputs as people know them; `judged` counts the lines that judge
-    wrote, `foreign` all others; `first_foreign` has the first of these, and what it is.
+    wrote, `foreign` all others; `first_foreign` has the first of these, and what it is. `beside`
+    is the file of lines that a table among the inputs was made of.
     """
 
     items: Iterable[Record]
@@ -235,6 +236,7 @@ class Lines:
     judged: int = 0
     foreign: int = 0
     first_foreign: str = ""
+    beside: str = ""
 
     @classmethod
     def read(cls, sources: Sequence[str]) -> Self:
@@ -247,7 +249,9 @@ class Lines:
             raise UsageError("standard input is closed: name a file, or pipe judged lines in")
         items = [read(source, format="jsonl", max_line=MAX_OUTPUT_LINE) for source in sources]
         names = ["standard input" if source == "-" else Path(source).name for source in sources]
-        return cls(chain.from_iterable(items), names)
+        beside = (f"{source}.jsonl" for source in sources)
+        found = next((file for file in beside if Path(file).is_file()), "")
+        return cls(chain.from_iterable(items), names, beside=found)
 
     def __iter__(self) -> Iterator[tuple[Line, Judgement]]:
         """Each line with its judgement.
@@ -265,9 +269,10 @@ class Lines:
                 self.judged += 1
                 yield pair
         if self.foreign and not self.judged:
+            advice = f"use {self.beside}, which lies beside it" if self.beside else ""
             raise UsageError(
                 f"{', '.join(self.names)}: none of the {self.foreign} lines was written by judge "
-                f"validate or evaluate ({self.first_foreign}): name its output file"
+                f"validate or evaluate ({self.first_foreign}): {advice or 'name its output file'}"
             )
 
 

@@ -73,6 +73,19 @@ def test_a_table_is_made_when_the_lines_are_all_there(mails: Typed) -> None:
     assert code == 4 and "t.csv, of an earlier run: --resume finishes it" in " ".join(told.split())
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.xlsx", "t.parquet"])
+def test_a_table_of_judged_records_is_no_input_and_the_lines_beside_it_are_named(
+    mails: Typed, name: str
+) -> None:
+    mails.text(*RUN, "-o", name)
+    for words in (("report", name, "-o", "p.html"), ("export", name, "-o", "p.md")):
+        code, _, told = mails.text(*words)
+        assert code == 2 and f"use {name}.jsonl, which lies beside it" in " ".join(told.split())
+    (mails.folder / f"{name}.jsonl").unlink()
+    told = mails.text("report", name, "-o", "p.html")[2]
+    assert "name its output file" in " ".join(told.split())
+
+
 def test_a_table_that_cannot_be_written_is_told_before_and_after(
     mails: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
