@@ -48,10 +48,13 @@ async def aassert_judged(
 
 
 def _record(text: str | float | Mapping[str, Any]) -> str | Mapping[str, Any]:
-    if not isinstance(text, Mapping):
-        text = str(text)
-        if not text.strip():
-            raise UsageError("text: is empty, so there is nothing to judge")
+    if isinstance(text, Mapping):
+        return text
+    if not isinstance(text, str | int | float) or text != text:
+        raise UsageError(f"text: give a text, a number or a record, not {type(text).__name__}")
+    text = str(text)
+    if not any(character.isprintable() and character != " " for character in text):
+        raise UsageError("text: is empty, so there is nothing to judge")
     return text
 
 

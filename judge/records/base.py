@@ -68,6 +68,14 @@ def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: content for key, content in fields.items() if key != RESERVED}
 
 
+def verdict_columns(fields: Mapping[str, Any]) -> frozenset[str]:
+    """The columns of an earlier verdict in a row of a table that judge wrote (`-o OUT.csv`)."""
+    if f"{RESERVED}.verdict" not in fields:
+        return frozenset()
+    checks = {key.removesuffix(".verdict") for key in fields if key.endswith(".verdict")}
+    return frozenset(key for key in fields if key.rpartition(".")[0] in checks)
+
+
 def own_id(fields: Mapping[str, Any]) -> str | None:
     """The id that a record has in its own fields, as text."""
     for name, content in fields.items():

@@ -126,7 +126,8 @@ def _blank(content: object) -> bool:
 
 _LABELS = re.compile(
     r"(gold|human|true|final|majority|crowd|expert)?labels?\d*|gold|winner(model[ab]|tie)?|"
-    r"(annotat(or|ion)|rater)s?[a-e]?\d*(labels?)?|(better|safer)responseid|g[12]winner"
+    r"(annotat(or|ion)|rater)s?[a-e]?\d*(labels?)?|(better|safer)responseid|g[12]winner|"
+    r"[a-z]*ratings|votes|majority"
 )
 """Normalised names of fields that hold people's answers."""
 

@@ -20,6 +20,7 @@ from judge.records.base import (
     own_fields,
     own_id,
     put,
+    verdict_columns,
 )
 from judge.records.kinds import (
     RECORD,
@@ -207,8 +208,8 @@ class Record:
     def contents(self) -> dict[str, Any]:
         """What judges are shown where a rubric names no field, as it was read: first the fields
         that the kind does not know, by their own names, then its texts, by typed names."""
-        keys = {RESERVED, LINEAGE, *self.names.values()}
         visible, texts = self.visible, kind_named(self.kind).texts
+        keys = {RESERVED, LINEAGE, *self.names.values(), *verdict_columns(visible)}
         contents = {
             key: content
             for key, content in visible.items()
@@ -219,7 +220,8 @@ class Record:
     def hidden(self) -> dict[str, str]:
         """The fields that are not shown where a rubric names none, and why, in their order."""
         own = own_fields(self.visible)
-        why = dict.fromkeys(self.visible.keys() - own.keys(), "a verdict")
+        earlier = (self.visible.keys() - own.keys()) | verdict_columns(self.visible)
+        why = dict.fromkeys(earlier, "a verdict")
         why |= {LINEAGE: "what it was made from"} if LINEAGE in self.visible else {}
         why |= {key: "labels" for key in self.visible if holds_labels(key)}
         for name, key in self.names.items():

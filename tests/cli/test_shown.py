@@ -226,8 +226,13 @@ def test_calibrate_shows_no_label_and_says_so_once(typed: Typed, server: Loopbac
 
 def test_a_test_of_an_empty_text_is_undecided(server: Loopback, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"model": "openai:m", "cache_dir": tmp_path}
-    with pytest.raises(UsageError, match="text: is empty, so there is nothing to judge"):
-        assert_judged("", "Is it polite?", **settings)
+    for empty in ("", " \n", "\u200b"):
+        with pytest.raises(UsageError, match="text: is empty, so there is nothing to judge"):
+            assert_judged(empty, "Is it polite?", **settings)
+    nothing: Any
+    for nothing in (None, [], [""], float("nan")):
+        with pytest.raises(UsageError, match="text: give a text, a number or a record, not"):
+            assert_judged(nothing, "Is it polite?", **settings)
     for record in ({"email": ""}, {"messages": [PHOTO]}):
         with pytest.raises(Undecided, match="the record has no text"):
             assert_judged(record, "Is it polite?", **settings)

@@ -123,9 +123,18 @@ def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
     empty = {"blank": " ", "none": None, "mixed": [{}], "judge": {"verdict": "pass"}}
     people = {"Gold Label": "yes", "annotator1": "no", "winner": "a", "winner_tie": 0}
     people |= {"final_label": "no", "rater_b": 3, "Annotator2 label": 1, "better_response_id": 0}
-    record = built({**mail, **empty, **people}, "record")
+    people |= {"us_ratings": [1, 5], "ratings": [2], "votes": {"a": "yes"}, "majority": "yes"}
+    table = {"judge.verdict": "fail", "judge.id": 7, "tone.verdict": "fail", "tone.answer": "no"}
+        "judge.verdict": "fail",
+        "judge.id": 7,
+        "polite.verdict": "fail",
+        "polite.answer": "no",
+    }
+    record = built({**mail, **empty, **people, **table}, "record")
     texts = record.texts
-    assert record.id == "7"
+    assert record.id == "7" and {record.hidden()[name] for name in table} == {"a verdict"}
+    # A user's own field of that form is shown, where judge wrote no such table.
+    assert "polite.answer" in built({"polite.verdict": "x", "polite.answer": "y"}, "record").texts
     assert dict(texts) == {
         "mail": "body: Dear Ann\nlines: 3",
         "sent": "yes",
