@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from judge.answers import spelling
 from judge.errors import UsageError
-from judge.records import read
+from judge.records import Record, read
 from judge.records.fields import record_name
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
+from judge.records.labels.matching import need_same_text
 
 if TYPE_CHECKING:
     from judge.calibration.people import Majority, VotedQuestion
@@ -160,11 +161,10 @@ def majority_records(
     that name in the files `records`.
 
     Raises:
-        UsageError: a file of `records` cannot be read, or lacks a record.
+        UsageError: a file of `records` cannot be read, lacks a record, or has another text in it
+            than people were shown.
     """
-    whole = {
-        record_name(item): item.fields for path in records for item in read(path) if item.fields
-    }
+    whole = {record_name(item): item for path in records for item in read(path) if item.fields}
     lines: dict[str, dict[str, Any]] = {}
     for check, questions in checks.items():
         entries: dict[str, int] = Counter(id for id, number in questions if number)
@@ -174,8 +174,10 @@ def majority_records(
             if id not in lines:
                 if records and id not in whole:
                     raise UsageError(f"{records[0]}: there is no record {id!r}, which has labels")
-                fields = whole.get(id) or {"id": id, **question.item.record.visible}
+                fields = _fields(whole.get(id), id, question)
                 lines[id] = {**fields, "labels": dict(fields.get("labels") or {}), "annotators": {}}
+            for row in question.rows if id in whole else ():
+                need_same_text(row, whole[id])
             line = lines[id]
             winner = majority.winner([*question.answers.values()], id)
             _put(line["labels"], check, winner, number, entries.get(id, 0))
@@ -185,6 +187,12 @@ def majority_records(
                 if (group := question.groups[annotator]) is not None:
                     about["group"] = group
     return [lines[id] for id in (whole or lines) if id in lines]
+
+
+def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[str, Any]:
+    """The record's own fields, else those that its labels came with."""
+    own = None if record is None else record.fields
+    return own or {"id": id, **question.item.record.visible}
 
 
 def _put(answers: dict[str, Any], name: str, answer: str | None, number: int, entries: int) -> None:

@@ -86,12 +86,14 @@ PLAIN = Majority()
 
 @dataclass(slots=True)
 class VotedQuestion:
-    """One check about one record (or value), with each annotator's answer and group."""
+    """One check about one record (or value), with each annotator's answer and group, and the
+    rows of sheets that asked it."""
 
     item: LabelledItem
     gold: str | None
     answers: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str | None] = field(default_factory=dict)
+    rows: list[Record] = field(default_factory=list)
 
     @property
     def record(self) -> str:
@@ -260,6 +262,7 @@ def agreement(
         question = by_item.setdefault((item.record.id, item.number), VotedQuestion(item, gold))
         conflicting += None not in (gold, question.gold) and gold != question.gold
         question.gold = question.gold or gold
+        question.rows += item.rows
         for annotation in item.annotations:
             repeated += annotation.annotator in question.answers
             question.answers.setdefault(annotation.annotator, _sorted(annotation.answer))

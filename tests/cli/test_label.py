@@ -138,6 +138,46 @@ def test_a_sheet_is_read_back_whatever_fields_its_records_have(typed: Typed) -> 
     assert line["labels"] == {"question": "yes"} and len(line["annotators"]) == 3
 
 
+LETTERS = [
+    {"Body": f"Dear {name},  write soon", "price": f"{n}.0", "memo": "- a\n'=b"}
+    for n, name in enumerate(["Ann", "Bo", "Cy"], 1)
+]
+
+
+def votes_on(typed: Typed, records: list[dict[str, str]]) -> tuple[int, str]:
+    """What the command says of the filled sheet with these records."""
+    (typed.folder / "s").mkdir(exist_ok=True)
+    write_table(typed, "s/mails.csv", records)
+    words = ("agreement", "s.csv", "--records", "s/mails.csv", "-o", "m.jsonl", "--overwrite")
+    code, _, told = typed.text(*words)
+    return code, " ".join(told.split())
+
+
+def write_table(typed: Typed, name: str, table: list[dict[str, str]]) -> None:
+    with (typed.folder / name).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*table[0]])
+        writer.writeheader()
+        writer.writerows(table)
+
+
+@pytest.mark.parametrize("mapping", [(), ("--map", "mail=Body")])
+def test_labels_go_to_no_record_with_another_text(typed: Typed, mapping: tuple[str, ...]) -> None:
+    write_table(typed, "mails.csv", LETTERS)
+    words = ("label", "mails.csv", "--ask", "Polite?", *mapping, "--sheet", "s.csv")
+    assert typed.text(*words)[0] == 0
+    # A spreadsheet writes numbers anew, and people add columns.
+    filled = {"label": "yes", "seen": "Monday"}
+    write_table(
+        typed, "s.csv", [row | filled | {"price": row["price"][0]} for row in rows(typed, "s.csv")]
+    )
+    assert votes_on(typed, LETTERS)[0] == 0
+    field = "mail" if mapping else "Body"
+    for wrong in (LETTERS[::-1], [LETTERS[0] | {"Body": "Dear Al"}, *LETTERS[1:]]):
+        code, told = votes_on(typed, wrong)
+        assert code == 2 and "s.csv, line " in told and f"in field '{field}'" in told
+        assert "item 'mails.csv#" in told and "mails.csv, line " in told
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -50,7 +50,8 @@ class LabelledItem:
     the fields to group results by; `group` names the items that are not independent of one another
     ("": those about one record). `left_out` answers stood for no label. The fields `withheld` hold
     people's answers, and are not among the record's. `settled`: whether `gold` is what people's
-    answers came to, also where it is None.
+    answers came to, also where it is None. `rows` of a sheet of `judge label` ask it: their fields
+    are the texts that people were shown.
     """
 
     record: Record
@@ -63,6 +64,7 @@ class LabelledItem:
     withheld: tuple[str, ...] = ()
     left_out: int = 0
     settled: bool = False
+    rows: tuple[Record, ...] = ()
 
     @property
     def cluster(self) -> str:
@@ -189,7 +191,8 @@ class LabelSet:
                 raise LabelError(message, "annotator")
         gold = golds[0] if golds else first.gold or item.gold
         slices = {**item.slices, **first.slices}
-        self._held[key] = (replace(first, gold=gold, slices=slices), by_annotator)
+        rows = (*first.rows, *(() if first is item else item.rows))
+        self._held[key] = (replace(first, gold=gold, slices=slices, rows=rows), by_annotator)
 
 
 class Own(LabelSet):

@@ -107,9 +107,11 @@ class LabelTable(LabelSet):
             return
         name = self._name(item, fields, visible)
         record = Record(item.source, item.line, visible, name=name)
-        entry = str(fields.get("entry") or "") if self.is_sheet(fields) else ""
+        sheet = self.is_sheet(fields)
+        entry = str(fields.get("entry") or "") if sheet else ""
         number = int(entry) if entry.isdecimal() else 0
         check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
+        rows = (replace(record, fields=_before_question(visible, fields)),) if sheet else ()
         for question, people in answers.items():
             about = question if question != UNNAMED else check or self.check or UNNAMED
             annotations = tuple(
@@ -118,7 +120,8 @@ class LabelTable(LabelSet):
                 if annotator
             )
             slices = slices_of(visible)
-            yield LabelledItem(record, about, number, people.get(None), annotations, slices)
+            labelled = LabelledItem(record, about, number, people.get(None), annotations, slices)
+            yield replace(labelled, rows=rows)
 
     def rest(self) -> Iterator[LabelledItem]:
         items = [*super().rest()]
@@ -230,6 +233,13 @@ class LabelTable(LabelSet):
         for path in columns - fields.keys():
             visible = _without(visible, path)
         return visible
+
+
+def _before_question(visible: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts that a row of a sheet shows; columns behind the question are people's own."""
+    before = [*fields][: [*fields].index("question")]
+    texts = {name: text for name, text in visible.items() if name in before}
+    return texts or dict(visible)
 
 
 def _without(fields: dict[str, Any], path: str) -> dict[str, Any]:
