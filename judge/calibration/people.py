@@ -148,7 +148,8 @@ class CheckAgreement:
 class Agreement:
     """The report. `repeated` answers by an annotator who had answered the question before were left
     out, and `no_label` answers that stand for no label; of `conflicting` second gold answers the
-    first one holds. Of `unreadable` lines the first ones are `problems`. `annotators` tells how
+    first one holds. Of `unreadable` lines the first ones are `problems`; `blank`
+    rows of a sheet have no label yet. `annotators` tells how
     each annotator did on control questions, `ratings` how often those who count gave each answer
     of the scale, by group, as they came; `majorities` are the records with what people said of
     them (`crowd.majority_records`)."""
@@ -158,10 +159,15 @@ class Agreement:
     conflicting: int = 0
     no_label: int = 0
     unreadable: int = 0
+    blank: int = 0
     problems: Sequence[Record] = ()
     annotators: Mapping[str, Annotator] = field(default_factory=dict)
     ratings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     majorities: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def blank_message(self) -> str:
+        return without_label(self.blank)
 
     @property
     def dropped_labels(self) -> float | None:
@@ -173,7 +179,7 @@ class Agreement:
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
         report: dict[str, Any] = plain(replace(self, problems=(), majorities=()))
-        for name in ("problems", "unreadable", "majorities"):
+        for name in ("problems", "unreadable", "blank", "majorities"):
             del report[name]
         return report
 
@@ -200,12 +206,14 @@ def agreement_of(
         UsageError: there are no labels, or they do not say who gave them.
     """
     problems: list[Record] = []
+    blank: list[int] = []
+    accepted = (*settings.answers, *(crowd.scale if crowd else ()))
     unreadable = labelled = 0
 
     def items() -> Iterator[LabelledItem]:
         nonlocal unreadable, labelled
         for source in sources:
-            for item in read_labels(source, check, settings.columns):
+            for item in read_labels(source, check, settings.columns, blank, accepted):
                 if isinstance(item, LabelledItem):
                     labelled += 1
                     yield item
@@ -231,10 +239,22 @@ def agreement_of(
             count = f"{unreadable} line{'s' if unreadable > 1 else ''}"
             lines = f"; {count} could not be read, the first: line {problems[0].line}, {message}"
         absent = f"{', '.join(sources)}: no labels at all"
+        if blank:
+            absent += f"; {without_label(len(blank))}"
         raise UsageError(f"{_UNSIGNED if labelled else absent}{lines}")
     return replace(
-        report, unreadable=unreadable, problems=problems, annotators=annotators, ratings=ratings
+        report,
+        unreadable=unreadable,
+        blank=len(blank),
+        problems=problems,
+        annotators=annotators,
+        ratings=ratings,
     )
+
+
+def without_label(rows: int) -> str:
+    """The message for so many rows that hold no label yet."""
+    return f"{rows} row{' has' if rows == 1 else 's have'} no label"
 
 
 def agreement(

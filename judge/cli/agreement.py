@@ -153,6 +153,8 @@ def command(
     for item in report.problems:
         message = item.problem.message if item.problem else "holds no label"
         print_message(f"{item.source}, line {item.line}: {message}")
+    if report.blank:
+        print_message(report.blank_message)
     if report.no_label:
         print_message(f"{no_label(report.no_label)}, left out")
     if (unnamed := report.unreadable - len(report.problems)) > 0:

@@ -22,6 +22,7 @@ from judge.records import Record, mapped, recognise
 from judge.records.base import normalise
 from judge.records.fields import record_name
 from judge.records.labels import QUESTION, ROLES, LabelledItem, read_labels
+from judge.records.labels.table import OFFERED
 from judge.report.export import inert
 from judge.report.files import writing
 from judge.rubric import Rubric
@@ -140,7 +141,7 @@ def _rows(
                 **({"entry": str(number)} if rubric.each else {}),
                 **shown,
                 "question": question if entry in question else f"{entry}\n\n{question}",
-                "answers": " / ".join((*rubric.answers, *opt_outs)),
+                "answers": OFFERED.join((*rubric.answers, *opt_outs)),
             })  # fmt: skip
     return rows, why
 

@@ -116,6 +116,34 @@ def test_what_stands_for_no_label_is_none_and_counted(typed: Typed, none: str) -
     assert set(row[3:-1]) == {"1.00"}
 
 
+SHEET = "item,check,annotator,group,mail,question,answers,label,why\n"
+
+
+def test_a_sheet_takes_the_answers_that_it_offers_and_counts_the_blank_ones(typed: Typed) -> None:
+    labels = ["Yes.", "NO", "maybe", "", " ", "NA"]
+    lines = [f"m{n},q,ann,,Hi,Ok?,yes / no / unsure,{x},\n" for n, x in enumerate(labels)]
+    (typed.folder / "s.csv").write_text(SHEET + "".join(lines))
+    code, out, told = typed.text("agreement", "s.csv", "--json")
+    (check,) = json.loads(out)["checks"]
+    assert (code, check["classes"], check["overall"]["labels"]) == (3, ["no", "yes"], 2)
+    assert "s.csv, line 4: label 'maybe' is none of the answers yes / no / unsure" in told
+    assert "2 rows have no label" in told and "and the like): 1 answer" in told
+    (typed.folder / "s.csv").write_text(SHEET + "".join(lines[:2] + lines[3:4]))
+    code, _, told = typed.text("agreement", "s.csv")
+    assert (code, told) == (0, "judge: 1 row has no label\n")
+    (typed.folder / "s.csv").write_text(SHEET + "".join(lines[3:5]))
+    code, _, told = typed.text("agreement", "s.csv")
+    assert code == 2 and "no labels at all; 2 rows have no label" in told
+
+
+@pytest.mark.parametrize("words", [("--scale", "4=Yes"), ("--answers", "4")])
+def test_a_sheet_takes_answers_named_on_the_command_line(
+    typed: Typed, words: tuple[str, ...]
+) -> None:
+    (typed.folder / "s.csv").write_text(f"{SHEET}m,q,ann,,Hi,Ok?,yes / no,4,\n")
+    assert typed.text("agreement", "s.csv", *words)[0] == 0
+
+
 def test_one_spelling_in_csv_and_json(typed: Typed) -> None:
     (typed.folder / "t.csv").write_text(
         "item,annotator,label\n"

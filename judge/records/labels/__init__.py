@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 
 from judge import plugins
+from judge.answers import spelling
 from judge.errors import UsageError
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
@@ -31,7 +32,11 @@ def set_names() -> tuple[str, ...]:
 
 
 def read_labels(
-    source: str, check: str | None = None, columns: Mapping[str, str] = MappingProxyType({})
+    source: str,
+    check: str | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    blank: list[int] | None = None,
+    accepted: Collection[str] = (),
 ) -> Iterator[Labelled]:
     """The labelled items of `source`, in the order of its lines as far as its form allows.
 
@@ -41,7 +46,9 @@ def read_labels(
     names what the labels are about. A line that cannot be read, or holds no usable label, comes as
     a `Record` with its problem, whatever the check. `columns` are the columns of a table's roles
     (`table.ROLES`); others are renamed (`judge.records.read.mapped`). In a set whose lines name
-    their checks `label` is one of these: its items come as UNNAMED.
+    their checks `label` is one of these: its items come as UNNAMED. `blank` takes
+    the lines of a sheet of `judge label` that have no label yet; `accepted` are answers besides
+    those that a sheet offers.
 
     Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
     and a form that cannot be told; at the end for a check that no item was about.
@@ -74,9 +81,10 @@ def read_labels(
         item if item.problem is None else replace(item, fields=None)
         for item in mapped(items, renames)
     )
-    return _chosen(
-        LabelTable(check, folder, recognised[0], roles, recognised[1]).read(rows), check, source
-    )
+    table = LabelTable(check, folder, recognised[0], roles, recognised[1])
+    table.accepted = frozenset(map(spelling, accepted))
+    table.blank = table.blank if blank is None else blank
+    return _chosen(table.read(rows), check, source)
 
 
 def _recognised(

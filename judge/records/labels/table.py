@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from judge.answers import NO_LABEL as NONE_GIVEN
-from judge.answers import SEVERAL, scalar_text
+from judge.answers import SEVERAL, scalar_text, spelling, without_no_label
 from judge.errors import UsageError
 from judge.records.base import RESERVED, LabelError, at, clip, content_hash, keys_of
 from judge.records.fields import answer_of, id_text, one_of, slices_of
@@ -34,6 +34,9 @@ ROLES = ("item", "label", "annotator", "annotators", "group", "check", "gold")
 QUESTION = ("entry", "question", "answers", "why")
 """Further columns of a sheet of `judge label`, which are no fields of the record; `entry` is the
 number of the list's entry that the question is about."""
+
+OFFERED = " / "
+"""Stands between the answers that a row of a sheet offers."""
 
 JOIN = "+"
 """Stands between several columns."""
@@ -50,8 +53,9 @@ class LabelTable(LabelSet):
     columns with people's answers. The check is the row's, else the one that was asked for, else
     UNNAMED; where a form has several questions, each is a check. Fields are the other columns as
     they stand, or those that the form names; slices the short ones. A row is a problem where its
-    gold answer differs from an earlier one of its item, or its annotator has labelled the item
-    before.
+    gold answer differs from an earlier one of its item, its annotator has labelled the item
+    before, or it is one of a sheet that does not offer its answer. `blank` are the lines of a sheet
+    without a label, `accepted` spellings of answers besides those that a sheet offers.
     """
 
     name = "table"
@@ -67,6 +71,8 @@ class LabelTable(LabelSet):
     ) -> None:
         super().__init__(check, folder)
         self.form, self.columns, self.omit = form, columns, omit
+        self.blank: list[int] = []
+        self.accepted: frozenset[str] = frozenset()
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
@@ -93,6 +99,8 @@ class LabelTable(LabelSet):
         if self.form.pair is not None:
             visible, gold = _blinded(self.form.pair, visible, fields)
         answers: dict[str, dict[str | None, str]] = defaultdict(dict)
+        sheet = self.is_sheet(fields)
+        check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
         for label in self._given(fields, gold):
             answer = self._answer(label)
             if answer is None:
@@ -100,17 +108,19 @@ class LabelTable(LabelSet):
             annotator = None if label.annotator is None else _names(label.annotator)
             if label.annotator is not None and annotator is None and answer not in NONE_GIVEN:
                 raise LabelError("field 'annotator' is empty beside a label", "annotator")
+            if sheet and "label" not in self.columns:
+                _need_offered(answer, fields, self.accepted)
             answers[label.question][annotator] = answer
         if gold is not None:
             answers[UNNAMED][None] = gold
         if not answers:
+            if sheet and self.check in (None, check or self.check):
+                self.blank.append(item.line)
             return
         name = self._name(item, fields, visible)
         record = Record(item.source, item.line, visible, name=name)
-        sheet = self.is_sheet(fields)
         entry = str(fields.get("entry") or "") if sheet else ""
         number = int(entry) if entry.isdecimal() else 0
-        check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
         rows = (replace(record, fields=_before_question(visible, fields)),) if sheet else ()
         for question, people in answers.items():
             about = question if question != UNNAMED else check or self.check or UNNAMED
@@ -233,6 +243,15 @@ class LabelTable(LabelSet):
         for path in columns - fields.keys():
             visible = _without(visible, path)
         return visible
+
+
+def _need_offered(answer: str, fields: Mapping[str, Any], accepted: frozenset[str]) -> None:
+    """LabelError for an answer that its row of a sheet does not offer."""
+    offered = scalar_text(fields.get("answers")) or ""
+    known = {*map(spelling, offered.split(OFFERED)), *accepted}
+    given = without_no_label(answer, known) or ""
+    if offered.strip() and any(part not in known for part in given.split(SEVERAL) if part):
+        raise LabelError(f"label {clip(answer)} is none of the answers {offered}", "label")
 
 
 def _before_question(visible: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
