@@ -24,9 +24,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
 os.environ["no_proxy"] = ",".join(filter(None, (given, "127.0.0.1", "localhost")))
 
-# What somebody has set for a terminal, for a server of their own or for this run of pytest is not
-# what is tested: recipes start a pytest of their own.
-for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTEST_ADDOPTS"):
+# What somebody has set for a terminal or for a server of their own is not what is tested.
+for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
 for name in [name for name in os.environ if name.startswith(("JUDGE_", "OPENAI_", "VLLM_"))]:
     if name != "JUDGE_MODELS_DIR":
@@ -55,6 +54,13 @@ def pytest_configure() -> None:
     if listed != {(p.group, p.name, p.value) for p in installed if p.group != "console_scripts"}:
         command = "pip install -e . --no-deps --no-build-isolation"
         pytest.exit(f"pyproject.toml lists other entry points than are installed: {command}", 2)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _options_of_this_run_alone() -> None:
+    """Tests that start a pytest of their own start a plain one. Not earlier: pytest's workers read
+    the variable when they begin, and would else leave out what it asks for (`-m ''`)."""
+    os.environ.pop("PYTEST_ADDOPTS", None)
 
 
 @pytest.fixture(scope="session")

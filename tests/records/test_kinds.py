@@ -125,11 +125,6 @@ def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
     people |= {"final_label": "no", "rater_b": 3, "Annotator2 label": 1, "better_response_id": 0}
     people |= {"us_ratings": [1, 5], "ratings": [2], "votes": {"a": "yes"}, "majority": "yes"}
     table = {"judge.verdict": "fail", "judge.id": 7, "tone.verdict": "fail", "tone.answer": "no"}
-        "judge.verdict": "fail",
-        "judge.id": 7,
-        "polite.verdict": "fail",
-        "polite.answer": "no",
-    }
     record = built({**mail, **empty, **people, **table}, "record")
     texts = record.texts
     assert record.id == "7" and {record.hidden()[name] for name in table} == {"a verdict"}
