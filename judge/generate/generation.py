@@ -269,6 +269,8 @@ class Generation(Task):
     def count(self, line: Line, report: Report) -> None:
         source = {"stage": "source", "cause": "bad input"} if line.fingerprint is None else {}
         self.funnel.add({**line.generated, **source}, line.decided)
+        # A draft that no model was asked for had nothing to show.
+        report.summary.unshown += self.discards(line) and not (line.checks or line.usage.replies)
 
     def as_json(self) -> dict[str, Any]:
         """The funnel and the diversity, as the summary has them."""

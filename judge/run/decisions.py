@@ -6,7 +6,7 @@ check of each name does), and gates, `judge build` and `judge report` count it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from judge.records import Record, content_hash, read
 from judge.records.labels.items import ABOUT_LABELS, Own
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.rubric import Rubric
-from judge.verdict import Answer, Check, worst
+from judge.verdict import Answer, Check, Verdict, worst
 from judge.workflow import last_of_each
 
 PERSON = "person"
@@ -55,6 +55,8 @@ class Decisions:
                 raise UsageError(f"{place} must be one of {choices}, not {item.reference!r}")
             fields = fields_of[item.record.line]
             line = Line.of(fields)
+            if item.number and (why := _no_entry(rubric, item.number, line, fields)):
+                raise UsageError(f"{place} {why}")
             key = _key(fields if line is None else line.original_fields)
             by_check = self._answers.setdefault(key, {})
             by_check.setdefault(item.check, {})[item.number] = answer
@@ -71,8 +73,9 @@ class Decisions:
         record = Record(line.source, line.number, dict(line.fields), columns=columns).of_kind()
         judgement = line.judgement()
         checks = [c for c in judgement.checks if c.by != PERSON or c.name not in answers]
+        judged = {check.name: check for check in checks}
         checks += [
-            self._check(name, given, record)
+            self._check(name, given, record, judged.get(name))
             for name, given in answers.items()
             if record.label or not self._rubric_of(name).rule.equals_label
         ]
@@ -85,23 +88,59 @@ class Decisions:
         decided = written(line.fields, judgement.model_copy(update=changes).as_json())
         return line if decided.text == line.text else decided
 
-    def _check(self, name: str, answers: Mapping[int, str], record: Record) -> Check:
-        """The answers as a check; of a check about entries with an answer for each."""
+    def _check(
+        self, name: str, answers: Mapping[int, str], record: Record, judged: Check | None
+    ) -> Check:
+        """The answers as a check; of a check about entries with an answer for each, and with what
+        the judges' check (`judged`) says of those that nobody answered."""
         rubric = self._rubric_of(name)
-        evidence = tuple(
+        entries = record.entries(rubric.each) if rubric.each and 0 not in answers else ()
+        given = tuple(
             Answer(
-                value=record.entry(rubric.each, number),
+                value=entries[number - 1] if number else None,
                 verdict=rubric.rule.verdict(answer, record.label),
                 answer=answer,
             )
             for number, answer in sorted(answers.items())
+            if number <= len(entries)
         )
+        answered = {answer.value for answer in given}
+        left_open = [entry for entry in dict.fromkeys(entries) if entry not in answered]
+        evidence = (*given, *_of_judges(judged, left_open))
         verdict = worst(answer.verdict for answer in evidence)
         alone = evidence[0].answer if len(evidence) == 1 else None
         reason = f"a person says {alone}" if alone else None
+        if left_open:
+            reason = f"a person answered {len(given)} of {len(entries)}"
         return Check(
             name=name, by=PERSON, verdict=verdict, evidence=evidence, answer=alone, reason=reason
         )
+
+
+def _of_judges(judged: Check | None, entries: Sequence[str]) -> Iterator[Answer]:
+    """The evidence of the judges' check on these entries; a bare verdict where it has none."""
+    if judged is None:
+        yield from (Answer(value=entry, verdict=Verdict.ABSTAIN) for entry in entries)
+        return
+    verdicts, evidence = judged.verdicts(), judged.supporting_evidence()
+    for entry in entries:
+        verdict = verdicts.get(entry, judged.verdict)
+        yield from [a for a in evidence if a.value == entry] or [
+            Answer(value=entry, verdict=verdict)
+        ]
+
+
+def _no_entry(
+    rubric: Rubric, number: int, line: Line | None, fields: Mapping[str, Any]
+) -> str | None:
+    """Why a list of answers has none for an entry with this number; None where it may."""
+    if rubric.each is None:
+        return "is not asked of entries: give one answer, not a list"
+    record = Record("", 0, dict(fields if line is None else line.fields)).of_kind()
+    count = len(record.entries(rubric.each))
+    return (
+        f"has {number} answers or more, and {rubric.each} {count}" if 0 < count < number else None
+    )
 
 
 def _key(fields: Mapping[str, Any]) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError, meant
 from judge.questions import Bound
 from judge.records.kinds import RECORD
+from judge.run.summary import UNDECIDED
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from judge.run.summary import Summary
 
 _GATE = re.compile(r"(mean\s+)?(\S+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)")
-_UNDECIDED = (Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,49 +84,92 @@ class Gate:
     def outcome(self, summary: Summary) -> GateOutcome:
         """What the run reached."""
         if self.mean:
-            if self.subject not in summary.scores:
-                return GateOutcome(self, None, 0, summary.asked(self.subject))
-            mean = summary.mean_score(self.subject)
-            return GateOutcome(self, mean.value, mean.n, mean.of)
-        counts = summary.checks.get(self.subject) or Counter[str]()
+            return self._mean_outcome(summary)
         if self.subject == RECORD:
             counts = summary.verdicts if self.repaired else summary.before_repair
+        else:
+            counts = Counter(summary.checks.get(self.subject))
+            counts[Verdict.ERROR] += summary.unread(self.subject)
         of = counts.total() - counts[Verdict.SKIPPED]
         passed = counts[Verdict.PASS]
-        undecided = {str(v): counts[v] for v in _UNDECIDED if counts[v]}
+        undecided = {str(v): counts[v] for v in UNDECIDED if counts[v]}
         return GateOutcome(self, passed / of if of else None, passed, of, undecided)
+
+    def _mean_outcome(self, summary: Summary) -> GateOutcome:
+        """The mean of the scores that stand; each undecided record counts as the scale's end that
+        is worst for the bound."""
+        of = summary.asked(self.subject) + summary.unread(self.subject)
+        n, total, _ = summary.scores.get(self.subject, (0, 0.0, 0.0))
+        unsure = summary.unsure_scores.get(self.subject, ())
+        count = int(n) - len(unsure)
+        if not count:
+            return GateOutcome(self, None, 0, of)
+        total -= sum(unsure)
+        value, left = total / count, of - count
+        if not left:
+            return GateOutcome(self, value, count, of)
+        scale = summary.scales.get(self.subject)
+        end = None if scale is None else scale[0 if self.bound.sign in (">", ">=") else 1]
+        least = None if end is None else (total + left * end) / of
+        return GateOutcome(self, value, count, of, open_scores=OpenScores(left, end, least))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenScores:
+    """How many records are undecided under a gate on a mean, which score each `counts_as` (None:
+    the scale is not known), and the mean `with_them`."""
+
+    count: int
+    counts_as: float | None
+    with_them: float | None
+
+    def __str__(self) -> str:
+        if self.counts_as is None:
+            return f"{self.count} without a score, on a scale that is not known"
+        verb = "counts" if self.count == 1 else "count"
+        return f"{self.count} without a score {verb} as {self.counts_as:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """A share, or a mean, that a run reached: `n` records of `of` passed, or have a score. The
-    `undecided` ones, by verdict, count as not passing."""
+    """A share, or a mean, that a run reached: `n` records of `of` passed, or have a score that
+    stands. The `undecided` ones, by verdict, count as not passing; under a mean they are
+    `open_scores`."""
 
     gate: Gate
     value: float | None
     n: int
     of: int
     undecided: Mapping[str, int] | None = None
+    open_scores: OpenScores | None = None
 
     @property
     def holds(self) -> bool:
-        """Whether the bound is reached; without a record it is not."""
-        return self.value is not None and self.gate.bound.holds(round(self.value, 9))
+        """Whether the bound is reached, whatever undecided records would say; without a record it
+        is not."""
+        value = self.value if self.open_scores is None else self.open_scores.with_them
+        return value is not None and self.gate.bound.holds(round(value, 9))
 
     def __str__(self) -> str:
         verb = "holds" if self.holds else "does not hold"
         if self.value is None:
-            return f"gate {self.gate}: {verb} (there is no record)"
+            why = f"none of {self.of} has a score" if self.of else "there is no record"
+            return f"gate {self.gate}: {verb} ({why})"
         reached = f"{self.value:.2f}" if self.gate.mean else f"{self.value:.1%}"
         of = f"{self.n} of {self.of}" + (" scored" if self.gate.mean else "")
         notes = [f"{count} {verdict}" for verdict, count in (self.undecided or {}).items()]
         noted = f"; not passing: {', '.join(notes)}" if notes else ""
+        noted += f"; {self.open_scores}" if self.open_scores else ""
         return f"gate {self.gate}: {verb} ({reached}, {of}{noted})"
 
     def as_json(self) -> dict[str, Any]:
         """As the summary file has it."""
         value = None if self.value is None else round(self.value, 6)
-        undecided = {"undecided": dict(self.undecided)} if self.undecided else {}
+        undecided: dict[str, Any] = {}
+        if self.undecided:
+            undecided["undecided"] = dict(self.undecided)
+        if self.open_scores:
+            undecided["without_score"] = asdict(self.open_scores)
         return {
             "gate": str(self.gate),
             "holds": self.holds,

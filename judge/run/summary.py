@@ -36,6 +36,9 @@ BETWEEN = ", "
 
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
+UNDECIDED = (Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
+"""Verdicts that neither pass nor fail, nor count an answer."""
+
 
 @dataclass(slots=True)
 class Summary:
@@ -47,7 +50,8 @@ class Summary:
     records had nothing to show. `cheap_votes` are those of a cascade's cheap judge, `cheap_lost` of
     these the ones without an answer.
     `recalls` sum what extractions are credited with, over records and over values. `stages` are
-    checks of which each takes what passed the one before."""
+    checks of which each takes what passed the one before. `unsure_scores` are those of undecided
+    checks; of the `error_lines`, `checked_errors` have a check."""
 
     by: Sequence[str] = ()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -57,9 +61,12 @@ class Summary:
     verdicts: Counter[str] = field(default_factory=Counter)
     before_repair: Counter[str] = field(default_factory=Counter)
     scores: dict[str, list[float]] = field(default_factory=dict)
+    unsure_scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     recalls: dict[str, list[float]] = field(default_factory=dict)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    error_lines: int = 0
+    checked_errors: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     edits: int = 0
@@ -94,11 +101,16 @@ class Summary:
         self.edits += line.edits
         self.dropped += line.dropped
         last = line.last_checks
+        if line.error:
+            self.error_lines += 1
+            self.checked_errors.update(last.keys())
         for name, check in last.items():
             self.checks[name][check["verdict"]] += 1
             if (score := check.get("score")) is not None:
                 n, total, squares = self.scores.get(name, (0, 0.0, 0.0))
                 self.scores[name] = [n + 1, total + score, squares + score * score]
+                if check["verdict"] in UNDECIDED:
+                    self.unsure_scores[name].append(score)
             if answer := check.get("answer"):
                 self.answers[name][answer] += 1
             votes = check.get("votes") or ()
@@ -164,6 +176,10 @@ class Summary:
         """How many records a check was made on."""
         counts = self.checks.get(name, Counter())
         return counts.total() - counts[Verdict.SKIPPED]
+
+    def unread(self, name: str) -> int:
+        """How many lines are errors and lack a check: nobody knows what it would say."""
+        return self.error_lines - self.checked_errors[name]
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check over the records that it was made on."""

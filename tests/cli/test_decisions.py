@@ -102,3 +102,42 @@ def test_bad_decisions_are_refused_before_anything_is_asked(judged: Typed) -> No
     assert code == 0 and "1 decided record is not among the input" in told
     code, _, told = judged.text(*RUN, "--resume", "--review-verdicts", "fail")
     assert code == 2 and "--review-verdicts needs --review" in told
+
+
+def test_an_answer_about_one_entry_leaves_the_judges_verdicts_on_the_others(typed: Typed) -> None:
+    """Of three entries the judge fails the second and the third."""
+    typed.write("r.jsonl", [{"id": "r", "text": "One.", "values": ["zebra", "quartz", "fjord"]}])
+    rubric = "name: says\nfields: [text]\neach: values\nquestion: Does it say {{ value }}?\n"
+    (typed.folder / "says.yaml").write_text(rubric)
+    entries = [("yes", "zebra"), ("no", "quartz"), ("no", "fjord")]
+    replies = [{"when": {"contains": v}, "p_yes": 0.9 if a == "yes" else 0.1} for a, v in entries]
+    typed.script("judge.yaml", replies, method="logprobs")
+    run = ("validate", "r.jsonl", "--rubric", "says.yaml", "--check", "says")
+    run += ("-m", "scripted:judge.yaml", "--gate", "says >= 0.9", "-o", "o.jsonl")
+    asked = ("--review", "people.jsonl", "--review-verdicts", "fail")
+    assert typed(*run, *asked).returncode == 1
+    line = lines(typed, "people.jsonl")[0]
+    cases: list[tuple[list[str | None], int, list[str]]] = [
+        (["yes", None, None], 1, ["pass", "fail", "fail"]),
+        ([None, "yes"], 1, ["pass", "pass", "fail"]),
+        ([None, "yes", "yes"], 0, ["pass", "pass", "pass"]),
+        (["no", "yes", "yes"], 1, ["fail", "pass", "pass"]),
+    ]
+    for labels, code, verdicts in cases:
+        typed.write("people.jsonl", [{**line, "labels": {"says": labels}}])
+        ended, _, told = typed.text(*run, "--resume", "--decisions", "people.jsonl")
+        assert ended == code, told
+        check = lines(typed, "o.jsonl")[0]["judge"]["checks"][-1]
+        by_value = {answer["value"]: answer["verdict"] for answer in check["evidence"]}
+        assert check["by"] == "person" and check["verdict"] == ("fail" if code else "pass")
+        assert [by_value[value] for _, value in entries] == verdicts
+    typed.write("people.jsonl", [{**line, "labels": {"says": ["yes"] * 4}}])
+    code, _, told = typed.text(*run, "--resume", "--decisions", "people.jsonl")
+    assert code == 2 and "people.jsonl, line 1" in told
+
+
+def test_a_list_of_answers_to_a_check_without_entries_is_refused(judged: Typed) -> None:
+    decide(judged, m2=["yes", "no"])
+    code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")
+    assert (code, out) == (2, "")
+    assert "review.jsonl, line 1: question is not asked of entries: give one answer" in told

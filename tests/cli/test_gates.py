@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from judge.records.lines import Line
+from judge.run.gates import Gate
+from judge.run.summary import Summary
+
 from .conftest import Typed, lines
 
 TEXTS = ("fine", "fine too", "rude", "odd")
@@ -91,6 +95,47 @@ def test_a_gate_holds_checks_and_means_to_a_bound(
 ) -> None:
     ended, _, said = mails.text(*RUN, *words, "--gate", gate)
     assert ended == code and told in said, said
+
+
+@pytest.mark.parametrize(
+    ("gate", "code", "told"),
+    [
+        ("mean tone >= 3", 1, "does not hold (5.00, 1 of 10 scored; 9 without a score count as 1)"),
+        ("mean tone >= 1.4", 3, "holds (5.00, 1 of 10 scored; 9 without a score count as 1)"),
+        ("mean tone <= 5", 3, "holds (5.00, 1 of 10 scored; 9 without a score count as 5)"),
+        ("mean tone < 5", 1, "does not hold (5.00, 1 of 10 scored"),
+    ],
+)
+def test_a_mean_holds_only_whatever_undecided_records_would_say(
+    mails: Typed, gate: str, code: int, told: str
+) -> None:
+    rows = [{"id": name, "text": "hm"} for name in ("fine", *map(str, range(8)))]
+    mails.write("m.jsonl", rows)
+    with (mails.folder / "m.jsonl").open("a") as file:
+        file.write('{"id": "torn", "te')
+    mails.script("j.yaml", [said("5", id="fine"), said(None, id="1"), said("high")])
+    ended, _, err = mails.text(*RUN, *TONE, "--gate", gate)
+    assert ended == code and told in " ".join(err.split()), err
+
+
+def test_a_mean_on_an_unknown_scale_or_of_unsure_scores_does_not_hold() -> None:
+    unsure = {"check": "tone", "verdict": "abstain", "score": 5.0}
+    checks = [{"check": "tone", "verdict": "answered", "score": 5.0}, unsure]
+    gate = Gate.of("mean tone >= 4")
+    scales: dict[str, tuple[float, float]] = {"tone": (1.0, 5.0)}
+    for known, told in ((scales, "1 without a score counts as 1"), ({}, "that is not known")):
+        summary = Summary(scales=known)
+        for check in checks:
+            summary.add(Line({}, {"verdict": check["verdict"], "checks": [check]}))
+        outcome = gate.outcome(summary)
+        assert not outcome.holds and told in str(outcome)
+
+
+def test_lines_that_are_errors_count_for_gates_on_checks(mails: Typed) -> None:
+    with (mails.folder / "m.jsonl").open("a") as file:
+        file.write('{"id": "torn", "te')
+    code, _, told = mails.text(*RUN, *TWO, "--gate", "short >= 1", "--summary", "s.json")
+    assert code == 1 and "short >= 1: does not hold (80.0%, 4 of 5; not passing: 1 error)" in told
 
 
 @pytest.mark.parametrize(

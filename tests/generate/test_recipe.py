@@ -189,3 +189,13 @@ def test_where_nothing_is_kept_nothing_is_compared(mails: Typed) -> None:
     (mails.folder / "mails.csv").write_bytes(table[0] + table[3])
     code, _, err = mails.text(*GO)
     assert code == 0 and "0 of 1 draft kept" in err and "near-duplicates" not in err
+
+
+def test_a_run_in_which_no_draft_can_be_asked_for_is_no_success(mails: Typed) -> None:
+    mails.write("none.jsonl", [{"email": ""}, {"id": "b"}])
+    words = ("generate", "reply.yaml", "none.jsonl", *GO[3:], "-o", "none.out.jsonl")
+    assert mails(*words, "--summary", "sums.json").returncode == 3
+    assert json.loads(mails.read("sums.json"))["exit_code"] == 3
+    assert mails(*words, "--resume").returncode == 3
+    mails.write("none.jsonl", [{"email": ""}, {"email": "Thank you!"}])
+    assert mails(*words, "--overwrite").returncode == 0
