@@ -167,7 +167,10 @@ def majority_records(
     whole = {record_name(item): item for path in records for item in read(path) if item.fields}
     lines: dict[str, dict[str, Any]] = {}
     for check, questions in checks.items():
-        entries: dict[str, int] = Counter(id for id, number in questions if number)
+        # The number of the last entry that anybody answered: blank ones before it count.
+        entries: dict[str, int] = {}
+        for id, number in questions:
+            entries[id] = max(number, entries.get(id, 0))
         for (id, number), question in questions.items():
             if not question.answers:
                 continue

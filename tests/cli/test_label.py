@@ -192,3 +192,30 @@ def test_bad_usage(mails: Typed, words: tuple[str, ...], says: str) -> None:
     mails.write("plain.jsonl", [{"id": "p", "text": "Hi."}])
     code, out, told = mails.text("label", *words, "--sheet", "s.csv")
     assert (code, out) == (2, "") and says in told and not (mails.folder / "s.csv").exists()
+
+
+def test_an_id_that_a_spreadsheet_would_run_comes_back_as_it_was(typed: Typed) -> None:
+    records = [{"id": "@ann/1", "text": "hello"}, {"id": "-2", "text": "bye"}]
+    typed.write("in.jsonl", records)
+    typed.text("label", "in.jsonl", "--ask", "Polite?", "--on", "text", "--sheet", "s.csv")
+    assert {row["item"] for row in rows(typed, "s.csv")} == {"'@ann/1", "'-2"}
+    fill(typed, "s.csv", lambda row: {"label": "yes"})
+    words = ("agreement", "s.csv", "--records", "in.jsonl", "-o", "m.jsonl")
+    assert typed.text(*words)[0] == 0
+    assert [json.loads(line)["id"] for line in typed.read("m.jsonl").splitlines()] == [
+        "@ann/1",
+        "-2",
+    ]
+
+
+def test_an_entry_that_nobody_answers_has_no_label_in_its_place(typed: Typed) -> None:
+    typed.write("in.jsonl", [{"id": "d", "contexts": ["c1"], "claims": ["x", "y"]}])
+    typed.text("label", "in.jsonl", "--rubric", "faithful", "--sheet", "s.csv")
+    # A column of whole numbers with a gap, as pandas writes it.
+    fill(
+        typed, "s.csv", lambda r: {"label": "no" * (r["entry"] == "2"), "entry": r["entry"] + ".0"}
+    )
+    words = ("agreement", "s.csv", "--records", "in.jsonl", "-o", "m.jsonl")
+    code, _, told = typed.text(*words)
+    assert code == 0, told
+    assert json.loads(typed.read("m.jsonl"))["labels"] == {"faithful": [None, "no"]}

@@ -118,8 +118,11 @@ class LabelTable(LabelSet):
                 self.blank.append(item.line)
             return
         name = self._name(item, fields, visible)
+        if sheet and name is not None:
+            name = _ESCAPED.sub("", name)
         record = Record(item.source, item.line, visible, name=name)
-        entry = str(fields.get("entry") or "") if sheet else ""
+        # pandas writes a column of whole numbers with a gap as 1.0.
+        entry = str(fields.get("entry") or "").removesuffix(".0") if sheet else ""
         number = int(entry) if entry.isdecimal() else 0
         rows = (replace(record, fields=_before_question(visible, fields)),) if sheet else ()
         for question, people in answers.items():
@@ -243,6 +246,10 @@ class LabelTable(LabelSet):
         for path in columns - fields.keys():
             visible = _without(visible, path)
         return visible
+
+
+_ESCAPED = re.compile("^'(?=[=+\\-@＝＋－＠])")
+"""The apostrophe that a sheet puts before an id that a spreadsheet would run."""
 
 
 def _need_offered(answer: str, fields: Mapping[str, Any], accepted: frozenset[str]) -> None:
