@@ -291,8 +291,8 @@ class _Ask:
         for name, text in self.fences:
             if name == "values":
                 return [int(n) for n in _NUMBERED.findall(text)]
-            if name == "value" and self.record["values"]:
-                return [self.record["values"].index(text) + 1]
+            if name == "value" and (values := self.record.get("values")):
+                return [values.index(text) + 1]
         return []
 
     def true(self, number: int) -> bool:
