@@ -232,4 +232,6 @@ def test_time_grows_with_the_text_and_no_faster(hostile: Callable[[int], str]) -
         overlap("Shops should open on Sundays", text)
         return time.process_time() - began
 
-    assert seconds(100_000) < 30 * max(seconds(10_000), 0.01)
+    # The best of some: what else the machine does makes a run slower, never faster.
+    long, short = (min(seconds(size) for _ in range(4)) for size in (100_000, 10_000))
+    assert long < 30 * max(short, 0.01)

@@ -78,6 +78,7 @@ def test_an_untrusted_file_sets_only_what_is_harmless(
 DECIDING = {
     "all_votes": True,
     "on_injection": "ask",
+    "id": "ID",
     "keep_dropped": True,
     "map": ("story=Text",),
     "abstain_margin": 0.1,
@@ -96,7 +97,7 @@ DECIDING = {
     "vote_temperature": 0.5,
     "votes": 5,
 }
-"""Settings that can change a verdict, each with another value than its default."""
+"""Settings that can change a verdict, or the name in its line, each with another value."""
 
 
 def fingerprint(**more: Any) -> str:
