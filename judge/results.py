@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from judge.arguments import Pathlike, sources_of, texts
@@ -146,17 +147,17 @@ def _display() -> Any:
     """What shows a line in a notebook's output and replaces it later; None outside of one."""
     if "ipykernel" not in sys.modules:
         return None
-    from IPython import get_ipython
-    from IPython.display import Pretty, display
-
-    if get_ipython() is None:
+    # Some of its functions are untyped, and it need not be installed.
+    notebook: Any = import_module("IPython")
+    screen: Any = import_module("IPython.display")
+    if notebook.get_ipython() is None:
         return None
     handles: list[Any] = []
 
     def show(text: str) -> None:
         if handles:
-            handles[0].update(Pretty(text))
+            handles[0].update(screen.Pretty(text))
         else:
-            handles.append(display(Pretty(text), display_id=True))
+            handles.append(screen.display(screen.Pretty(text), display_id=True))
 
     return show
