@@ -358,6 +358,19 @@ def bad_input(record: Record, problem: Problem) -> Line:
     return written(own_fields(fields), content, record)
 
 
+def renamed(line: Line, record: Record) -> Line | None:
+    """A judged line with the name that the record has in this run; None where it has it already.
+
+    Of records that are the same and have one id, which one is named by its place is a matter of
+    their order.
+    """
+    name = _name(record)
+    if not line.workflow or line.content.get("name") == name:
+        return None
+    content = {key: part for key, part in line.content.items() if key != "name"}
+    return written(line.fields, {**({"name": name} if name else {}), **content}, record)
+
+
 def _name(record: Record) -> str | None:
     """The name of the record in its line; None where its own id says it."""
     return None if record.called == own_id(record.fields or {}) else record.called

@@ -103,6 +103,7 @@ class Record:
     - `input_key`: the name that the record's own field `judge` has here ("": it has none)
     - `kind`, `typed`, `names`: what `of_kind` recognised: the fields that the kind knows and that
       are filled, by typed name; and of these names the keys that judges see (`visible`)
+    - `repeated`: whether a record before it has the same id
     - `rewrites`: new texts of fields
     - `first_mark`: the mark of the record that this one was made from
 
@@ -121,6 +122,7 @@ class Record:
     kind: str = RECORD
     typed: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    repeated: bool = False
     rewrites: Mapping[str, str] = field(default_factory=dict)
     first_mark: str = ""
 
@@ -137,10 +139,10 @@ class Record:
             typed, names = typed_fields(kind, self.visible)
         except LabelError as error:
             return replace(self, problem=error.problem)
-        name = self.name
-        if ids is not None and "id" in typed and ids.first_place(typed["id"], self.at_line):
-            name = self.at_line
-        return replace(self, kind=kind, typed=typed, names=names, name=name)
+        repeated = bool(
+            ids is not None and "id" in typed and ids.first_place(typed["id"], self.at_line)
+        )
+        return replace(self, kind=kind, typed=typed, names=names, repeated=repeated)
 
     def usable(self) -> Record:
         """The record itself; LabelError where it has a problem."""
@@ -163,7 +165,9 @@ class Record:
 
     @property
     def called(self) -> str:
-        """What people know the record by: its id, else its place."""
+        """What people know the record by: its id, else its place, also where its id came before."""
+        if self.repeated:
+            return self.at_line
         return self.name or self.typed.get("id") or own_id(self.fields or {}) or self.at_line
 
     @property

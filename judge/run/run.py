@@ -14,7 +14,7 @@ from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
 from judge.records import Record
-from judge.records.lines import Line, bad_input
+from judge.records.lines import Line, bad_input, renamed
 from judge.run.job import Job
 from judge.run.models import left_at_provider
 from judge.run.output import (
@@ -233,6 +233,10 @@ class _Run:
             elif text is not None:
                 # A kill came between its line in the one file and its end in the other.
                 resumption.left(place)
+        if kept is not None and (line := renamed(kept, record)) is not None and bad is None:
+            for _, resumption in self._resumed():
+                resumption.left(place)
+            return place, line
         if kept is not None:
             return place, replace(kept, kept=True)
         return place, bad or await line_of(self.task, record)

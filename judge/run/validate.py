@@ -147,7 +147,7 @@ class Validation(Task):
         self._review: Collection[str] = FOR_PEOPLE
         self._decisions: Decisions | None = None
         self._hidden: set[str] = set()
-        self._doubled = False
+        self._repeated_id = False
         self._rubrics = rubrics
 
     @classmethod
@@ -250,12 +250,12 @@ class Validation(Task):
             raise UsageError(f"every record would be skipped: {reason}")
         self._items = chain(items, self._items)
 
-    def _note_doubled(self, item: Record, record: Record) -> None:
+    def _note_repeated(self, record: Record) -> None:
         """Say once that records whose id came before are named by their place."""
-        if record.name and not item.name and not self._doubled:
-            self._doubled = True
+        if record.repeated and not self._repeated_id:
+            self._repeated_id = True
             self.watcher.say(
-                f"id {clip(record.typed['id'])} stands there twice: {record.name} and all others "
+                f"id {clip(record.typed['id'])} stands there twice: {record.called} and all others "
                 "whose id came before are named by file and line"
             )
 
@@ -274,7 +274,7 @@ class Validation(Task):
         record = item.of_kind(self.kind_of(item), self._ids)
         if record.problem is not None:
             return record
-        self._note_doubled(item, record)
+        self._note_repeated(record)
         if (misfit := self._misfit(record.kind)) is not None:
             if not self._suited:
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")

@@ -134,13 +134,13 @@ def no_backoff() -> Iterator[None]:
 
 
 records_of = st.lists(st.sampled_from(range(len(POOL))), max_size=9).filter(
-    lambda numbers: {*numbers} != {len(POOL) - 1}
+    lambda numbers: {*numbers} != {len(POOL) - 1} and numbers.count(3) <= 1
 )
-"""Where no record is of a kind that a workflow knows, nothing is judged at all."""
+"""Where no record is of a kind that a workflow knows, nothing is judged at all. The script fails on
+n3 the first time that it is asked: of two, which one fails is a matter of their order."""
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="a kept line of a repeated id has the name of its earlier place")
 @settings(max_examples=20, deadline=None)
 @given(data=st.data(), numbers=records_of, shuffled=st.randoms())
 def test_any_lines_any_cut(
@@ -159,6 +159,18 @@ def test_any_lines_any_cut(
         found, report = room.resumed(content[:end])
     assert report.finished and report.summary.records == len(records)
     assert found == wanted
+
+
+def test_a_kept_line_has_the_name_that_its_record_has_now(room: Room) -> None:
+    """By hand: without an id, and where an id came before, a record is named by its place."""
+    nameless, twin = POOL[6], POOL[0]
+    old = room.undisturbed([nameless, twin, twin])
+    names = [json.loads(line)["judge"].get("name") for line in old.splitlines()]
+    assert names == ["in.jsonl:1", None, "in.jsonl:3"]
+    wanted = room.undisturbed([twin, nameless])
+    found, report = room.resumed(old)
+    assert found == wanted and b'"name":"in.jsonl:2"' in found.replace(b'": "', b'":"')
+    assert report.traffic["scripted:yes.yaml"]["calls"] == 0 and report.unmatched == 1
 
 
 def test_only_what_changed_is_judged_again(room: Room) -> None:
