@@ -128,7 +128,7 @@ def render(
             overview=overview,
             summary=overview.summary,
             counts=counts,
-            outcomes=[v for v in Verdict if v is not Verdict.ANSWERED or v in overview.outcomes],
+            outcomes=[verdict for verdict in Verdict if verdict in overview.outcomes],
             lines=lines,
             entries=entries,
             described=described or {},
