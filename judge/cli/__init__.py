@@ -22,7 +22,7 @@ from judge.version import __version__
 
 EXIT_CODES = {
     Exit.OK: "all records have a verdict, and the gate, if one was set, holds",
-    Exit.GATE: "a gate (--fail-under, --fail-under-repaired) does not hold",
+    Exit.GATE: "a gate (--gate, --fail-under, --fail-under-repaired) does not hold",
     Exit.USAGE: "bad usage or configuration; nothing was judged",
     Exit.INCOMPLETE: "finished, but some records or lines have no result",
     Exit.UNAVAILABLE: "a resource ended: model, budget, disk, cache or OUT; see --resume",
