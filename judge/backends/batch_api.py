@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import orjson
@@ -115,23 +115,22 @@ class BatchAPI:
 
     async def results(self, files: Iterable[str]) -> BatchResults:
         """The answers in the result files of a batch; raises Unavailable where the disk is full."""
-        results = BatchResults()
         try:
-            for file in files:
-                path = f"/files/{file}/content"
-                response = await self._request("GET", path, into=results.file, longest=_MAX_RESULTS)
-                if response.status >= 300:
-                    raise unsuccessful(response, self._what)
-                results.file.write(b"\n")
-            await asyncio.to_thread(results.index)
+            with ExitStack() as unless_whole:
+                results = BatchResults()
+                unless_whole.callback(results.close)
+                for file in files:
+                    path, into = f"/files/{file}/content", results.file
+                    response = await self._request("GET", path, into=into, longest=_MAX_RESULTS)
+                    if response.status >= 300:
+                        raise unsuccessful(response, self._what)
+                    into.write(b"\n")
+                await asyncio.to_thread(results.index)
+                unless_whole.pop_all()
+                return results
         except OSError as error:
-            results.close()
             where = f"{tempfile.gettempdir()}: the results of a batch cannot be stored"
             raise errors.unwritable(where, error) from error
-        except BaseException:
-            results.close()
-            raise
-        return results
 
     async def _request(self, method: str, path: str, **options: Any) -> HttpResponse:
         return await self._http.request(method, path, silence=_SILENCE_SECONDS, **options)

@@ -22,14 +22,16 @@ Scale = Mapping[str, tuple[str, ...]]
 """What each rating stands for: a label, or several of which an annotator's own is found."""
 
 LEAST = 0.6
-"""The share of control questions that an annotator must have right (B.3)."""
+"""The share that must be right of the control questions that an annotator answered (B.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """How an annotator did: `right` of `controls` control questions, `labels` given to others.
+    """How an annotator did: `right` of `controls` control questions answered, `labels` given to
+    others.
 
-    `dropped`: whether the labels do not count. `scale` is what the annotator's ratings stand for.
+    `dropped`: whether the labels do not count; never of one who answered no control question, who
+    may have been asked none. `scale` is what the annotator's ratings stand for.
     """
 
     controls: int
@@ -60,7 +62,7 @@ class Crowd:
 
     Args:
         controls: files with control questions and their right answers.
-        least: annotators with a smaller share of them right are dropped.
+        least: annotators with a smaller share of those that they answered right are dropped.
         scale: what ratings stand for. Where one stands for several labels, each annotator's is the
             label that most of the annotator's control questions of that rating have, else the
             first (B.4).

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from judge.settings import Settings
 
 _NAMED = 5
-"""Annotators dropped that are named."""
+"""Annotators that a message names, at most."""
 
 _MAX_ANSWERS = 40
 """Answers that are printed; free texts may be as many as answers."""
@@ -90,7 +90,9 @@ def command(
     least: Annotated[
         float,
         typer.Option(
-            min=0, max=1, help="Share of control questions that an annotator must have right."
+            min=0,
+            max=1,
+            help="Share that must be right of the control questions an annotator answered.",
         ),
     ] = 0.6,
     scale: Annotated[
@@ -153,22 +155,27 @@ def command(
     for item in report.problems:
         message = item.problem.message if item.problem else "holds no label"
         print_message(f"{item.source}, line {item.line}: {message}")
+    if (unnamed := report.unreadable - len(report.problems)) > 0:
+        print_message(f"and {unnamed} more such lines")
     if report.blank:
         print_message(report.blank_message)
     if report.no_label:
         print_message(f"{no_label(report.no_label)}, left out")
-    if (unnamed := report.unreadable - len(report.problems)) > 0:
-        print_message(f"and {unnamed} more such lines")
     if as_json:
         print_output(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
         _print(report, all_tables, by_class=raters is not None)
+    everyone = counted(len(report.annotators), "annotator")
     if dropped := [name for name, about in report.annotators.items() if about.dropped]:
         share = report.dropped_labels or 0.0
-        names = ", ".join(dropped[:_NAMED]) + (", ..." if len(dropped) > _NAMED else "")
         print_message(
-            f"{len(dropped)} of {counted(len(report.annotators), 'annotator')} dropped, "
-            f"{share:.0%} of the labels: {names}"
+            f"{len(dropped)} of {everyone} dropped, {share:.0%} of the labels: {_named(dropped)}"
+        )
+    untried = [name for name, about in report.annotators.items() if controls and not about.controls]
+    if untried:
+        print_message(
+            f"{len(untried)} of {everyone} kept without an answer to a control question: "
+            f"{_named(untried)}"
         )
     if out is not None:
         print_message(f"wrote {out}: {counted(len(report.majorities), 'record')}")
@@ -181,6 +188,10 @@ def command(
     if report.unreadable:
         print_message(f"{counted(report.unreadable, 'line')} could not be read")
         raise typer.Exit(int(Exit.INCOMPLETE))
+
+
+def _named(annotators: Sequence[str]) -> str:
+    return ", ".join(annotators[:_NAMED]) + (", ..." if len(annotators) > _NAMED else "")
 
 
 _MEASURES = {

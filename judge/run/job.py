@@ -33,10 +33,8 @@ from judge.run.output import (
 _TABLES = {".csv": None, ".parquet": "pyarrow", ".xlsx": "openpyxl"}
 """Endings of tables that a run can make of its lines, each with the library that it needs."""
 
-_OTHER_FORMS = frozenset(
-    (".gz", ".zst", ".csv", ".tsv", ".tab", ".psv", ".parquet", ".arrow", ".feather", ".xlsx")
-)
-"""Suffixes of other formats: plain JSON lines under such a name would be misread."""
+_LINES = ("", ".jsonl", ".ndjson")
+"""Endings of JSON lines: under another they would be misread."""
 
 
 def files_of(out: Path | None) -> dict[str, Any]:
@@ -174,7 +172,7 @@ class Job:
                 continue
             if path == self.table:
                 _refuse_without_library(path)
-            elif path.suffix.lower() in _OTHER_FORMS:
+            elif path.suffix.lower() not in _LINES:
                 raise UsageError(
                     f"{flag} {path}: judge writes plain JSON lines, not {path.suffix}: name a "
                     ".jsonl file (of validate's -o also .jsonl.gz, .csv, .parquet or .xlsx)"

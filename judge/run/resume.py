@@ -216,11 +216,18 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
 def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     # How a server is asked, and who answers, is no part of the question (docs/decisions/0039-...,
     # 0040-...).
-    # A question has its rubric's digest.
-    observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "questions": {}, "gates": []}
+    observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "gates": []}
     then, here = flat({**before, **observations}), flat({**now.described, **observations})
-    names = sorted(k for k in then.keys() | here.keys() if then.get(k) != here.get(k))
-    return "; ".join(f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in names)
+    names = {k for k in then.keys() | here.keys() if then.get(k) != here.get(k)}
+    # The words of a question tell more than its rubric's digest, where both runs have them.
+    questions = {name for name in names if name.startswith("questions.")}
+    if "questions" in before:
+        names -= {name.replace("questions.", "rubrics.", 1) for name in questions}
+    else:
+        names -= questions
+    return "; ".join(
+        f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in sorted(names)
+    )
 
 
 # ---------------------------------------------------------------- what judge did not write

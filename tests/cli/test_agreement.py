@@ -182,6 +182,16 @@ def test_gold_that_one_row_does_not_tell_is_anothers(typed: Typed) -> None:
     assert (code, told, accuracy["value"], accuracy["n"]) == (0, "", 1.0, 2)
 
 
+def test_lines_that_are_not_named_are_counted_behind_those_that_are(typed: Typed) -> None:
+    lines = [f"m{n},q,ann,,Hi,Ok?,yes / no,maybe,\n" for n in range(23)]
+    lines += [f"n{n},q,ann,,Hi,Ok?,yes / no,{label},\n" for n, label in enumerate(["yes", ""])]
+    (typed.folder / "s.csv").write_text(SHEET + "".join(lines))
+    code, _, told = typed.text("agreement", "s.csv")
+    more = told.splitlines().index("judge: and 3 more such lines")
+    assert code == 3 and "'maybe'" in " ".join(told.splitlines()[more - 3 : more])
+    assert "1 row has no label" in told.splitlines()[more + 1]
+
+
 def test_many_lines_without_a_column_are_named_once(typed: Typed) -> None:
     (typed.folder / "t.csv").write_text("item,ann\n" + "".join(f"i{n},yes\n" for n in range(300)))
     _, _, told = typed.text("agreement", "t.csv", "--annotators", "ann,boo")

@@ -80,6 +80,7 @@ def test_votes_become_records_that_every_command_reads(mails: Typed) -> None:
     words = ("agreement", "s.csv", "--controls", "gold.jsonl", "--records", "mails.jsonl")
     code, out, told = mails.text(*words, "-o", "majority.jsonl")
     assert code == 0 and "1 of 3 annotators dropped, 33% of the labels: annotator-3" in told
+    assert "control question" not in told
     # Three of four pairs agree; by chance (5/8)^2 + (3/8)^2 would: (0.75 - 0.53) / 0.47.
     assert cells(out, "question", "all", "8")[0][3].startswith("0.47")
     lines = [json.loads(line) for line in mails.read("majority.jsonl").splitlines()]
@@ -109,6 +110,22 @@ def test_votes_become_records_that_every_command_reads(mails: Typed) -> None:
     code, out, _ = mails.text("agreement", "majority.jsonl", "--json")
     figures = json.loads(out)["checks"][0]["overall"]
     assert figures["labels"] == 8 and figures["measures"]["accuracy"]["value"] == 1.0
+
+
+def test_an_annotator_who_answers_no_control_is_kept_and_named(mails: Typed) -> None:
+    mails.text("label", "mails.jsonl", *ASK, "--sheet", "s.csv")
+
+    def evasive(row: dict[str, str]) -> dict[str, str]:
+        blank = row["annotator"] == "annotator-2" and row["item"].startswith("c")
+        return {**polite(row), **({"label": ""} if blank else {})}
+
+    fill(mails, "s.csv", evasive)
+    code, out, told = mails.text("agreement", "s.csv", "--controls", "gold.jsonl", "--all")
+    kept = "1 of 3 annotators kept without an answer to a control question: annotator-2"
+    assert code == 0 and kept in " ".join(told.split())
+    assert cells(out, "annotator-2", "0", "0", "4", "kept") and "annotators dropped" in told
+    # Without controls there is none to answer.
+    assert "control" not in mails.text("agreement", "s.csv", "--scale", "yes=yes")[2]
 
 
 def test_a_check_about_values_has_a_row_for_each(mails: Typed) -> None:

@@ -17,6 +17,7 @@ from .typed import Typed
 
 MAILS = [{"id": "a", "mail": "Thanks."}, {"id": "b", "mail": "Go."}, {"id": "c", "mail": "Bye."}]
 RUN = ("validate", "in.jsonl", "--ask", "Polite?", "--on", "mail", "-m", "scripted:judge.yaml")
+SHORT = tuple("Short?" if word == "Polite?" else word for word in RUN)
 
 
 @pytest.fixture
@@ -114,6 +115,17 @@ def test_questions_stand_beside_the_output_in_words(mails: Typed) -> None:
     assert code == 0 and "3 kept" in told
     code, _, told = mails.text(*RUN, "-o", "out.jsonl", "--resume", "--votes", "3")
     assert code == 2 and "differs: settings.votes was 1, is 3." in " ".join(told.split())
+    code, _, told = mails.text(*SHORT, "-o", "out.jsonl", "--resume")
+    assert code == 2 and "differs: rubrics.question was '" in " ".join(told.split())
+
+
+def test_a_resumed_run_tells_another_question_in_words(mails: Typed) -> None:
+    mails.text(*RUN, "-o", "out.jsonl")
+    code, _, told = mails.text(*SHORT, "-o", "out.jsonl", "--resume")
+    said = " ".join(told.split())
+    assert code == 2 and "differs: questions.question was 'Polite?', is 'Short?'." in said
+    code, _, told = mails.text(*RUN, "--ask", "Short?", "-o", "out.jsonl", "--resume")
+    assert code == 2 and "questions.question_2 was None, is 'Short?'" in " ".join(told.split())
 
 
 @pytest.mark.slow

@@ -139,12 +139,15 @@ def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
         (("-o", "x", "--review", "out.jsonl"), "out.jsonl exists. Continue it (--resume)"),
         (("-o", "x", "--review", "n.jsonl", "--overwrite"), "--review n.jsonl is the input"),
         (("-o", "x.gz"), "-o x.gz: judge writes plain JSON lines, not .gz"),
+        (("-o", "x.json"), "-o x.json: judge writes plain JSON lines, not .json: name a .jsonl"),
+        (("-o", "x.txt"), "not .txt: name a .jsonl file (of validate's -o also .jsonl.gz, .csv,"),
+        (("-o", "x", "--review", "r.json"), "--review r.json: judge writes plain JSON lines"),
         (("-o", "x", "--summary", "no/such.json"), "--summary no/such.json: cannot be written"),
         (("-o", "x", "--summary", "n.jsonl"), "--summary n.jsonl is the input"),
         (("-o", "x", "--summary", "x"), "--summary x is OUT"),
         (("--review", "./x", "--summary", "x"), "--summary x is the file of --review"),
         (("-o", "x", "--review", "x.run.json"), "where OUT is described"),
-        (("-o", "cache/cache.db", "--overwrite"), "cache.db is in the cache folder in use"),
+        (("-o", "cache/o.jsonl", "--overwrite"), "o.jsonl is in the cache folder in use"),
         (("-o", "x", "--review", "cache/r"), "--review cache/r is in the cache folder in use"),
         (("-o", "x", "--summary", "cache/s"), "--summary cache/s is in the cache folder in use"),
         (("--resume",), "--resume needs -o"),
@@ -156,7 +159,7 @@ def test_no_file_is_lost_by_mistake(typed: Typed, words: tuple[str, ...], messag
     (typed.folder / "circle").symlink_to("circle")
     before = typed.read("n.jsonl")
     code, _, told = typed.text(*RUN, *words)
-    assert code == 2 and message in told, told
+    assert code == 2 and message in " ".join(told.split()), told
     assert typed.read("out.jsonl") == b"mine\n" and typed.read("n.jsonl") == before
     assert not (typed.folder / "x").exists()
 
@@ -166,10 +169,10 @@ def test_no_file_is_lost_by_mistake(typed: Typed, words: tuple[str, ...], messag
 )
 def test_a_file_that_judge_did_not_write_is_not_continued(typed: Typed, mine: bytes) -> None:
     """Also where it looks like the beginning of a line, which a kill leaves."""
-    (typed.folder / "mine.json").write_bytes(mine)
-    code, _, told = typed.text(*RUN, "-o", "mine.json", "--resume")
+    (typed.folder / "mine.jsonl").write_bytes(mine)
+    code, _, told = typed.text(*RUN, "-o", "mine.jsonl", "--resume")
     assert code == 2 and "was not written by judge" in told
-    assert typed.read("mine.json") == mine
+    assert typed.read("mine.jsonl") == mine
 
 
 def test_several_models_behind_one_flag_are_a_panel(typed: Typed) -> None:
