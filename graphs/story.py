@@ -25,8 +25,8 @@ from langgraph.graph import END, START, StateGraph
 
 from judge.judging.passages import counts_letters, word_count
 from judge.settings import Settings
-from judge.verdict import Answer, Check, Verdict, worst
-from judge.workflow import By, State, Work, Workflow, WorkflowResult, last_of_each
+from judge.verdict import Answer, Check, Verdict, last_of_each, worst
+from judge.workflow import By, State, Work, Workflow, WorkflowResult
 
 from .edits import apply_insertions, apply_rewrites, passages
 from .replies import Insertions, Rewrites

@@ -5,30 +5,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Mapping,
-    Sequence,
-    Sized,
-)
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence, Sized
 from contextlib import aclosing, closing
 from importlib import import_module
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from judge.arguments import (
+    AnyRubric,
     Pathlike,
+    Records,
     in_memory,
     inputs,
     refuse_existing,
     refuse_idle_gate,
-    resolved,
     settings_and_rubrics,
     source_of,
     sources_of,
@@ -44,6 +35,7 @@ from judge.results import Judgements, Results
 from judge.rubric import Rubric
 from judge.run.job import Job, files_of
 from judge.run.rubrics import collect, load_workflow, replacements, workflow_names
+from judge.run.stream import beside_any_loop
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Watcher
 from judge.run.validate import validate as run_validation
@@ -51,9 +43,7 @@ from judge.settings import Settings
 from judge.verdict import Judgement
 
 if TYPE_CHECKING:
-    from judge.calibration.people import Agreement
-    from judge.calibration.report import Calibration
-    from judge.profile import Profile
+    from judge.measuring import acalibrate, agreement, calibrate, load_profile
     from judge.report.compare import Comparison
     from judge.report.files import Outputs, Written, export, report
     from judge.report.sheet import write_sheet
@@ -105,9 +95,13 @@ _ELSEWHERE = {
     "CorrectedRate": "judge.run.corrected",
     "Plan": "judge.run.plan",
     "Written": "judge.report.files",
+    "acalibrate": "judge.measuring",
+    "agreement": "judge.measuring",
+    "calibrate": "judge.measuring",
     "export": "judge.report.files",
-    "write_sheet": "judge.report.sheet",
+    "load_profile": "judge.measuring",
     "report": "judge.report.files",
+    "write_sheet": "judge.report.sheet",
 }
 """Names that are loaded when they are first used: a run needs none of them."""
 
@@ -116,13 +110,6 @@ def __getattr__(name: str) -> Any:
     if name not in _ELSEWHERE:
         raise AttributeError(f"module 'judge.api' has no attribute {name!r}")
     return getattr(import_module(_ELSEWHERE[name]), name)
-
-
-Result = TypeVar("Result")
-Records = Any
-"""Records, or the files that they are read from: a path, or several as path objects. A string among
-records is a text. Of a table (pandas, polars, Arrow, `datasets.Dataset`) the rows are taken."""
-AnyRubric = Rubric | Mapping[str, Any] | Pathlike
 
 
 def validate(
@@ -163,13 +150,9 @@ def validate(
     from judge.run import memory
 
     lines = memory.lines(job, resolved_settings, watcher or Watcher())
-    bounds = (limit, sample, len(records) if isinstance(records, Sized) else None)
-    of = (
-        None
-        if isinstance(records, str)
-        else min((n for n in bounds if n is not None), default=None)
-    )
-    return Results(_judgements(lines), of)
+    count = None if job.inputs or not isinstance(records, Sized) else len(records)
+    bounds = [bound for bound in (limit, sample, count) if bound is not None]
+    return Results(_judgements(lines), min(bounds, default=None))
 
 
 def avalidate(
@@ -251,7 +234,7 @@ def validate_to(
         fail_under_repaired=fail_under_repaired,
         rubrics=rubrics,
     )
-    return _beside_any_loop(lambda: run(job, resolved_settings, watcher or Watcher()))
+    return beside_any_loop(lambda: run(job, resolved_settings, watcher or Watcher()))
 
 
 def run(job: Job, settings: Settings, watcher: Watcher) -> Report:
@@ -289,7 +272,7 @@ def plan(
     job, resolved_settings = in_memory(
         records, rubric, settings, format=format, limit=limit, sample=sample, by=by
     )
-    return _beside_any_loop(lambda: plan_job(job, resolved_settings))
+    return beside_any_loop(lambda: plan_job(job, resolved_settings))
 
 
 def plan_job(job: Job, settings: Settings) -> Plan:
@@ -318,78 +301,6 @@ def compare(
     return compare(sources, paper=paper, by=texts(by))
 
 
-def calibrate(
-    labels: Pathlike | Sequence[Pathlike] | Records,
-    *,
-    rubric: AnyRubric | Sequence[AnyRubric] = (),
-    by: str | Sequence[str] = (),
-    guarantee: float | None = None,
-    sample: int | None = None,
-    group: str | None = None,
-    folds: int | None = None,
-    contrast_set: Pathlike | None = None,
-    test_set: Pathlike | Sequence[Pathlike] = (),
-    controls: bool = True,
-    out: Pathlike | None = None,
-    overwrite: bool = False,
-    progress: Callable[[str, str, int, int], None] = lambda *_: None,
-    settings: Settings | None = None,
-    **options: Any,
-) -> Calibration:
-    """Hold judges against labels, as `judge calibrate` does: how far they agree, and a profile.
-
-    Args:
-        labels: files with labels, NAME:PATH of a public set, or records with labels in memory.
-        rubric: as `validate`.
-        by: fields to tell results apart by.
-        guarantee: the agreement to guarantee, from 0.5 to below 1.
-        sample: so many records of each check.
-        group: a field whose values are never on both sides, of fitting and of reporting.
-        contrast_set: labels of a set whose deciding field is turned round.
-        test_set: further sets to report on, to which nothing is fitted.
-        controls: whether judges are asked without the deciding field, and with another's.
-        folds: cut the records in so many parts; each is reported on by what was fitted to the
-            others.
-        out: a folder for report.json, profile.json and the plots; a new one unless `overwrite`.
-        progress: is called with a check, a model, how many items are asked, and out of how many.
-        settings: settings that are resolved already, in the place of `rubric` and `options`.
-        options: `check`, `model`, `method`, `votes`, `seed`, ...
-
-    Raises:
-        UsageError: labels, a setting or a model that cannot be used.
-        BackendError: a model is out of reach, or the budget is used up.
-    """
-    from judge.calibration.calibrate import calibrate as run_calibration
-    from judge.calibration.labels import CalibrationJob
-
-    if out is not None:
-        refuse_existing("-o", Path(out), overwrite, is_folder=True)
-    resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
-    job = CalibrationJob(
-        sources=sources_of(labels),
-        rubrics=rubrics,
-        records=sample,
-        by=texts(by),
-        group=group,
-        folds=folds,
-        contrast_set=None if contrast_set is None else str(contrast_set),
-        test_sets=sources_of(test_set, "test set"),
-        controls=controls,
-        agreement=guarantee,
-    )
-    calibration = _beside_any_loop(lambda: run_calibration(job, resolved_settings, progress))
-    if out is not None:
-        from judge.report.plots import write
-
-        write(calibration, Path(out))
-    return calibration
-
-
-async def acalibrate(labels: Any, **options: Any) -> Calibration:
-    """`calibrate`, with its arguments and errors: the loop goes on meanwhile."""
-    return await asyncio.to_thread(calibrate, labels, **options)
-
-
 def load_results(outputs: Pathlike | Sequence[Pathlike]) -> Judgements:
     """The judgements in files that `judge validate -o` wrote.
 
@@ -402,85 +313,6 @@ def load_results(outputs: Pathlike | Sequence[Pathlike]) -> Judgements:
     )
 
 
-def load_profile(path: Pathlike) -> Profile:
-    """The profile in a profile.json; `validate(profile=path)` judges by it.
-
-    Raises:
-        UsageError: it cannot be read, or is no profile.
-    """
-    from judge.profile import load
-
-    return load(Path(path))
-
-
-def agreement(
-    labels: Pathlike | Sequence[Pathlike],
-    *,
-    check: str | None = None,
-    majority: str = "half",
-    opt_out: str | Sequence[str] = (),
-    break_ties: bool = False,
-    controls: Pathlike | Sequence[Pathlike] = (),
-    least: float = 0.6,
-    scale: str | None = None,
-    raters: int | None = None,
-    records: Pathlike | Sequence[Pathlike] = (),
-    out: Pathlike | None = None,
-    overwrite: bool = False,
-    seed: int = 0,
-    settings: Settings | None = None,
-    **options: Any,
-) -> Agreement:
-    """Measure how far people agree with one another, as `judge agreement` does.
-
-    Args:
-        labels: files with labels, or NAME:PATH of a public set.
-        check: only this one.
-        majority: what makes one: `0.75`, `75%`, `4/5`, or `half` for more than half.
-        opt_out: answers that never make a majority; by default those of the papers.
-        break_ties: without a majority the most frequent answer wins, among equals by the seed.
-        controls: files with control questions and their right answers.
-        least: the share of them that an annotator must have right.
-        scale: what ratings stand for, `1=no,2=no|unsure,3=yes`; of several labels the one that an
-            annotator's control questions bear out.
-        raters: the kappas of classes count so many ratings of each item, drawn at random.
-        out: a new file, unless `overwrite`, for the majorities: records with their labels.
-        records: files that hold these records as a whole.
-        seed: of the intervals, and of what is drawn.
-        settings: settings that are resolved already, in the place of `options`.
-        options: `map`, `answers`.
-
-    Raises:
-        UsageError: no file has labels that say who gave them, or another file cannot be used.
-    """
-    from judge.answers import OPT_OUTS
-    from judge.calibration.crowd import Crowd, scale_of
-    from judge.calibration.people import Majority, agreement_of
-    from judge.records import dump
-    from judge.report.files import writing
-    from judge.stats.agreement import MajorityRule
-
-    rule = Majority(
-        MajorityRule.parse(majority),
-        texts(opt_out) or OPT_OUTS,
-        seed if break_ties else None,
-        raters,
-    )
-    crowd = None
-    if controls or scale:
-        crowd = Crowd(texts(controls), least, scale_of(scale) if scale else {})
-    if out is not None:
-        refuse_existing("-o", Path(out), overwrite)
-    wanted = None if out is None else texts(records)
-    resolved_settings = resolved(settings, options)
-    report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted)
-    if out is not None:
-        sources = [*texts(labels), *texts(controls), *texts(records)]
-        with writing(Path(out), sources, overwrite=overwrite) as file:
-            file.writelines(map(dump, report.majorities))
-    return report
-
-
 def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:
     """The built-in rubrics, with those of files or folders on top, by name.
 
@@ -488,9 +320,6 @@ def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:
         UsageError: a file cannot be read, or is no rubric.
     """
     return collect([source_of(source) for source in sources])[0]
-
-
-# ---------------------------------------------------------------- beside a caller's loop
 
 
 def _judgement(line: Line) -> Judgement:
@@ -506,12 +335,3 @@ async def _async_judgements(lines: AsyncGenerator[Line, None]) -> AsyncIterator[
     async with aclosing(lines):
         async for line in lines:
             yield _judgement(line)
-
-
-def _beside_any_loop(step: Callable[[], Result]) -> Result:
-    """The result of `step`, which has an event loop of its own: in a thread where one runs here."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return step()
-    return ThreadPoolExecutor(1).submit(step).result()

@@ -18,11 +18,16 @@ from judge.settings import IN_PROCESS, Settings
 
 Pathlike = str | PathLike[str]
 
+Records = Any
+"""Records, or the files that they are read from: a path, or several as path objects. A string among
+records is a text. Of a table (pandas, polars, Arrow, `datasets.Dataset`) the rows are taken."""
+
+AnyRubric = Rubric | Mapping[str, Any] | Pathlike
 
 _OF_A_FILE = frozenset(
     (
-        *("out", "resume", "overwrite", "rejudge", "review", "summary"),
-        *("gate", "fail_under", "fail_under_repaired"),
+        *("out", "resume", "overwrite", "rejudge", "review", "review_verdicts", "decisions"),
+        *("summary", "gate", "fail_under", "fail_under_repaired"),
     )
 )
 """Arguments of a run that ends with a file and a report."""

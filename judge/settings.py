@@ -36,6 +36,7 @@ PREFIX = "JUDGE_"
 
 _models = partial(setting, group=MODELS, metavar="PROVIDER:MODEL")
 _choosing = partial(setting, group=JUDGING)
+_several = partial(_choosing, default=(), common=True)
 _engine = partial(setting, group=ENGINE)
 _limit = partial(setting, group=LIMITS)
 
@@ -92,50 +93,36 @@ class CoreSettings(Options):
         unset="by the record's fields",
         common=True,
     )
-    check: Words = _choosing(
+    check: Words = _several(
         "Make only this check: one of the workflow's, or any judging rubric; repeatable.",
-        default=(),
-        common=True,
     )
-    rubric: Words = _choosing(
+    rubric: Words = _several(
         "Your own rubric, by its path: replaces the built-in one of its name, or is asked as well; "
         "or a built-in rubric, by its name.",
-        default=(),
         metavar="FILE|FOLDER|NAME",
-        common=True,
     )
-    ask: Words = _choosing(
+    ask: Words = _several(
         "Ask this question alone; repeatable.",
-        default=(),
         metavar="QUESTION",
-        common=True,
     )
-    name: Words = _choosing(
+    name: Words = _several(
         "Name of an --ask, in their order.",
-        default=(),
         metavar="NAME",
-        common=True,
     )
-    compare: Words = _choosing(
+    compare: Words = _several(
         "Which field is better? Asked both ways.",
-        default=(),
         metavar="A,B",
-        common=True,
     )
     tie: bool = _choosing("With --compare: a tie is an answer, too.", default=False)
-    on: Words = _choosing(
+    on: Words = _several(
         "Field to show with --ask; repeatable.",
-        default=(),
         unset="all but id, labels",
         metavar="FIELD",
-        common=True,
     )
-    answers: Words = _choosing(
+    answers: Words = _several(
         "Answers to --ask: labels, or scores such as 1-5.",
-        default=(),
         unset="yes,no",
         metavar="A,B,...",
-        common=True,
     )
     pass_: str | None = _choosing(
         "Answers that pass: labels, or a bound ('>= 4').",
@@ -144,11 +131,9 @@ class CoreSettings(Options):
         alias="pass",
         common=True,
     )
-    gate: Words = _choosing(
+    gate: Words = _several(
         "Exit 1 unless it holds, as 'polite >= 0.9' or 'mean tone >= 4'; repeatable.",
-        default=(),
         metavar="'CHECK >= X'",
-        common=True,
     )
     map: Words = judging(
         "Read this column as the field NAME; a.b is b within a; repeatable.",
@@ -275,29 +260,12 @@ class CoreSettings(Options):
         return (value,) if isinstance(value, str) else value
 
     @field_validator(
-        *(
-            "model",
-            "final_model",
-            "check",
-            "rubric",
-            "on",
-            "answers",
-            "map",
-            "name",
-            "compare",
-            "gate",
-        ),
+        *("model", "final_model", "check", "rubric", "on", "answers", "name", "compare", "gate"),
         mode="before",
     )
     @classmethod
     def _split(cls, value: object, info: ValidationInfo) -> object:
-        """One text may hold several, with commas between them; so may each text of `map`."""
-        if info.field_name == "map":
-            if isinstance(value, Mapping):
-                return tuple(f"{name}={column}" for name, column in value.items())
-            texts = value if isinstance(value, list | tuple) else [value]
-            pairs = (pair.strip() for text in texts for pair in _NEXT_PAIR.split(str(text)))
-            return tuple(pair for pair in pairs if pair)
+        """One text may hold several, with commas between them."""
         if isinstance(value, list | tuple) and info.field_name == "answers":
             value = str(value[0]) if len(value) == 1 else tuple(map(str, value))
         if isinstance(value, list | tuple) and info.field_name in ("name", "compare"):
@@ -307,6 +275,16 @@ class CoreSettings(Options):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("map", mode="before")
+    @classmethod
+    def _pairs(cls, value: object) -> object:
+        """A table, or texts, each of which may hold several, with commas between them."""
+        if isinstance(value, Mapping):
+            return tuple(f"{name}={column}" for name, column in value.items())
+        texts = value if isinstance(value, list | tuple) else [value]
+        pairs = (pair.strip() for text in texts for pair in _NEXT_PAIR.split(str(text)))
+        return tuple(pair for pair in pairs if pair)
 
     @field_validator("map")
     @classmethod

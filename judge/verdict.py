@@ -254,7 +254,7 @@ class Check(_Part):
         """
         best = self.best_evidence
         single = best if best is not None and best.value is None else None
-        decided = self.verdict in (Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED)
+        decided = self.verdict in SETTLED
         entries = {value: str(v) for value, v in self.verdicts().items() if value is not None}
         return {
             "verdict": str(self.verdict),
@@ -280,6 +280,15 @@ class Check(_Part):
             undecided = [a for a in against if verdicts.get(a.value) is Verdict.ABSTAIN]
             answers = undecided or answers
         return next((a for a in answers if a.quote), answers[0] if answers else None)
+
+
+def last_of_each(checks: Iterable[Check]) -> list[Check]:
+    """The last check of each name, in the order in which the names first appear.
+
+    The final judge comes after the loop judge, and a later round after an earlier one, so
+    the last is the one that speaks about the text as it is written out.
+    """
+    return list({check.name: check for check in checks}.values())
 
 
 def named_beside(fields: Container[str], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -368,11 +377,11 @@ class Judgement(_Part):
 
     `name` is what people know the record by, where its own id does not say it: the content of the
     column of `--id`, or the file and line. `original` holds the rewritten fields as they were read,
-    by the record's own names;
-    `original_verdict` the verdict on the record as it came in, where it was repaired; `dropped` the
-    values that the text does not carry; `contradictions` the evidence against values kept.
-    `fingerprint` leads to what is the same for the whole run. `record` holds the record's own
-    fields, repaired ones with their new text, where the judgement is handed out in memory.
+    by the record's own names; `original_verdict` the verdict on the record as it came in, where it
+    was repaired; `dropped` the values that the text does not carry; `contradictions` the evidence
+    against values kept. `fingerprint` leads to what is the same for the whole run. `record` holds
+    the record's own fields, repaired ones with their new text, where the judgement is handed out in
+    memory.
     `generated` says what came of the draft of a record that judge had written.
     """
 
@@ -396,7 +405,7 @@ class Judgement(_Part):
     @property
     def deciding(self) -> Check | None:
         """The check that gave the record its verdict, the first with evidence; None for a pass."""
-        last = {check.name: check for check in self.checks}.values()
+        last = last_of_each(self.checks)
         checks = [check for check in last if check.verdict is self.verdict is not Verdict.PASS]
         return next(
             (check for check in checks if check.best_evidence), checks[0] if checks else None

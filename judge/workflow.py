@@ -22,7 +22,7 @@ from judge.records import Record
 from judge.records.kinds import RECORD
 from judge.replies import Reply
 from judge.settings import Settings
-from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, worst
+from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, last_of_each, worst
 
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter
@@ -315,15 +315,6 @@ def _stepper(graph: Any, plain: bool) -> Stepper:
     from judge.stepping import Stepper
 
     return Stepper(graph, plain)
-
-
-def last_of_each(checks: Iterable[Check]) -> list[Check]:
-    """The last check of each name, in the order in which the names first appear.
-
-    The final judge comes after the loop judge, and a later round after an earlier one, so
-    the last is the one that speaks about the text as it is written out.
-    """
-    return list({check.name: check for check in checks}.values())
 
 
 def _skip_reason(name: str, record: Record, context: Context) -> str | None:

@@ -377,7 +377,7 @@ print(one.verdict)
     assert (done.returncode, done.stdout) == (0, "pass\n"), done.stderr
 
 
-@pytest.mark.parametrize("name", ["gate", "fail_under", "resume", "review"])
+@pytest.mark.parametrize("name", ["gate", "fail_under", "resume", "review_verdicts", "decisions"])
 def test_what_needs_a_file_is_refused_in_memory(asked: dict[str, Any], name: str) -> None:
     with pytest.raises(UsageError, match=f"^{name}: judge.validate_to takes it"):
         judge.validate(mails("thanks"), **asked, **{name: "question >= 0.9"})

@@ -24,7 +24,7 @@ LAYERS = (
     "generate",
     "cli testing",
     "api",
-    "results",
+    "results measuring",
     "report",
     "calibration",
     "arguments",

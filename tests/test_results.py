@@ -100,6 +100,26 @@ def test_a_list_of_results_sums_up_and_is_a_page_a_file_and_a_table(asked: dict[
     assert "m1" not in html
 
 
+def test_slices_of_several_fields_are_told_apart(asked: dict[str, Any]) -> None:
+    pairs = [("X, Y", "Z"), ("X", "Y, Z"), ('"X', "Z")]
+    rows = [{"mail": "go", "a": a, "b": b} for a, b in pairs]
+    summary = judge.validate(rows, **asked).all().summary(by=["a", "b"])
+    assert [*summary.slices] == ['"X, Y", Z', 'X, "Y, Z"', '"\\"X", Z']
+
+
+def test_progress_in_a_notebook_knows_the_number_of_records_and_not_that_of_files(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("judge.results._display", lambda: shown.append)
+    for name in ("a", "b"):
+        Path(f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    judge.validate([Path("a.jsonl"), Path("b.jsonl")], **asked).all()
+    assert shown[-1] == "judging: 4 fail 2 pass 2"
+    judge.validate(ROWS, **asked).all()
+    assert shown[-1] == "judging: 2/2 fail 1 pass 1"
+
+
 def test_results_of_a_file_are_those_of_the_run_and_compare(asked: dict[str, Any]) -> None:
     judge.validate_to("a.jsonl", ROWS, **asked)
     read, found = judge.load_results("a.jsonl"), judge.validate(ROWS, **asked).all()

@@ -35,8 +35,8 @@ from judge.graphs.story import add_steps, finish
 from judge.graphs.story import workflow as story
 from judge.papers.cqbench_stories import Statement, ValueList, value_list
 from judge.records import Record
-from judge.verdict import Judgement, Verdict
-from judge.workflow import State, Work, Workflow, last_of_each
+from judge.verdict import Judgement, Verdict, last_of_each
+from judge.workflow import State, Work, Workflow
 
 WRITING = "story_writing"
 VALUES = 5

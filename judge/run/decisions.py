@@ -17,8 +17,7 @@ from judge.records import Record, content_hash, read
 from judge.records.labels.items import ABOUT_LABELS, Own
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.rubric import Rubric
-from judge.verdict import Answer, Check, Verdict, worst
-from judge.workflow import last_of_each
+from judge.verdict import Answer, Check, Verdict, last_of_each, worst
 
 PERSON = "person"
 
@@ -109,11 +108,18 @@ class Decisions:
         evidence = (*given, *_of_judges(judged, left_open))
         verdict = worst(answer.verdict for answer in evidence)
         alone = evidence[0].answer if len(evidence) == 1 else None
+        labels = rubric.graded and not rubric.each
         reason = f"a person says {alone}" if alone else None
         if left_open:
             reason = f"a person answered {len(given)} of {len(entries)}"
         return Check(
-            name=name, by=PERSON, verdict=verdict, evidence=evidence, answer=alone, reason=reason
+            name=name,
+            by=PERSON,
+            verdict=verdict,
+            evidence=evidence,
+            answer=alone if labels else None,
+            score=float(alone) if alone and rubric.scale else None,
+            reason=reason,
         )
 
 

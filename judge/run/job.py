@@ -139,6 +139,28 @@ class Job:
         Raises:
             UsageError: naming the file, and what to do.
         """
+        self._refuse_unfit()
+        files = [(input_path(source), "the input") for source in self.inputs]
+        if self.out is not None:
+            files.append((description_file(self.out), "where OUT is described"))
+        for flag, path in self.outputs:
+            refuse_nameless(flag, path, "" if flag != "-o" or self.silent else "lines")
+            for file, role in files:
+                refuse_same(flag, path, file, role)
+            files.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
+            if flag == "--summary":
+                self._check_summary(path)
+            else:
+                self._check_lines(flag, path)
+        if self.out is not None:
+            refuse_foreign_description(self.out)
+            if self.resume:
+                from judge.run.resume import refuse_foreign, unmatched_file
+
+                refuse_foreign(unmatched_file(self.out), "-o")
+
+    def _refuse_unfit(self) -> None:
+        """Raises UsageError for arguments that do not fit one another, or say nothing."""
         if self.resume and self.overwrite:
             raise UsageError("--resume and --overwrite exclude each other")
         if self.resume and self.out is None:
@@ -156,6 +178,7 @@ class Job:
             if share is not None and not 0 <= share <= 1:
                 hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
                 raise UsageError(f"{flag} {share:g}: {hint}")
+<<<<<<< HEAD
         files = [(input_path(source), "the input") for source in self.inputs]
         if self.out is not None:
             files.append((description_file(self.out), "where OUT is described"))
@@ -181,17 +204,33 @@ class Job:
                 refuse_existing(path, flag)
             elif flag == "--review" and path.is_file():
                 from judge.run.resume import refuse_edited_review, refuse_foreign
+=======
+>>>>>>> 7c53d1c7 (A person's answer is counted as a judge's is; slices of several fields are told apart; the API's functions on labels are a module)
 
-                if self.resume:
-                    refuse_foreign(path, flag)
-                if self.out is not None:
-                    refuse_edited_review(path, self.out, *filter(None, [self.discarded]))
-        if self.out is not None:
-            refuse_foreign_description(self.out)
+    def _check_summary(self, path: Path) -> None:
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise UsageError(f"--summary {path}: cannot be written; name another file")
+        if not self.overwrite:
+            _refuse_foreign_summary(path)
+
+    def _check_lines(self, flag: str, path: Path) -> None:
+        """Check that lines, or a table of them, may be written to this file."""
+        if path == self.table:
+            _refuse_without_library(path)
+        elif path.suffix.lower() in _OTHER_FORMS:
+            raise UsageError(
+                f"{flag} {path}: judge writes plain JSON lines, not {path.suffix}: name a "
+                ".jsonl file (of validate's -o also .jsonl.gz, .csv, .parquet or .xlsx)"
+            )
+        if not (self.resume or self.overwrite):
+            refuse_existing(path, flag)
+        elif flag == "--review" and path.is_file():
+            from judge.run.resume import refuse_edited_review, refuse_foreign
+
             if self.resume:
-                from judge.run.resume import refuse_foreign, unmatched_file
-
-                refuse_foreign(unmatched_file(self.out), "-o")
+                refuse_foreign(path, flag)
+            if self.out is not None:
+                refuse_edited_review(path, self.out, *filter(None, [self.discarded]))
 
 
 def _opened(source: str, format: str | None) -> Iterator[Record]:

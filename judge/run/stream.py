@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -234,3 +235,12 @@ def interrupts(interrupt: Callable[[bool], None]) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         end.cancel()
+
+
+def beside_any_loop(step: Callable[[], Result]) -> Result:
+    """The result of `step`, which has an event loop of its own: in a thread where one runs here."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return step()
+    return ThreadPoolExecutor(1).submit(step).result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,9 +31,6 @@ _MAX_SLICES = 10_000
 
 OTHERS = "(others)"
 """The rarer values."""
-
-BETWEEN = ", "
-"""Stands between several fields, and between what a record has in them."""
 
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
@@ -141,19 +139,19 @@ class Summary:
 
     def _slice(self, fields: Mapping[str, Any], verdict: str) -> None:
         """Count a record's verdict, as it came in, by what it has in the fields `by`."""
-        name = BETWEEN.join(stratum(fields, self.by))
+        name = _joined(stratum(fields, self.by))
         fits = name in self.slices or len(self.slices) < _MAX_SLICES
         self.slices[name if fits else OTHERS][verdict] += 1
 
     @property
     def head(self) -> str:
         """The names of the fields `by`."""
-        return BETWEEN.join(self.by)
+        return _joined(self.by)
 
     @property
     def unsliced(self) -> bool:
         """Whether no record has any of the fields `by`."""
-        return self.slices.keys() == {BETWEEN.join([NO_CONTENT] * len(self.by))}
+        return self.slices.keys() == {_joined([NO_CONTENT] * len(self.by))}
 
     def largest_slices(self, *, all_values: bool = False) -> list[tuple[str, Counter[str]]]:
         """The verdicts by value, most records first; the rarer ones summed unless
@@ -354,6 +352,17 @@ class Report:
             "runs": self.runs,
             "gates": [outcome.as_json() for outcome in self.outcomes],
         }
+
+
+def _joined(contents: Sequence[str]) -> str:
+    """Contents of several fields as one text; those with a comma are quoted, so that it tells
+    (`X, Y`, `Z`) from (`X`, `Y, Z`)."""
+    if len(contents) == 1:
+        return contents[0]
+    return ", ".join(
+        json.dumps(text, ensure_ascii=False) if "," in text or text.startswith('"') else text
+        for text in contents
+    )
 
 
 def _cause(line: Line) -> tuple[str, str] | None:

@@ -46,6 +46,7 @@ def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     assert code == 0, told
     summary = json.loads(judged.read("s.json"))
     assert summary["verdicts"] == {"pass": 2, "fail": 1} and summary["kept"] == 2
+    assert "answers" not in summary, "yes and no are counted as verdicts, whoever gives them"
     decided = lines(judged, "out.jsonl")[1]
     assert decided["id"] == "m2" and "labels" not in decided
     by = [(check["by"], check["verdict"]) for check in decided["judge"]["checks"]]
@@ -65,6 +66,18 @@ def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     assert [line["id"] for line in lines(judged, "sound.jsonl")] == ["m1", "m2"]
     assert judged("report", "out.jsonl", "-o", "page.html").returncode == 0
     assert "a person says yes" in judged.read("page.html").decode()
+
+
+def test_a_persons_score_counts_in_the_mean(typed: Typed) -> None:
+    typed.write("mails.jsonl", MAILS[:2])
+    reply = {"quote": None, "reason": "So so.", "answer": 2}
+    typed.script("judge.yaml", [{"reply": reply}])
+    scores = ("--answers", "1-5", "--pass", ">= 4", "--gate", "mean question >= 3")
+    review = ("--review", "review.jsonl", "--review-verdicts", "fail")
+    assert typed(*RUN, *scores, *review).returncode == 1
+    decide(typed, m1=4)
+    code, _, told = typed.text(*RUN, *scores, "--resume", "--decisions", "review.jsonl")
+    assert (code, "mean score 3.00" in told) == (0, True), told
 
 
 def test_several_people_decide_on_a_sheet(judged: Typed) -> None:

@@ -1,0 +1,177 @@
+"""The part of the Python API that holds judges, and people, against labels."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judge.arguments import (
+    AnyRubric,
+    Pathlike,
+    Records,
+    refuse_existing,
+    resolved,
+    settings_and_rubrics,
+    sources_of,
+    texts,
+)
+from judge.run.stream import beside_any_loop
+
+if TYPE_CHECKING:
+    from judge.calibration.people import Agreement
+    from judge.calibration.report import Calibration
+    from judge.profile import Profile
+    from judge.settings import Settings
+
+
+def calibrate(
+    labels: Pathlike | Sequence[Pathlike] | Records,
+    *,
+    rubric: AnyRubric | Sequence[AnyRubric] = (),
+    by: str | Sequence[str] = (),
+    guarantee: float | None = None,
+    sample: int | None = None,
+    group: str | None = None,
+    folds: int | None = None,
+    contrast_set: Pathlike | None = None,
+    test_set: Pathlike | Sequence[Pathlike] = (),
+    controls: bool = True,
+    out: Pathlike | None = None,
+    overwrite: bool = False,
+    progress: Callable[[str, str, int, int], None] = lambda *_: None,
+    settings: Settings | None = None,
+    **options: Any,
+) -> Calibration:
+    """Hold judges against labels, as `judge calibrate` does: how far they agree, and a profile.
+
+    Args:
+        labels: files with labels, NAME:PATH of a public set, or records with labels in memory.
+        rubric: as `validate`.
+        by: fields to tell results apart by.
+        guarantee: the agreement to guarantee, from 0.5 to below 1.
+        sample: so many records of each check.
+        group: a field whose values are never on both sides, of fitting and of reporting.
+        contrast_set: labels of a set whose deciding field is turned round.
+        test_set: further sets to report on, to which nothing is fitted.
+        controls: whether judges are asked without the deciding field, and with another's.
+        folds: cut the records in so many parts; each is reported on by what was fitted to the
+            others.
+        out: a folder for report.json, profile.json and the plots; a new one unless `overwrite`.
+        progress: is called with a check, a model, how many items are asked, and out of how many.
+        settings: settings that are resolved already, in the place of `rubric` and `options`.
+        options: `check`, `model`, `method`, `votes`, `seed`, ...
+
+    Raises:
+        UsageError: labels, a setting or a model that cannot be used.
+        BackendError: a model is out of reach, or the budget is used up.
+    """
+    from judge.calibration.calibrate import calibrate as run_calibration
+    from judge.calibration.labels import CalibrationJob
+
+    if out is not None:
+        refuse_existing("-o", Path(out), overwrite, is_folder=True)
+    resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
+    job = CalibrationJob(
+        sources=sources_of(labels),
+        rubrics=rubrics,
+        records=sample,
+        by=texts(by),
+        group=group,
+        folds=folds,
+        contrast_set=None if contrast_set is None else str(contrast_set),
+        test_sets=sources_of(test_set, "test set"),
+        controls=controls,
+        agreement=guarantee,
+    )
+    calibration = beside_any_loop(lambda: run_calibration(job, resolved_settings, progress))
+    if out is not None:
+        from judge.report.plots import write
+
+        write(calibration, Path(out))
+    return calibration
+
+
+async def acalibrate(labels: Any, **options: Any) -> Calibration:
+    """`calibrate`, with its arguments and errors: the loop goes on meanwhile."""
+    return await asyncio.to_thread(calibrate, labels, **options)
+
+
+def load_profile(path: Pathlike) -> Profile:
+    """The profile in a profile.json; `validate(profile=path)` judges by it.
+
+    Raises:
+        UsageError: it cannot be read, or is no profile.
+    """
+    from judge.profile import load
+
+    return load(Path(path))
+
+
+def agreement(
+    labels: Pathlike | Sequence[Pathlike],
+    *,
+    check: str | None = None,
+    majority: str = "half",
+    opt_out: str | Sequence[str] = (),
+    break_ties: bool = False,
+    controls: Pathlike | Sequence[Pathlike] = (),
+    least: float = 0.6,
+    scale: str | None = None,
+    raters: int | None = None,
+    records: Pathlike | Sequence[Pathlike] = (),
+    out: Pathlike | None = None,
+    overwrite: bool = False,
+    seed: int = 0,
+    settings: Settings | None = None,
+    **options: Any,
+) -> Agreement:
+    """Measure how far people agree with one another, as `judge agreement` does.
+
+    Args:
+        labels: files with labels, or NAME:PATH of a public set.
+        check: only this one.
+        majority: what makes one: `0.75`, `75%`, `4/5`, or `half` for more than half.
+        opt_out: answers that never make a majority; by default those of the papers.
+        break_ties: without a majority the most frequent answer wins, among equals by the seed.
+        controls: files with control questions and their right answers.
+        least: the share of them that an annotator must have right.
+        scale: what ratings stand for, `1=no,2=no|unsure,3=yes`; of several labels the one that an
+            annotator's control questions bear out.
+        raters: the kappas of classes count so many ratings of each item, drawn at random.
+        out: a new file, unless `overwrite`, for the majorities: records with their labels.
+        records: files that hold these records as a whole.
+        seed: of the intervals, and of what is drawn.
+        settings: settings that are resolved already, in the place of `options`.
+        options: `map`, `answers`.
+
+    Raises:
+        UsageError: no file has labels that say who gave them, or another file cannot be used.
+    """
+    from judge.answers import OPT_OUTS
+    from judge.calibration.crowd import Crowd, scale_of
+    from judge.calibration.people import Majority, agreement_of
+    from judge.records import dump
+    from judge.report.files import writing
+    from judge.stats.agreement import MajorityRule
+
+    rule = Majority(
+        MajorityRule.parse(majority),
+        texts(opt_out) or OPT_OUTS,
+        seed if break_ties else None,
+        raters,
+    )
+    crowd = None
+    if controls or scale:
+        crowd = Crowd(texts(controls), least, scale_of(scale) if scale else {})
+    if out is not None:
+        refuse_existing("-o", Path(out), overwrite)
+    wanted = None if out is None else texts(records)
+    resolved_settings = resolved(settings, options)
+    report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted)
+    if out is not None:
+        sources = [*texts(labels), *texts(controls), *texts(records)]
+        with writing(Path(out), sources, overwrite=overwrite) as file:
+            file.writelines(map(dump, report.majorities))
+    return report
