@@ -28,7 +28,7 @@ from langgraph.graph import END, START, StateGraph
 
 from judge.records.kinds import normalise
 from judge.settings import Settings
-from judge.verdict import Check, Verdict
+from judge.verdict import SOUND, Check, Verdict
 from judge.workflow import State, Work, Workflow
 
 from .replies import Regeneration
@@ -93,7 +93,7 @@ async def filtering(state: State) -> None:
     work.round = 1
     for before, name in pairwise(FILTERS):
         check = work.last(before)
-        if check is not None and check.verdict not in (Verdict.PASS, Verdict.SKIPPED):
+        if check is not None and check.verdict not in SOUND:
             return
         await _ask(work, name)
     await work.additional()

@@ -55,6 +55,9 @@ class AnswerOutcome(StrEnum):
 SETTLED = frozenset((Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED))
 """The verdicts of answers that are sure."""
 
+SOUND = frozenset((Verdict.PASS, Verdict.SKIPPED))
+"""The verdicts of checks that let a record through."""
+
 _GRAVITY = (
     *(Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS),
     Verdict.ANSWERED,
@@ -357,11 +360,14 @@ class Failure(_Part):
 
 class DraftOutcome(_Part):
     """What came of a draft (`judge generate`): `draft` is the hash of what the record was made
-    from; of a discarded one `stage` says where it was lost and `cause` why."""
+    from; of a discarded one `stage` says where it was lost and `cause` why, and of a near-duplicate
+    `verdict` and `reason` what the judgement was before."""
 
     draft: str
     stage: str | None = None
     cause: str | None = None
+    verdict: Verdict | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 All = Annotated[
     bool, typer.Option("--all", help="Print all tables and columns, not only the headline.")
 ]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print calls, tokens and cost; ask nothing.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 
 

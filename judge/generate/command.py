@@ -87,9 +87,7 @@ def command(
         int | None, typer.Option(min=1, help="Drafts of each source line (and label).")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="At most N drafts.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and cost; ask nothing.")
-    ] = False,
+    dry_run: opt.DryRun = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Have a model write records, and keep those that judges pass.

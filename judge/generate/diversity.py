@@ -55,7 +55,16 @@ class Diversity:
 
     def nearest(self, line: Line) -> tuple[str, float] | None:
         """The earlier record that this one is most like, and how much; None if it is like none."""
-        return self._nearest(self._sketch(self._words(line)))
+        sketch = self._sketch(self._words(line))
+        shared = Counter(n for mark in sketch for n in self._with.get(mark, ()))
+        best: tuple[str, float] | None = None
+        for number, _ in shared.most_common(5):
+            name, earlier = self._sketches[number]
+            smallest = sorted(sketch | earlier)[:SKETCH]
+            share = len(sketch & earlier & {*smallest}) / len(smallest)
+            if best is None or share > best[1]:
+                best = name, share
+        return best
 
     def add(self, line: Line, nearest: tuple[str, float] | None) -> None:
         """Count a record, of which `nearest` is known."""
@@ -81,17 +90,6 @@ class Diversity:
 
     def _sketch(self, words: Sequence[str]) -> frozenset[int]:
         return frozenset(sorted(_hashes(words, SHINGLE))[:SKETCH])
-
-    def _nearest(self, sketch: frozenset[int]) -> tuple[str, float] | None:
-        shared = Counter(n for mark in sketch for n in self._with.get(mark, ()))
-        best: tuple[str, float] | None = None
-        for number, _ in shared.most_common(5):
-            name, earlier = self._sketches[number]
-            smallest = sorted(sketch | earlier)[:SKETCH]
-            share = len(sketch & earlier & {*smallest}) / len(smallest)
-            if best is None or share > best[1]:
-                best = name, share
-        return best
 
     @property
     def distinct(self) -> dict[int, float | None]:

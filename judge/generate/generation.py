@@ -236,19 +236,36 @@ class Generation(Task):
         )
 
     def settled(self, line: Line) -> Line:
-        """People's answers stand before the judges'; of what is kept, near-duplicates go."""
-        if self.decisions is not None and line.checks:
-            decided = self.decisions.settled(line, self.options.columns)
-            line = line if decided is line else self._anew(decided)
+        """People's answers stand before the judges'; of what is kept, near-duplicates go.
+
+        Of a line of an earlier run both are decided anew: its answers and limit may be others.
+        """
+        now = self._compared(self._decided(_as_judged(line)))
+        return line if now.text == line.text else now
+
+    def _decided(self, line: Line) -> Line:
+        if self.decisions is None or not line.checks:
+            return line
+        decided = self.decisions.settled(line, self.options.columns)
+        return line if decided is line else self._anew(decided)
+
+    def _compared(self, line: Line) -> Line:
+        """The line, which is lost if it is too much like an earlier one that was kept."""
         if self.discards(line):
             return line
         near, most = self.diversity.nearest(line), self.max_similarity
-        if near is None or most is None or line.kept or near[1] <= most:
+        if near is None or most is None or near[1] <= most:
             self.diversity.add(line, near)
             return line
-        came = {**line.generated, "stage": SIMILARITY, "cause": "near-duplicate"}
+        came = DraftOutcome(
+            draft=line.key,
+            stage=SIMILARITY,
+            cause="near-duplicate",
+            verdict=line.verdict,
+            reason=line.content.get("reason"),
+        )
         reason = f"{SIMILARITY}: {near[1]:.2f} to {near[0]}"
-        return _with(line, generated=came, verdict=str(Verdict.FAIL), reason=reason)
+        return _with(line, generated=_json(came), verdict=str(Verdict.FAIL), reason=reason)
 
     def _anew(self, line: Line) -> Line:
         """The line with what becomes of its draft by the checks that it has now."""
@@ -257,7 +274,7 @@ class Generation(Task):
         work.checks, work.written = [*judgement.checks], True
         stage, cause = self.generator.lost(work, judgement) or (None, None)
         came = DraftOutcome(draft=line.key, stage=stage, cause=cause)
-        return _with(line, generated=came.model_dump(exclude_none=True))
+        return _with(line, generated=_json(came))
 
     def discards(self, line: Line) -> bool:
         return line.fingerprint is None or line.generated.get("stage") is not None
@@ -277,5 +294,19 @@ class Generation(Task):
         return {"funnel": self.funnel.as_json(), "diversity": self.diversity.as_json()}
 
 
+def _as_judged(line: Line) -> Line:
+    """The line as it was before it was lost for its likeness to another."""
+    came = line.generated
+    if came.get("stage") != SIMILARITY:
+        return line
+    draft = {"draft": came["draft"]}
+    return _with(line, generated=draft, verdict=came["verdict"], reason=came.get("reason"))
+
+
+def _json(came: DraftOutcome) -> dict[str, Any]:
+    return came.model_dump(mode="json", exclude_none=True)
+
+
 def _with(line: Line, **changes: Any) -> Line:
-    return written(line.fields, {**line.content, **changes})
+    content = {**line.content, **changes}
+    return written(line.fields, {k: part for k, part in content.items() if part is not None})

@@ -16,11 +16,8 @@ from judge.records.base import LINEAGE
 from judge.replies import NewFields
 from judge.rubric import Rubric
 from judge.run.job import Job
-from judge.verdict import Judgement, Verdict, last_of_each
+from judge.verdict import SOUND, Judgement, last_of_each
 from judge.workflow import Work, Workflow
-
-SOUND = (Verdict.PASS, Verdict.SKIPPED)
-"""Verdicts of a check that lose no draft."""
 
 Lost = tuple[str, str]
 """The stage at which a draft was lost, and the cause: `fail`, `refused`, `no closing question`."""

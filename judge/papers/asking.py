@@ -79,10 +79,6 @@ R = TypeVar("R", bound=Reply)
 _WORDS = re.compile(r"\w+")
 
 
-def _limit(tokens: int | None) -> dict[str, int]:
-    return {} if tokens is None else {"max_tokens": tokens}
-
-
 def no_panel(rubric: str) -> Panel:
     """The panel of a benchmark without judges; raises ValueError."""
     raise ValueError(f"rubric {rubric}: a benchmark that asks judges names its `rubrics`")
@@ -155,14 +151,19 @@ class MeasuredModel:
         """
         question = self.task(task)
         marks = [mark.casefold() for mark in option_marks(question, options)]
-        prompt = _prompt(question, texts, options)
-        text = await self._text(self.call(question, prompt, **_limit(tokens)))
+        limit = {} if tokens is None else {"max_tokens": tokens}
+        call = self.call(question, _prompt(question, texts, options), **limit)
+        return (answers or options)[await self._said(call, marks, alone=tokens is not None)]
+
+    async def _said(self, call: Call, marks: Sequence[str], *, alone: bool) -> int:
+        """The place of the one mark that a free text names; `alone`: and nothing else."""
+        text = await self._text(call)
         words = {*_WORDS.findall(text.casefold())}
-        named = words if tokens is not None else words.intersection(marks)
+        named = words if alone else words.intersection(marks)
         if len(named) != 1 or not named.issubset(marks):
             raise NoAnswer(AnswerOutcome.UNREADABLE, f"{clip(text)} is not one of the options")
         self.note = None
-        return (answers or options)[marks.index(named.pop())]
+        return marks.index(named.pop())
 
     async def similarities(self, text: str, others: Sequence[str]) -> list[float]:
         """The cosine similarity of a text's embedding and that of each other one, in [-1, 1]."""
@@ -295,19 +296,9 @@ class PlannedModel(MeasuredModel):
         self._count(task, texts, options)
         return (answers or options)[0]
 
-    async def say(
-        self,
-        task: str | Rubric,
-        texts: Mapping[str, str],
-        options: Sequence[str],
-        answers: Sequence[str] = (),
-        *,
-        tokens: int | None = None,
-    ) -> str:
-        question = self.task(task)
-        prompt = _prompt(question, texts, options)
-        self.calls.add(self.client, self.call(question, prompt, **_limit(tokens)))
-        return (answers or options)[0]
+    async def _said(self, call: Call, marks: Sequence[str], *, alone: bool) -> int:
+        self.calls.add(self.client, call)
+        return 0
 
     async def _embedding(self, text: str) -> Sequence[float]:
         self.calls.add(self.client, self._embedding_call(text))
@@ -327,8 +318,8 @@ class PlannedModel(MeasuredModel):
         self._count(task, texts)
         return ["a value in some words"] * MOST_ENTRIES if self.calls.most else []
 
-    async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
-        tokens = self._count(task, texts, draw=draw)
+    async def _text(self, call: Call) -> str:
+        tokens = self.calls.add(self.client, call)
         return "word " * round(tokens * CHARACTERS_PER_TOKEN / len("word "))
 
     async def check(self, panel: Panel, record: Record) -> Check:
@@ -336,18 +327,13 @@ class PlannedModel(MeasuredModel):
         return await self.calls.work(record, context).votes(panel, "final")
 
     def _count(
-        self,
-        task: str | Rubric,
-        texts: Mapping[str, str],
-        options: Sequence[str] = (),
-        draw: int = 0,
-    ) -> int:
-        """Count a call; returns the tokens of its reply."""
+        self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str] = ()
+    ) -> None:
         task = self.task(task)
-        call = self.call(task, _prompt(task, texts, options), draw)
+        call = self.call(task, _prompt(task, texts, options))
         if options and self.method == "logprobs":
             call = replace(call, max_tokens=1, logprobs=TOP_TOKENS)
-        return self.calls.add(self.client, call)
+        self.calls.add(self.client, call)
 
 
 @lru_cache(maxsize=256)

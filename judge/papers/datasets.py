@@ -25,18 +25,21 @@ from judge.papers.cqbench_stories import (
     story_of,
     values_and_stories,
 )
-from judge.papers.culturalbench import LETTERS, OPTIONS, QUESTION, options_of, question_of
+from judge.papers.culturalbench_questions import (
+    LETTERS,
+    OPTIONS,
+    QUESTION,
+    options_of,
+    question_of,
+)
 from judge.papers.rows import REJECTED, each_row
 from judge.records import RESERVED, Problem, Record
 from judge.records.base import clip, own_fields
 from judge.records.fields import LabelError, listed, object_of, text_of
-from judge.verdict import Verdict
+from judge.verdict import SOUND, Verdict
 
 BY_VALUE = ("incorporation", "consistency")
 """Checks of a story that speak about single values: what fails them leaves the values out."""
-
-_SOUND = (Verdict.PASS, Verdict.SKIPPED)
-
 
 Made = Iterator[dict[str, Any] | Record]
 """Lines of a set, and items with the problem that leaves them out, in the order of the rows. The
@@ -59,7 +62,7 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
     def of_row(row: Record) -> Made:
         story = story_of(row)
         for check in story.judged.checks if story.judged is not None else ():
-            if check.name not in BY_VALUE and check.verdict not in _SOUND:
+            if check.name not in BY_VALUE and check.verdict not in SOUND:
                 raise LabelError(f"{check.name}: {check.verdict}", RESERVED, REJECTED)
         for value in story.absent:
             yield _left_out(row, value, "the story does not carry it")

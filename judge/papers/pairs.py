@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from random import Random
@@ -108,7 +109,7 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
             fields = row.usable().visible
             behaviour, location = text_of(fields, "behaviour"), text_of(fields, "location")
         except LabelError as error:
-            yield Record(row.source, row.line, None, row.raw, error.problem, among=row.among)
+            yield replace(row, problem=error.problem)
             continue
         script = {key: content for key, content in fields.items() if key not in _OURS}
         if not (own := bool(str(script.get("premise") or "").strip())):

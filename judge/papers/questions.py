@@ -23,7 +23,7 @@ from langgraph.graph import END, START, StateGraph
 from judge.errors import UsageError
 from judge.generate.generator import DraftOptions, Generator, compose, draft_of, rows
 from judge.graphs.replies import Hints, NewQuestion
-from judge.papers.culturalbench import OPTIONS, QUESTION, question_of
+from judge.papers.culturalbench_questions import OPTIONS, QUESTION, question_of
 from judge.records import RESERVED, Record
 from judge.records.base import LINEAGE
 from judge.records.fields import LabelError, text_of

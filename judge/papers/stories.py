@@ -21,7 +21,6 @@ from langgraph.graph import END, START, StateGraph
 
 from judge.errors import UsageError
 from judge.generate.generator import (
-    SOUND,
     DraftOptions,
     Generator,
     Lost,
@@ -35,7 +34,7 @@ from judge.graphs.story import add_steps, finish
 from judge.graphs.story import workflow as story
 from judge.papers.cqbench_stories import Statement, ValueList, value_list
 from judge.records import Record
-from judge.verdict import Judgement, Verdict, last_of_each
+from judge.verdict import SOUND, Judgement, Verdict, last_of_each
 from judge.workflow import State, Work, Workflow
 
 WRITING = "story_writing"

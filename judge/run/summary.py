@@ -13,7 +13,7 @@ from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
-from judge.verdict import Verdict
+from judge.verdict import SOUND, Verdict
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
@@ -259,8 +259,7 @@ class Summary:
     def funnel(self) -> list[tuple[str, int, int]]:
         """Of each stage how many records came to it, and how many it let through."""
         counts = [(name, self.checks[name]) for name in self.stages if name in self.checks]
-        through = (Verdict.PASS, Verdict.SKIPPED)
-        return [(name, of.total(), sum(of[verdict] for verdict in through)) for name, of in counts]
+        return [(name, of.total(), sum(of[verdict] for verdict in SOUND)) for name, of in counts]
 
     def as_json(self) -> dict[str, Any]:
         rates = (self.pass_rate, self.before_repair), (self.repaired_rate, self.verdicts)

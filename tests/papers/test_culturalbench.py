@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from judge.papers.culturalbench import REGIONS, Question, benchmark, region_of
+from judge.papers.culturalbench import benchmark
+from judge.papers.culturalbench_questions import REGIONS, Question, region_of
 from judge.papers.tasks import MeasuredAnswer
 from judge.records.fields import LabelError
 from judge.verdict import AnswerOutcome

@@ -210,6 +210,8 @@ def test_a_line_that_is_no_script_is_told_and_the_plan_counts_both_loops(typed: 
     assert least == [4]
     code, _, err = typed.text(*GO)
     assert code == 3 and "line 2: field 'location' is missing" in err
+    (told,) = lines(typed.read("o.jsonl.discarded.jsonl"))
+    assert told["behaviour"] == "nodding" and told["judge"]["error"]["field"] == "location"
 
 
 def test_thirty_of_a_hundred_pairs_are_dropped_by_the_papers_rule(typed: Typed) -> None:

@@ -56,9 +56,6 @@ Setting = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Ask in another way, such as the paper's; see --list."),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print calls, tokens and cost; ask nothing.")
-]
 
 
 @opt.with_settings(
@@ -82,7 +79,7 @@ def command(
     judge_model: JudgeModel = None,
     task: TaskFile = None,
     setting: Setting = None,
-    dry_run: DryRun = False,
+    dry_run: opt.DryRun = False,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
