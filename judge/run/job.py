@@ -178,34 +178,6 @@ class Job:
             if share is not None and not 0 <= share <= 1:
                 hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
                 raise UsageError(f"{flag} {share:g}: {hint}")
-<<<<<<< HEAD
-        files = [(input_path(source), "the input") for source in self.inputs]
-        if self.out is not None:
-            files.append((description_file(self.out), "where OUT is described"))
-        for flag, path in self.outputs:
-            refuse_nameless(flag, path, "" if flag != "-o" or self.silent else "lines")
-            for file, role in files:
-                refuse_same(flag, path, file, role)
-            files.append((path, "OUT" if flag == "-o" else f"the file of {flag}"))
-            if flag == "--summary":
-                if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-                    raise UsageError(f"--summary {path}: cannot be written; name another file")
-                if not self.overwrite:
-                    _refuse_foreign_summary(path)
-                continue
-            if path == self.table:
-                _refuse_without_library(path)
-            elif path.suffix.lower() not in _LINES:
-                raise UsageError(
-                    f"{flag} {path}: judge writes plain JSON lines, not {path.suffix}: name a "
-                    ".jsonl file (of validate's -o also .jsonl.gz, .csv, .parquet or .xlsx)"
-                )
-            if not (self.resume or self.overwrite):
-                refuse_existing(path, flag)
-            elif flag == "--review" and path.is_file():
-                from judge.run.resume import refuse_edited_review, refuse_foreign
-=======
->>>>>>> 7c53d1c7 (A person's answer is counted as a judge's is; slices of several fields are told apart; the API's functions on labels are a module)
 
     def _check_summary(self, path: Path) -> None:
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -217,7 +189,7 @@ class Job:
         """Check that lines, or a table of them, may be written to this file."""
         if path == self.table:
             _refuse_without_library(path)
-        elif path.suffix.lower() in _OTHER_FORMS:
+        elif path.suffix.lower() not in _LINES:
             raise UsageError(
                 f"{flag} {path}: judge writes plain JSON lines, not {path.suffix}: name a "
                 ".jsonl file (of validate's -o also .jsonl.gz, .csv, .parquet or .xlsx)"
