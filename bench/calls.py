@@ -279,12 +279,12 @@ async def main() -> None:
     situations = norms(chosen.norms, chosen.seed, chosen.fixtures, chosen.normad)
     _explain(len(told), len(situations), noise, chosen.blocks)
     papers: dict[str, tuple[Counted, list[Planted], tuple[tuple[str, Order], ...], Fields]] = {}
-    for per_value, layout in ((False, "values together"), (True, "values apart")):
+    for per_entry, layout in ((False, "values together"), (True, "values apart")):
         rows = [
-            (p.name, await count(p, told, per_value=per_value, **common)) for p in STORY_PROTOCOLS
+            (p.name, await count(p, told, per_entry=per_entry, **common)) for p in STORY_PROTOCOLS
         ]
         table(f"stories, {layout}", rows)
-        papers[f"stories, {layout}"] = (rows[0][1], told, STORY_ORDERS, {"per_value": per_value})
+        papers[f"stories, {layout}"] = (rows[0][1], told, STORY_ORDERS, {"per_entry": per_entry})
     few = {"check": NORM_CHECKS}
     rows = [(p.name, await count(p, situations, **few, **common)) for p in NORM_PROTOCOLS]
     table("norms, the three checks of the paper", rows)

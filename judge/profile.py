@@ -40,7 +40,7 @@ class _ProfileModel(BaseModel):
 class Binding(_ProfileModel):
     """The judge that a profile is of: rubric, model, method and sampling.
 
-    `per_value` tells whether the structured method takes a call for each entry.
+    `per_entry` tells whether the structured method takes a call for each entry.
     """
 
     check: str
@@ -50,7 +50,7 @@ class Binding(_ProfileModel):
     method: Method
     temperature: Annotated[float, Field(ge=0)]
     votes: Annotated[int, Field(ge=1)]
-    per_value: bool = False
+    per_entry: bool = False
 
     @property
     def base(self) -> str:
@@ -59,7 +59,7 @@ class Binding(_ProfileModel):
 
     def differences(self, binding: Binding) -> list[str]:
         """The differences from another judge, in words."""
-        names = ["check", "rubric", "method", "votes", "per_value"]
+        names = ["check", "rubric", "method", "votes", "per_entry"]
         if self.method == "structured":
             names.append("temperature")
         pairs: list[tuple[str, Any, Any]] = [("model", self.base, binding.base)]

@@ -149,7 +149,7 @@ class CoreSettings(Options):
     )
     votes: int | None = judging("Votes of each judge.", unset="the workflow's, else 1", ge=1, le=99)
     all_votes: bool = judging("Ask every vote, even when the verdict is clear.", default=False)
-    per_value: bool = judging("Structured method: one call for each entry.", default=False)
+    per_entry: bool = judging("Structured method: one call for each entry.", default=False)
     repair: bool = judging(
         "Rewrite what does not pass, and judge it again; print both pass rates.",
         default=False,

@@ -118,7 +118,6 @@ def test_the_core_reaches_papers_local_models_and_the_cluster_by_entry_points_on
 
 
 OF_PAPERS = {
-    "per_value": "the flag --per-value, which profiles and fingerprints have under this name",
     "story": "a closing tag </story> in hostile text",
 }
 """Words of the papers that the core still says, and why."""

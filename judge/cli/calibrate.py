@@ -63,7 +63,7 @@ Group = Annotated[
 @opt.with_settings(
     *("model", "check", "rubric", "ask", "name", "on", "answers", "pass_"),
     *("map", "method", "votes"),
-    *("per_value", "temperature", "max_tokens", "reasoning_effort", "seed"),
+    *("per_entry", "temperature", "max_tokens", "reasoning_effort", "seed"),
     *("Speed and money", "Cache"),
 )
 def command(

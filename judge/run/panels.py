@@ -296,7 +296,7 @@ class Resources:
     def _bare(self, rubric: Rubric, spec: str, by: By) -> Judge:
         client = self.models.client(spec)
         method = self.settings.method or client.backend.method
-        return Judge(rubric, client, method, by, per_entry=self.settings.per_value)
+        return Judge(rubric, client, method, by, per_entry=self.settings.per_entry)
 
     def _reading(
         self, judge: Judge, votes: int, temperature: float, decides: bool, *, cheap: bool = False
@@ -359,7 +359,7 @@ def profile_key(judge: Judge, votes: int, temperature: float) -> Binding:
         method="structured" if sampled else judge.method,
         temperature=temperature if sampled else 0.0,
         votes=votes if sampled else 1,
-        per_value=judge.one_by_one,
+        per_entry=judge.one_by_one,
     )
 
 

@@ -162,8 +162,8 @@ def test_the_majority_of_all_votes_answers(
     assert (one.outcome, one.answer) == (outcome, answer)
 
 
-@pytest.mark.parametrize("per_value", [False, True])
-def test_the_values_of_a_story_are_asked_about_as_a_validation_does(per_value: bool) -> None:
+@pytest.mark.parametrize("per_entry", [False, True])
+def test_the_values_of_a_story_are_asked_about_as_a_validation_does(per_entry: bool) -> None:
     calls = []
 
     def cast(call: Call) -> dict[str, Any]:
@@ -179,13 +179,13 @@ def test_the_values_of_a_story_are_asked_about_as_a_validation_does(per_value: b
         numbers = [n for n in (1, 2) if f"\n{n}. " in content.rpartition("[values")[2]]
         return {"values": [{"value": n, **(reflected if n == 2 else missing)} for n in numbers]}
 
-    judge = replace(judge_of("incorporation", cast, "structured"), per_entry=per_value)
+    judge = replace(judge_of("incorporation", cast, "structured"), per_entry=per_entry)
     found = seen(judge, value_items("s"))
     assert [(one.answer, one.evidence) for one in found] == [
         ("no", None),
         ("yes", "Bo left the room. — x"),
     ]
-    assert len(calls) == (2 if per_value else 1)
+    assert len(calls) == (2 if per_entry else 1)
 
 
 # ---------------------------------------------------------------- what a judge is shown

@@ -71,13 +71,13 @@ VERDICTS = st.sampled_from([Verdict(v) for v in ("pass", "fail", "abstain", "unr
 
 @settings(deadline=None)
 @given(
-    said=st.lists(st.tuples(VERDICTS, VERDICTS), min_size=1, max_size=7), per_value=st.booleans()
+    said=st.lists(st.tuples(VERDICTS, VERDICTS), min_size=1, max_size=7), per_entry=st.booleans()
 )
 def test_early_stopping_gives_what_all_votes_give_and_the_line_recounts_it(
-    said: list[Any], per_value: bool
+    said: list[Any], per_entry: bool
 ) -> None:
     Drawn.said = said
-    judge = Drawn(builtin()["consistency"], cast(Client, None), "structured", per_entry=per_value)
+    judge = Drawn(builtin()["consistency"], cast(Client, None), "structured", per_entry=per_entry)
     checks = [
         asyncio.run(Panel((judge,), len(said), all_votes).check(SUBJECT, by="final"))
         for all_votes in (True, False)

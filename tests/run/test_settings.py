@@ -85,7 +85,7 @@ DECIDING = {
     "max_tokens": 9,
     "method": "structured",
     "min_words": 0,
-    "per_value": True,
+    "per_entry": True,
     "normad_release": "corrected",
     "reasks": 0,
     "reasoning_effort": "low",
