@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from judge import plugins
 from judge.cli.printing import print_table
 from judge.errors import UsageError
 
@@ -27,7 +28,10 @@ def list_() -> None:
 
 @app.command()
 def draw(
-    name: Annotated[str, typer.Argument(help="A name of the list, or file.py:variable.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="A name of the list, a set of judge generate, or file.py:variable."),
+    ],
 ) -> None:
     """Print a workflow as a Mermaid diagram.
 
@@ -35,6 +39,8 @@ def draw(
     """
     from judge.api import load_workflow
 
-    if (graph := load_workflow(name).graph) is None:
+    generator = plugins.load("judge.generators", name)
+    workflow = load_workflow(name) if generator is None else generator.workflow
+    if (graph := workflow.graph) is None:
         raise UsageError(f"{name} asks the questions that you name, and has no graph to draw")
     typer.echo(graph.get_graph().draw_mermaid(), nl=False)

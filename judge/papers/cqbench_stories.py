@@ -280,17 +280,16 @@ def values_and_stories(
 ) -> tuple[ValueList | None, list[str]]:
     """The value file among the sources, and the others.
 
-    A source whose first record has `q_content` and `option` is the value file. With
+    A source whose first record has `q_content` and `option` is the value file; `-` holds stories. With
     `with_questions` none is needed for sources of which the first record holds its own options.
 
     Raises:
         UsageError: a source cannot be read, there are several value files, none although `needed`,
             or no stories.
     """
-    if "-" in sources:
-        raise UsageError("standard input cannot be read twice, as stories are here: name a file")
     lists, question_files = [], []
-    for source in sources:
+    # Standard input cannot be looked into first: it holds stories.
+    for source in (source for source in sources if source != "-"):
         head = next((item.fields for item in read(source) if item.fields is not None), {})
         if {"qcontent", "option"} <= normalised(head):
             lists.append(source)

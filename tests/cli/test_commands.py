@@ -79,6 +79,8 @@ def test_workflows_list_and_draw(typed: Typed) -> None:
     assert code == 0 and {line.split(" ")[0] for line in out.splitlines()} >= {"norm", "story"}
     code, out, _ = typed.text("workflows", "draw", "story")
     assert code == 0 and "graph TD;" in out and "insertion" in out
+    code, out, _ = typed.text("workflows", "draw", "pairs")
+    assert code == 0 and "neutralising --> faults" in out, "a set of judge generate"
     code, _, told = typed.text("workflows", "draw", "tale")
     assert code == 2 and "there are extraction, norm, normad-filter, record, story" in told
     (typed.folder / "own.py").write_text("import nowhere")

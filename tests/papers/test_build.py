@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -105,12 +106,20 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     }
 
 
+def test_stories_come_in_a_pipe_beside_their_value_file(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, left = build(typed, "attitude-detection", *CQ)
+    piped = io.TextIOWrapper(io.BytesIO(Path(CQ[0]).read_bytes()))
+    monkeypatch.setattr("sys.stdin", piped)
+    assert build(typed, "attitude-detection", "-", CQ[1]) == (made, left)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("sets", "s.jsonl"), "no set is called 'sets'; there are attitude-detection"),
         (("filtered",), "name the files to build from"),
-        (("value-selection", "-", CQ[1]), "standard input cannot be read twice"),
         (("value-selection", CQ[0]), "name a value file"),
     ],
 )
