@@ -95,7 +95,7 @@ def refuse_stray(settings: Settings, command: str = "validate") -> None:
     """Raises UsageError for a setting of Ray's with another engine or command."""
     if settings.engine == "ray" and command != "validate":
         raise UsageError(
-            f"only judge validate runs with engine = ray, and {command} does not: take "
+            f"only validate and generate run with engine = ray, and {command} does not: take "
             "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
         )
     for name in ("address", "workers", "worker_gpus"):

@@ -119,6 +119,7 @@ def agreement(
     controls: Pathlike | Sequence[Pathlike] = (),
     least: float = 0.6,
     scale: str | None = None,
+    contrary: Pathlike | Sequence[Pathlike] = (),
     raters: int | None = None,
     records: Pathlike | Sequence[Pathlike] = (),
     out: Pathlike | None = None,
@@ -139,6 +140,8 @@ def agreement(
         least: the share of them that an annotator must have right.
         scale: what ratings stand for, `1=no,2=no|unsure,3=yes`; of several labels the one that an
             annotator's control questions bear out.
+        contrary: files with pairs of records that cannot both have an answer: `item`, `contrary`,
+            `answer`; the labels of an annotator who gave it to both do not count.
         raters: the kappas of classes count so many ratings of each item, drawn at random.
         out: a new file, unless `overwrite`, for the majorities: records with their labels.
         records: files that hold these records as a whole.
@@ -163,15 +166,16 @@ def agreement(
         raters,
     )
     crowd = None
-    if controls or scale:
-        crowd = Crowd(texts(controls), least, scale_of(scale) if scale else {})
+    if controls or scale or contrary:
+        meanings = scale_of(scale) if scale else {}
+        crowd = Crowd(texts(controls), least, meanings, texts(contrary))
     if out is not None:
         refuse_existing("-o", Path(out), overwrite)
     wanted = None if out is None else texts(records)
     resolved_settings = resolved(settings, options)
     report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted)
     if out is not None:
-        sources = [*texts(labels), *texts(controls), *texts(records)]
+        sources = [*texts(labels), *texts(controls), *texts(contrary), *texts(records)]
         with writing(Path(out), sources, overwrite=overwrite) as file:
             file.writelines(map(dump, report.majorities))
     return report

@@ -4,14 +4,14 @@ written as records."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from judge.answers import spelling
 from judge.errors import UsageError
 from judge.records import Record, read
-from judge.records.fields import record_name
+from judge.records.fields import LabelError, answer_of, record_name, text_of
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
 from judge.records.labels.matching import need_same_text
 
@@ -31,7 +31,8 @@ class Annotator:
     others.
 
     `dropped`: whether the labels do not count; never of one who answered no control question, who
-    may have been asked none. `scale` is what the annotator's ratings stand for.
+    may have been asked none. `scale` is what the annotator's ratings stand for. `contradictions`
+    are the pairs of the annotator's labels that contradict each other, and do not count.
     """
 
     controls: int
@@ -39,6 +40,7 @@ class Annotator:
     labels: int
     dropped: bool
     scale: Mapping[str, str] = field(default_factory=dict)
+    contradictions: int = 0
 
 
 def scale_of(text: str) -> Scale:
@@ -66,11 +68,14 @@ class Crowd:
         scale: what ratings stand for. Where one stands for several labels, each annotator's is the
             label that most of the annotator's control questions of that rating have, else the
             first (B.4).
+        contrary: files with pairs of records that cannot both have an `answer` (B.3: two
+            hypotheses that contradict each other are both rated 5): `item`, `contrary`, `answer`.
     """
 
     controls: Sequence[str] = ()
     least: float = LEAST
     scale: Scale = field(default_factory=dict)
+    contrary: Sequence[str] = ()
 
     def kept(
         self, items: Sequence[LabelledItem]
@@ -79,7 +84,7 @@ class Crowd:
         and how each annotator did.
 
         Raises:
-            UsageError: controls cannot be read, or no annotator answered one.
+            UsageError: controls or contrary pairs cannot be read, or no annotator answered one.
         """
         golds = self._golds()
         answers: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -96,14 +101,32 @@ class Crowd:
             others += [item] if gold is None else []
         if self.controls and not answers:
             raise UsageError(f"{self.controls[0]}: no annotator answered one of these questions")
+        against = self._against(items)
         annotators = {
-            name: self._annotator(answers[name], labels[name])
+            name: self._annotator(answers[name], labels[name], len(against[name]))
             for name in sorted({*labels, *answers})
         }
         if annotators and all(about.dropped for about in annotators.values()):
             message = f"every annotator has fewer than {self.least:.0%} of the controls right"
             raise UsageError(f"{self.controls[0]}: {message}: see --least and --scale")
-        return [self._read(item, annotators) for item in others], annotators
+        return [self._read(item, annotators, against) for item in others], annotators
+
+    def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[tuple[str, str]]]:
+        """By annotator the pairs of records of which the two labels contradict each other."""
+        given: dict[str, dict[str, str]] = defaultdict(dict)
+        for item in items if self.contrary else ():
+            for one in item.annotations:
+                given[item.record.id].setdefault(one.annotator, one.answer)
+        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for source in self.contrary:
+            pairs = [*_contrary_pairs(source)]
+            if not any(given[first] and given[second] for first, second, _ in pairs):
+                raise UsageError(f"{source}: no two of these records both have labels")
+            for first, second, answer in pairs:
+                for name, label in given[first].items():
+                    if answer == label == given[second].get(name):
+                        found[name].append((first, second))
+        return found
 
     def _golds(self) -> dict[tuple[str, int, str], str]:
         """The right answers by record, number of the entry, and check; where they are about one
@@ -119,14 +142,16 @@ class Crowd:
         alone = len({check for *_, check in golds}) == 1
         return {(id, n, UNNAMED if alone else check): g for (id, n, check), g in golds.items()}
 
-    def _annotator(self, controls: Sequence[tuple[str, str]], labels: int) -> Annotator:
+    def _annotator(
+        self, controls: Sequence[tuple[str, str]], labels: int, contradictions: int
+    ) -> Annotator:
         scale = {}
         for rating, meanings in self.scale.items():
             golds = Counter(gold for answer, gold in controls if answer == rating)
             scale[rating] = max(meanings, key=lambda label: golds[label])
         right = sum(scale.get(answer, answer) == gold for answer, gold in controls)
         dropped = bool(controls) and right < self.least * len(controls)
-        return Annotator(len(controls), right, labels, dropped, scale)
+        return Annotator(len(controls), right, labels, dropped, scale, contradictions)
 
     def ratings(
         self, items: Sequence[LabelledItem], annotators: Mapping[str, Annotator]
@@ -140,13 +165,29 @@ class Crowd:
         return {group: {r: part[r] for r in self.scale} for group, part in counts.items()}
 
     @staticmethod
-    def _read(item: LabelledItem, annotators: Mapping[str, Annotator]) -> LabelledItem:
+    def _read(
+        item: LabelledItem,
+        annotators: Mapping[str, Annotator],
+        against: Mapping[str, Sequence[tuple[str, str]]],
+    ) -> LabelledItem:
         annotations = tuple(
             replace(one, answer=about.scale.get(one.answer, one.answer))
             for one in item.annotations
             if not (about := annotators[one.annotator]).dropped
+            and not any(item.record.id in pair for pair in against.get(one.annotator, ()))
         )
         return replace(item, annotations=annotations)
+
+
+def _contrary_pairs(source: str) -> Iterator[tuple[str, str, str]]:
+    """Two records and the answer that not both can have, line by line; raises UsageError."""
+    for item in read(source):
+        try:
+            fields = item.usable().fields or {}
+            first, second = text_of(fields, "item"), text_of(fields, "contrary")
+            yield first, second, spelling(answer_of(fields.get("answer"), "answer") or "")
+        except LabelError as error:
+            raise UsageError(f"{source}, line {item.line}: {error}") from None
 
 
 def majority_records(

@@ -103,6 +103,14 @@ def command(
             "questions bear out, else the first.",
         ),
     ] = None,
+    contrary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pairs of records (item, contrary) that cannot both have an answer: the labels of "
+            "an annotator who gave it to both count no further; repeatable.",
+        ),
+    ] = None,
     raters: Annotated[
         int | None,
         typer.Option(
@@ -145,6 +153,7 @@ def command(
         controls=controls or (),
         least=least,
         scale=scale,
+        contrary=contrary or (),
         raters=raters,
         records=records or (),
         out=out,
@@ -170,6 +179,13 @@ def command(
         share = report.dropped_labels or 0.0
         print_message(
             f"{len(dropped)} of {everyone} dropped, {share:.0%} of the labels: {_named(dropped)}"
+        )
+    if torn := {
+        name: n for name, about in report.annotators.items() if (n := about.contradictions)
+    }:
+        print_message(
+            f"{counted(sum(torn.values()), 'pair')} of labels left out, which contradict each "
+            f"other: {_named([*torn])}"
         )
     untried = [name for name, about in report.annotators.items() if controls and not about.controls]
     if untried:

@@ -47,6 +47,12 @@ def command(
         list[str] | None,
         typer.Option(metavar="ANSWER", help="Offer this answer, too, such as unsure; repeatable."),
     ] = None,
+    together: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Records with the same text in this field stand together."
+        ),
+    ] = None,
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
@@ -77,6 +83,7 @@ def command(
         controls=controls or (),
         control_share=control_share,
         opt_outs=opt_out or (),
+        together=together,
     )
     if written.unasked:
         print_message(f"{counted(written.unasked, 'record')} left out; {written.why}")

@@ -1,4 +1,4 @@
-"""`--engine ray`: records are read and written here, and judged by Ray Data's pool of workers.
+"""`--engine ray`: records are read and written here; Ray Data's pool of workers judges them.
 
 The run is the local one: its input, order, output, resume and interrupts. Chunks of records go
 through a `Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray
@@ -20,16 +20,17 @@ from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Self
+from typing import Any
 
 from judge.cluster.worker import ATTEMPTS, Done, Feed, Traffic, Worker
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
-from judge.records import Record, lines
+from judge.records import Record
 from judge.records.lines import Line
-from judge.run.job import Job
 from judge.run.panels import Resources
-from judge.run.validate import Validation
+from judge.run.summary import Report
+from judge.run.task import OfWorker, RunInfo, Task
 from judge.settings import Settings
+from judge.verdict import Unfinished
 
 CHUNK, GATHER_SECONDS = 8, 0.01
 """Most records of a chunk, and how long it waits for them. With one record a chunk a run on two
@@ -55,21 +56,43 @@ ON_GPUS = ("vllm", "transformers")
 """Providers whose models run on the worker's own GPUs."""
 
 
-class RayValidation(Validation):
-    """Validation whose records are judged by Ray workers; its own clients only count."""
+class RayTask(Task):
+    """A task whose steps Ray workers take; its own clients only count.
+
+    Args:
+        here: the task as it is in this process.
+        of_worker: makes it anew in a worker, from the settings.
+    """
 
     stream: ChunkStream
-    _given: Settings
 
-    @classmethod
-    def of(cls, settings: Settings, job: Job) -> Self:
-        if job.rubrics:
-            raise UsageError("engine: workers read rubrics from files alone")
-        # Each worker has a cache; one here would never be looked into.
-        resources = Resources.of(settings.model_copy(update={"cache": False}))
-        task = cls(resources, job.items(), job.by)
-        task._given = settings
-        return task
+    def __init__(self, here: Task, settings: Settings, of_worker: OfWorker) -> None:
+        self.here, self.resources, self.gates = here, here.resources, here.gates
+        self._settings, self._of_worker = settings, of_worker
+        self._fingerprints: dict[str, str | None] = {}
+
+    def items(self) -> Iterator[Record]:
+        return self.here.items()
+
+    def run_info(self, name: str) -> RunInfo:
+        return self.here.run_info(name)
+
+    def failed(
+        self, record: Record, kind: str, message: str, unfinished: Unfinished | None
+    ) -> Line:
+        return self.here.failed(record, kind, message, unfinished)
+
+    def settled(self, line: Line) -> Line:
+        return self.here.settled(line)
+
+    def discards(self, line: Line) -> bool:
+        return self.here.discards(line)
+
+    def for_people(self, line: Line) -> bool:
+        return self.here.for_people(line)
+
+    def count(self, line: Line, report: Report) -> None:
+        self.here.count(line, report)
 
     @property
     def slots(self) -> int:
@@ -77,8 +100,10 @@ class RayValidation(Validation):
 
     async def prepare(self) -> None:
         """Join or start Ray; raises UsageError where there is none, or no room in it."""
-        await self.look()
-        self.stream = await asyncio.to_thread(ChunkStream, self._given, self.resources, self._count)
+        self.here.watcher = self.watcher
+        await self.here.look()
+        arguments = self._settings, self._of_worker, self.resources, self._count
+        self.stream = await asyncio.to_thread(ChunkStream, *arguments)
 
     async def aclose(self) -> None:
         await super().aclose()
@@ -87,14 +112,15 @@ class RayValidation(Validation):
 
     async def step(self, record: Record) -> Line:
         self.resources.models.budget.refuse()
-        bound = self.resources.bound(record.kind)
         text = await self.stream.judged(record)
         if text is None:
             message = f"the worker died each of the {ATTEMPTS} times it judged this record"
-            error, workflow = ("worker-died", message), bound.workflow.name
-            return lines.failed(record, error, workflow, bound.fingerprint)
+            return self.failed(record, "worker-died", message, None)
         line = Line.parse(text)
-        if line is None or line.fingerprint != bound.fingerprint:
+        if record.kind not in self._fingerprints:
+            wanted = self.failed(record, "internal", "", None).fingerprint
+            self._fingerprints[record.kind] = wanted
+        if line is None or line.fingerprint != self._fingerprints[record.kind]:
             raise UsageError(
                 "a worker judges by other files, models or software than this machine has: "
                 "install the same judge on every node, and give all of them the same rubrics, "
@@ -123,6 +149,7 @@ class ChunkStream:
     def __init__(
         self,
         settings: Settings,
+        of_worker: OfWorker,
         resources: Resources,
         count: Callable[[dict[str, Traffic], float], None],
     ) -> None:
@@ -148,7 +175,7 @@ class ChunkStream:
         self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MAX_CHUNKS).remote()
         folder = settings.cache_dir
         changes = {"cache_dir": None if folder is None else folder.absolute(), "engine": "local"}
-        arguments = (settings.model_copy(update=changes), str(Path.cwd()), self._feed)
+        arguments = (settings.model_copy(update=changes), str(Path.cwd()), self._feed, of_worker)
         at_once = resources.models.slots // CHUNK + 2
         running = ray.remote(_judge_all).options(**pinned, max_retries=0)
         self._running = running.remote(arguments, self.workers, at_once, gpus, pinned)
@@ -213,16 +240,20 @@ class ChunkStream:
 
 
 def _judge_all(
-    arguments: tuple[Settings, str, Any], workers: int, at_once: int, gpus: int, pinned: Any
+    arguments: tuple[Any, ...], workers: int, at_once: int, gpus: int, pinned: Any
 ) -> None:
-    """Take chunk after chunk of the feed through a pool of workers, without end; runs in Ray."""
+    """Take chunk after chunk of the feed through a pool of workers, without end; runs in Ray.
+
+    Args:
+        arguments: of each worker; the third is the feed.
+    """
     import pyarrow as pa
     import ray
     from ray.data import ActorPoolStrategy, DataContext, read_datasource
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    feed = arguments[-1]
+    feed = arguments[2]
 
     def read() -> Iterator[Any]:
         for number in count():
@@ -341,7 +372,7 @@ def _join(settings: Settings, stack: ExitStack) -> None:
         stack.close()
         raise UsageError(
             "Ray would listen beyond this machine, because it was imported before judge set it up: "
-            "run judge validate --engine ray as a command"
+            "run judge with --engine ray as a command"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a Ray worker does: it judges chunks of records as a local run would.
+"""What a Ray worker does: it takes chunks of records through a task's step, as a local run would.
 
 `Feed` is the actor between the run and its workers (judge/cluster/driver.py).
 """
@@ -18,9 +18,7 @@ from judge.judging.limits import Budget
 from judge.judging.transport import Counters
 from judge.records import Record
 from judge.redact import guard_process
-from judge.run.panels import Resources
-from judge.run.task import line_of
-from judge.run.validate import Validation
+from judge.run.task import OfWorker, Task, line_of
 from judge.settings import Settings
 
 ATTEMPTS = 3
@@ -82,17 +80,18 @@ class Feed:
 
 
 class Worker:
-    """Judges chunks as a local run would, from the run's settings alone. Ray makes actors of it.
+    """Judges chunks as a local run would, from the run's settings alone, by the task that
+    `of_worker` makes of them. Ray makes actors of it.
 
     Files that the user named are relative to `folder`, the run's.
     """
 
-    def __init__(self, settings: Settings, folder: str, feed: Any) -> None:
+    def __init__(self, settings: Settings, folder: str, feed: Any, of_worker: OfWorker) -> None:
         guard_process()
         if Path(folder).is_dir():
             os.chdir(folder)
-        self._settings, self._feed = settings, feed
-        self._task: Validation | None = None
+        self._settings, self._feed, self._of_worker = settings, feed, of_worker
+        self._task: Task | None = None
         self._starting, self._turn = asyncio.Lock(), asyncio.Lock()
         self._slots = asyncio.Semaphore(1)
 
@@ -124,27 +123,27 @@ class Worker:
                 for _ in range(task.resources.models.slots):
                     self._slots.release()
 
-    async def _begun(self) -> Validation:
+    async def _begun(self) -> Task:
         async with self._starting:
             if self._task is None:
-                resources = Resources.of(self._settings, budget=Budget())
-                await resources.prepare()
-                self._slots = asyncio.Semaphore(resources.models.slots)
-                self._task = Validation(resources, iter(()))
+                task = self._of_worker(self._settings, Budget())
+                await task.resources.prepare()
+                self._slots = asyncio.Semaphore(task.resources.models.slots)
+                self._task = task
         return self._task
 
-    async def _judged(self, task: Validation, item: Record) -> Done:
+    async def _judged(self, task: Task, item: Record) -> Done:
         async with self._slots:
             return await self._line(task, item)
 
-    async def _alone(self, task: Validation, record: tuple[int, int], item: Record) -> Done:
+    async def _alone(self, task: Task, record: tuple[int, int], item: Record) -> Done:
         if await self._feed.begin.remote(record) > 1:
             return None
         line = await self._line(task, item)
         await self._feed.survived.remote(record)
         return line
 
-    async def _line(self, task: Validation, item: Record) -> Done:
+    async def _line(self, task: Task, item: Record) -> Done:
         try:
             return (await line_of(task, item)).text
         except JudgeError as error:

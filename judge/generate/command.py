@@ -35,12 +35,11 @@ _COUNTS_SHOWN = 8
 @opt.with_settings(
     *("model", "method", "votes", "rounds", "min_words", "rubric", "profile"),
     *("temperature", "vote_temperature", "rewrite_temperature", "max_tokens"),
-    *("reasoning_effort", "seed", "map", "engine", "Speed and money", "Cache"),
+    *("reasoning_effort", "seed", "map", "Engine", "Speed and money", "Cache"),
     model="Model that writes.",
     seed="Seed of what is drawn, of the writer and of votes.",
     rounds="How often a draft that fails is written anew, at most.",
     rewrite_temperature="Temperature of the writer.",
-    engine="Where to ask: this process, or providers' batch APIs (batch).",
     rubric="Your own rubric, also of a writer: replaces the set's own, or is asked as well.",
 )
 def command(
@@ -140,6 +139,7 @@ def command(
             generator=generator,
             options=options,
             max_similarity=max_similarity,
+            name=name,
         )
     if not (report.broken_pipe or quiet):
         print_short(report, "draft")

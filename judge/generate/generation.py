@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -13,6 +13,8 @@ from judge.errors import UsageError
 from judge.generate.diversity import Diversity
 from judge.generate.funnel import Funnel
 from judge.generate.generator import DraftOptions, Generator
+from judge.generate.sets import load_generator
+from judge.judging.limits import Budget
 from judge.model_tables import StepModel
 from judge.records import Record, SeenIds
 from judge.records.base import LINEAGE
@@ -26,8 +28,8 @@ from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_clie
 from judge.run.rubrics import RubricSet
 from judge.run.run import run
 from judge.run.summary import Report
-from judge.run.task import RunInfo, Task, Watcher
-from judge.settings import IN_PROCESS, Settings
+from judge.run.task import RunInfo, Task, Watcher, on_engine
+from judge.settings import Settings
 from judge.verdict import DraftOutcome, Judgement, Unfinished, Verdict
 from judge.workflow import Context, Work
 
@@ -46,12 +48,14 @@ def generate(
     generator: Generator,
     options: DraftOptions,
     max_similarity: float | None = None,
+    name: str = "",
 ) -> tuple[Report, Generation]:
     """Have drafts written and checked; write those that are kept into OUT, others beside it.
 
     Args:
         settings: as `roles_of` leaves them.
         max_similarity: a record that is more like an earlier one is lost.
+        name: of the generator, by which an engine's workers load it; by default its own.
 
     Raises:
         UsageError: nothing was written: a source, output, model or setting cannot be used.
@@ -60,7 +64,8 @@ def generate(
         job = replace(job, discarded=job.out.with_name(f"{job.out.name}.discarded.jsonl"))
     job.check_outputs()
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
-    report = run(job, task, watcher)
+    workers_task = partial(of_worker, name or generator.name)
+    report = run(job, on_engine(task, settings, workers_task), watcher)
     if report.finished and task.decisions is not None and (count := len(task.decisions.unmatched)):
         watcher.say(f"--decisions: {count} decided records are not among the drafts")
     if job.summary is not None:
@@ -71,6 +76,13 @@ def generate(
         except OSError as error:
             watcher.say(f"--summary {job.summary} was not written: {error.strerror}")
     return report, task
+
+
+def of_worker(name: str, settings: Settings, budget: Budget) -> Generation:
+    """The task of an engine's worker, with the generator of this name."""
+    generator = load_generator(name)
+    resources = resources_of(settings, generator, budget=budget)
+    return Generation(Job(), resources, generator, DraftOptions())
 
 
 def plan_generation(
@@ -112,8 +124,6 @@ def roles_of(
     """
     if len(settings.model) > 1:
         raise UsageError("name the one model that writes: -m PROVIDER:MODEL; judges: --judge-model")
-    if settings.engine not in IN_PROCESS:
-        raise UsageError(f"--engine {settings.engine}: judge generate runs in this process")
     cast = generator.roles.get(roles or "")
     if roles is not None and cast is None:
         names = ", ".join(generator.roles) or "none"
@@ -143,7 +153,10 @@ def roles_of(
 
 
 def resources_of(
-    settings: Settings, generator: Generator, build: ClientBuilder | None = None
+    settings: Settings,
+    generator: Generator,
+    build: ClientBuilder | None = None,
+    budget: Budget | None = None,
 ) -> Resources:
     """The models of the writer and the judges, and the rubrics that they are asked by.
 
@@ -153,7 +166,8 @@ def resources_of(
     # The steps are the generator's, which are no workflow's that is installed.
     rubrics = RubricSet.of(settings.without_steps())
     rubrics = replace(rubrics, settings=settings, by_name={**generator.rubrics, **rubrics.by_name})
-    return Resources(rubrics, Models.of(settings, build=build), profiles_of(settings))
+    models = Models.of(settings, build=build, budget=budget)
+    return Resources(rubrics, models, profiles_of(settings))
 
 
 @dataclass

@@ -13,8 +13,9 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
-from judge.papers.benchmark import PAPER, Benchmark, Choices
+from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
 from judge.papers.cqbench_stories import (
     Story,
     ValueKey,
@@ -54,6 +55,12 @@ TOPICS = (
 CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
 """The category-specific settings (CQ-Bench, section 2.1)."""
 
+SPEECH = "speech"
+"""The setting, and the condition, of table 3: speech that `judge validate --repair` rewrote."""
+
+VERSIONS = ("original", "refined")
+"""Of a speech that stated a value outright: as it was, and as it is now."""
+
 AT_MOST = 10
 """The most values that an extraction may give (CQ-Bench, section 2.2)."""
 
@@ -69,8 +76,11 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     Attitudes and options need the value file, but for rows of a built set (`judge build`, or as
     released), which hold their own and are asked about by their own task alone. The multiple
     setting has attitude detection alone (section 3.1). A line or value that no question can be made
-    of is an item with its problem.
+    of is an item with its problem. In the setting SPEECH items are speeches, not questions.
     """
+    if choices.setting == SPEECH:
+        stories = values_and_stories(sources, needed=False)[1]
+        return each_row(stories, _speeches, columns=choices.columns)
     with_list = {"attitude", "selection"} & set(map(task_of, choices.conditions))
     values, stories = values_and_stories(sources, needed=bool(with_list), with_questions=True)
 
@@ -78,6 +88,17 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         return _of_built(row, choices) if built_task(row.visible) else _of_row(row, values, choices)
 
     return each_row(stories, of_row, columns=choices.columns)
+
+
+def _speeches(row: Record) -> Iterator[Record]:
+    """An item for each speech that was made implicit, with the value that it stated outright."""
+    category = _category(story := story_of(row), None) or "(not said)"
+    edits = story.judged.edits if story.judged else ()
+    implicit = (edit for edit in edits if edit.check == "implicitness")
+    for number, edit in enumerate(implicit, 1):
+        speech = dict(zip(VERSIONS, (edit.before, edit.after), strict=True))
+        about = {"category": category, "value": "\n".join(edit.values), **speech}
+        yield asked(row, SPEECH, {**about, "gold": "refined"}, key=f"{row.id}/{number}")
 
 
 def _of_built(row: Record, choices: Choices) -> Iterator[Record]:
@@ -150,7 +171,14 @@ def _category(story: Story, values: ValueList | None) -> str | None:
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
-    """Ask the model about one item, step by step where its condition says so."""
+    """Ask the model about one item, step by step where its condition says so.
+
+    Of a speech: the version whose embedding is less like that of its value (appendix A.3).
+    """
+    if fields["condition"] == SPEECH:
+        alike = await model.similarities(fields["value"], [fields[name] for name in VERSIONS])
+        model.steps["similarities"] = by_version = dict(zip(VERSIONS, alike, strict=True))
+        return min(VERSIONS, key=by_version.__getitem__)
     steps = fields["condition"].endswith("+steps")
     texts: dict[str, str] = {"story": fields["story"]}
     task = task_of(fields["condition"])
@@ -205,6 +233,8 @@ async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) ->
 
 def _read(fields: Fields, answer: Any) -> str | list[str]:
     """An attitude as its option is spelt; a list of texts. One that is no option is wrong."""
+    if fields["condition"] == SPEECH:
+        return label_of(answer, VERSIONS)
     if task_of(fields["condition"]) == "attitude":
         for option in fields["options"] if isinstance(answer, str) else ():
             if folded(answer) == folded(option):
@@ -216,12 +246,13 @@ def _read(fields: Fields, answer: Any) -> str | list[str]:
 
 
 def score(fields: Fields, answer: Any) -> float | None:
-    """1 or 0 for an attitude, F1 of a selection; None for an extraction, which judges credit.
+    """1 or 0 for an attitude, and for a speech, which is right if the refined one is less like its
+    value; F1 of a selection; None for an extraction, which judges credit.
 
     Case, blanks and repetition do not count.
     """
     task, gold = task_of(fields["condition"]), fields["gold"]
-    if task == "attitude":
+    if task in ("attitude", SPEECH):
         return float(folded(answer) == folded(gold))
     if task == "extraction":
         return None
@@ -238,7 +269,9 @@ _MEANING = (
 
 
 def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
-    """Tables 1 and 6: by setting and by category of the stories."""
+    """Tables 1 and 6: by setting and by category of the stories. Table 3, of speech."""
+    if speech := [result for result in results if result.condition == SPEECH]:
+        return [_speech_table(speech)]
     condition = ("condition", CONDITIONS)
     whole, by_category = "CQ-Bench by setting (table 1)", "CQ-Bench by category (table 6)"
     by = {"setting": ("setting", ()), "condition": condition}
@@ -283,38 +316,50 @@ def _as_scripts(results: Sequence[MeasuredAnswer]) -> Estimate:
     return sample.resamples.estimate(values, n=len(read), of=len(results))
 
 
-def described(items: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:
-    """Table 3: the speech that `judge validate --repair` made implicit, before and after."""
+def described(questions: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:
+    """Table 3 without its similarity, which needs a model: `judge evaluate --setting speech`."""
+    if "-" in sources:
+        raise UsageError("standard input cannot be read twice, as stories are here: name a file")
+    speech = items(sources, Choices((), setting=SPEECH))
+    sound = [
+        MeasuredAnswer(item.fields, AnswerOutcome.UNREADABLE)
+        for item in speech
+        if not item.problem and item.fields
+    ]
+    return [_speech_table(sound)]
 
-    def of_row(row: Record) -> Iterator[tuple[str, str, str]]:
-        category = _category(story := story_of(row), None) or "(not said)"
-        for edit in story.judged.edits if story.judged else ():
-            if edit.check == "implicitness":
-                yield category, edit.before, edit.after
 
-    speech: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
-    for edit in each_row(values_and_stories(sources, needed=False)[1], of_row):
-        if not isinstance(edit, Record):
-            for head, text in zip(("original", "refined"), edit[1:], strict=True):
-                speech[edit[0], head].append(text.split())
-    rows = [TableRow(labels, _statistics(texts)) for labels, texts in speech.items()]
+def _speech_table(results: Sequence[MeasuredAnswer]) -> Table:
+    """Table 3: the speech that was made implicit, before and after."""
+    groups: dict[tuple[str, str], list[MeasuredAnswer]] = defaultdict(list)
+    for result in results:
+        for version in VERSIONS:
+            groups[result.fields["category"], version].append(result)
+    rows = [
+        TableRow((category, version), _statistics(group, version))
+        for (category, version), group in groups.items()
+    ]
     title = "CQ-Bench: explicit speech before and after it was rewritten (table 3)"
-    return [Table("cqbench-speech", title, ("category", "speech"), rows, (_DISTINCT,))]
+    return Table("cqbench-speech", title, ("category", "speech"), rows, (_DISTINCT,))
 
 
 _DISTINCT = (
     "Means over speeches. Distinct-n: different runs of n words of a speech, over its words, as "
-    "in the paper."
+    "in the paper. Similarity: cosine of the embeddings of speech and value."
 )
 
 
-def _statistics(texts: Sequence[Sequence[str]]) -> dict[str, Cell]:
+def _statistics(results: Sequence[MeasuredAnswer], version: str) -> dict[str, Cell]:
     def distinct(words: Sequence[str], size: int) -> float:
         return len({*zip(*(words[start:] for start in range(size)), strict=False)}) / len(words)
 
-    texts = [words for words in texts if words]
+    speeches = [result.fields[version].split() for result in results]
+    texts = [words for words in speeches if words]
     lists = {"words": [*map(float, map(len, texts))]}
     lists |= {f"distinct-{n}": [distinct(words, n) for words in texts] for n in (3, 4, 5)}
+    lists["similarity"] = [
+        found[version] for result in results if (found := result.steps.get("similarities"))
+    ]
     means = {name: f"{fmean(values):.3f}" for name, values in lists.items() if values}
     return {"speeches": len(texts), **means}
 
@@ -338,7 +383,9 @@ benchmark = Benchmark(
     counted_in=("extraction+steps",),
     settings={
         PAPER: "scores of the released scripts: what cannot be read is left out; selection has the "
-        "harmonic mean of mean precision and mean recall"
+        "harmonic mean of mean precision and mean recall",
+        SPEECH: "table 3: repaired speech and its value by their embeddings, -m an embedding model",
     },
+    embedded=frozenset({SPEECH}),
     credited=lambda fields: task_of(fields["condition"]) == "extraction",
 )

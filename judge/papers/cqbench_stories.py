@@ -280,8 +280,8 @@ def values_and_stories(
 ) -> tuple[ValueList | None, list[str]]:
     """The value file among the sources, and the others.
 
-    A source whose first record has `q_content` and `option` is the value file; `-` holds stories. With
-    `with_questions` none is needed for sources of which the first record holds its own options.
+    A source whose first record has `q_content` and `option` is the value file; `-` holds stories.
+    With `with_questions` none is needed for sources whose first record holds its own options.
 
     Raises:
         UsageError: a source cannot be read, there are several value files, none although `needed`,

@@ -59,12 +59,14 @@ def write_sheet(
     controls: Sequence[str] = (),
     control_share: float = CONTROL_SHARE,
     opt_outs: Sequence[str] = (),
+    together: str | None = None,
 ) -> Sheet:
     """Write the questions of the settings (`ask`, `rubric`, `check`) about a job's records.
 
     Each of so many `workers` gets every record, in an order of the seed's, and with them control
     questions: so many of the files `controls` that they are `control_share` of the records.
-    `opt_outs` may be chosen besides a question's answers.
+    `opt_outs` may be chosen besides a question's answers. Records with the same text in the field
+    `together` stand below one another (Huang and Yang, 3.5: three hypotheses at once).
 
     Raises:
         UsageError: no question is named, a file cannot be used, or there is nothing to ask about.
@@ -89,9 +91,16 @@ def write_sheet(
     if not units:
         raise UsageError(f"no record can be asked about; {(reasons or ['there is none'])[0]}")
     golden, records = list(_controls(controls, asked, opt_outs)), len(units)
-    count = ceil(records * control_share / (1 - control_share))
+    if together:
+        units, golden = _joined(units, together), _joined(golden, together)
+        if telling_sizes := {*map(len, golden)} - {*map(len, units)}:
+            raise UsageError(
+                f"{controls[0]}: {min(telling_sizes)} rows of the same {together} would tell the "
+                "controls, no records have so many"
+            )
+    count = ceil(len(units) * control_share / (1 - control_share))
     golden = Random(settings.seed).sample(golden, min(count, len(golden)))
-    if twice := seen & {unit[0]["item"] for unit in golden}:
+    if twice := seen & {row["item"] for unit in golden for row in unit}:
         raise UsageError(
             f"{controls[0]}: {min(twice)} is also a record: a control needs a name of its own"
         )
@@ -109,6 +118,16 @@ def write_sheet(
     _write(out, lines, [*job.inputs, *controls], overwrite=job.overwrite)
     first = reasons[0] if reasons else None
     return Sheet(len(lines), records, len(golden), len(reasons), first)
+
+
+def _joined(units: Sequence[list[dict[str, str]]], field: str) -> list[list[dict[str, str]]]:
+    """The rows of records with the same text in a field as one unit. Raises UsageError."""
+    joined: dict[str, list[dict[str, str]]] = {}
+    for unit in units:
+        if field not in unit[0]:
+            raise UsageError(f"--together {field}: {unit[0]['item']} shows no such field")
+        joined.setdefault(unit[0][field], []).extend(unit)
+    return [*joined.values()]
 
 
 def _typed(item: Record) -> Record:

@@ -19,7 +19,7 @@ from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.model_tables import Server, price_of
 from judge.profile import Profiles, named, shipped
-from judge.settings import Settings
+from judge.settings import IN_PROCESS, Settings
 
 if TYPE_CHECKING:
     from judge.backends.openai import Request
@@ -76,7 +76,9 @@ class Models:
         Raises:
             UsageError: a model that cannot be used as named, or the cache cannot.
         """
-        cache = ReplyCache(cache_dir(settings.cache_dir)) if settings.cache else None
+        # On another engine each worker has a cache; one here would never be looked into.
+        own = settings.cache and settings.engine in IN_PROCESS
+        cache = ReplyCache(cache_dir(settings.cache_dir)) if own else None
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         models = cls(settings, budget, cache, build)
         specs = models.names if specs is None else specs

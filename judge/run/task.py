@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,11 @@ from judge.records.lines import Line
 from judge.redact import redacted
 from judge.run.models import Models, left_at_provider
 from judge.run.summary import Report, Summary
+from judge.settings import IN_PROCESS, Settings
 from judge.verdict import Unfinished, Verdict
 
 if TYPE_CHECKING:
+    from judge.judging.limits import Budget
     from judge.run.gates import Gate
     from judge.run.panels import Resources
 
@@ -123,8 +125,12 @@ class Task(ABC):
         """Records judged at once."""
         return self.resources.models.slots
 
+    async def look(self) -> None:  # noqa: B027
+        """Read ahead what tells that the items can be asked about; raises UsageError."""
+
     async def prepare(self) -> None:
-        """Reach every model before the first item; raises BackendError or UsageError."""
+        """Look, and reach every model before the first item; raises BackendError or UsageError."""
+        await self.look()
         await self.resources.prepare()
 
     async def aclose(self) -> None:
@@ -160,6 +166,20 @@ class Task(ABC):
     @abstractmethod
     def count(self, line: Line, report: Report) -> None:
         """Count a line that was written, or kept from an earlier run."""
+
+
+OfWorker = Callable[[Settings, "Budget"], Task]
+"""Makes a run's task anew in a worker of its engine, which takes steps and has no items of its own.
+It can be pickled."""
+
+
+def on_engine(task: Task, settings: Settings, of_worker: OfWorker) -> Task:
+    """The task on the engine of the settings: itself in this process, else one whose steps workers
+    take. Raises UsageError as the engine does."""
+    if settings.engine in IN_PROCESS:
+        return task
+    spread: Task = plugins.load("judge.engines", settings.engine)(task, settings, of_worker)
+    return spread
 
 
 async def line_of(task: Task, record: Record) -> Line:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Self
 
-from judge import plugins
 from judge.errors import UsageError
 from judge.names import plain_name
 from judge.prompts import LACKS
@@ -42,11 +41,12 @@ from judge.run.rubrics import load_workflow
 from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.summary import Report
-from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher
+from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, on_engine
 from judge.settings import IN_PROCESS, Settings
 from judge.verdict import Unfinished
 
 if TYPE_CHECKING:
+    from judge.judging.limits import Budget
     from judge.run.decisions import Decisions
 
 MAX_LOOK_AHEAD = 10_000
@@ -63,16 +63,15 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
         UsageError: nothing was judged: an input, output, model or setting that cannot be used.
     """
     job.check()
-    task_of: Callable[..., Validation] = Validation.of
-    if settings.engine not in IN_PROCESS:
-        task_of = plugins.load("judge.engines", settings.engine).of
-    task = task_of(settings, job)
+    if job.rubrics and settings.engine not in IN_PROCESS:
+        raise UsageError("engine: workers read rubrics from files alone")
+    task = Validation.of(settings, job)
     if job.fail_under is not None or job.fail_under_repaired is not None or settings.gate:
         from judge.run.gates import gates_of
 
         task.gates = gates_of(job, task.resources.rubrics)
     task.ask_people(job)
-    report = run(job, task, watcher)
+    report = run(job, on_engine(task, settings, of_worker), watcher)
     for message in task.missing() if report.finished else ():
         watcher.say(message)
     if job.summary is not None:
@@ -83,6 +82,11 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
         except OSError as error:
             watcher.say(f"--summary {job.summary} was not written: {error.strerror}")
     return report
+
+
+def of_worker(settings: Settings, budget: Budget) -> Validation:
+    """The task of an engine's worker."""
+    return Validation(Resources.of(settings, budget=budget), iter(()))
 
 
 def fields_shown(record: Record) -> str:
@@ -182,10 +186,6 @@ class Validation(Task):
                 record has an error line.
         """
         return map(self._read, self._items)
-
-    async def prepare(self) -> None:
-        await self.look()
-        await super().prepare()
 
     async def look(self) -> None:
         """Run `look_ahead`, and note which fields are shown."""

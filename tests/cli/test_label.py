@@ -236,3 +236,27 @@ def test_an_entry_that_nobody_answers_has_no_label_in_its_place(typed: Typed) ->
     code, _, told = typed.text(*words)
     assert code == 0, told
     assert json.loads(typed.read("m.jsonl"))["labels"] == {"faithful": [None, "no"]}
+
+
+def test_hypotheses_of_a_premise_stand_together(typed: Typed) -> None:
+    """CALI 3.5: three at once, in an order of its own for each annotator; controls look alike."""
+    pairs = [
+        {"id": f"{p}{n}", "premise": f"{p}.", "hypothesis": str(n)} for n in "123" for p in "abcd"
+    ]
+    golds = [{"id": f"g{n}", "premise": "g.", "hypothesis": n} for n in "123"]
+    typed.write("pairs.jsonl", pairs)
+    typed.write("gold.jsonl", [{**gold, "labels": {"question": "yes"}} for gold in golds])
+    on = ("--on", "premise", "--on", "hypothesis", "--together", "premise", "--sheet", "s.csv")
+    words = ("label", "pairs.jsonl", "--ask", "Likely?", *on)
+    code, _, told = typed.text(*words, "--controls", "gold.jsonl")
+    assert code == 0 and "45 rows about 12 records and 1 control, for 3 annotators" in told
+    orders = [[row["item"] for row in rows(typed, "s.csv")][n : n + 15] for n in (0, 15, 30)]
+    for order in orders:
+        units = [order[n : n + 3] for n in range(0, 15, 3)]
+        assert sorted(units) == [[f"{p}{n}" for n in "123"] for p in "abcdg"]
+    assert len({*map(tuple, orders)}) > 1
+    typed.write("gold.jsonl", [{**golds[0], "labels": {"question": "yes"}}])
+    code, _, told = typed.text(*words, "--controls", "gold.jsonl", "--overwrite")
+    assert code == 2 and "1 rows of the same premise would tell the controls" in told
+    code, _, told = typed.text(*words[:-3], "topic", "--sheet", "t.csv")
+    assert code == 2 and "--together topic: a1 shows no such field" in told

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Shell, jsonl, lines, norm, wait_until_told
+from tests.cluster.test_driver import written
 from tests.waiting import wait_for, wait_for_lines
 
 pytest.importorskip("ray")
@@ -198,6 +199,15 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     judged = [line["id"] for line in lines(judge.read("o"))]
     assert judged[:8] == [f"n{n}" for n in range(8)] and "n20" not in judged
     wait_for(lambda: not any(map(alive, ours)), "processes of Ray are left behind", LIMIT)
+
+
+def test_a_ray_writes_the_drafts_that_a_run_here_writes(judge: Shell) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+        process = judge.start(*words, stdin=subprocess.DEVNULL)
+        out, told = process.communicate(timeout=LIMIT)
+        return subprocess.CompletedProcess(words, process.returncode, out, told)
+
+    assert written(judge, "ray", run) == written(judge, "local", run)
 
 
 STRANGER = """

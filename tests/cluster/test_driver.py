@@ -6,6 +6,9 @@ On a real Ray, with nodes that die: tests/cluster/test_command.py.
 from __future__ import annotations
 
 import asyncio
+import json
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +16,7 @@ from typing import Any
 import pytest
 
 from judge.cluster import driver, worker
-from judge.cluster.driver import ChunkStream, RayValidation, workers_for
+from judge.cluster.driver import ChunkStream, RayTask, workers_for
 from judge.cluster.worker import Done, Feed, Worker
 from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
@@ -23,7 +26,9 @@ from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job
 from judge.run.task import Watcher
-from judge.run.validate import validate
+from judge.run.validate import Validation, of_worker, validate
+from tests.cli.conftest import Shell
+from tests.cli.typed import Typed
 from tests.loopback import Answer, Asked, Loopback, fails, says
 
 NORM = {"rule_of_thumb": "Greet.", "story": "Ann greets Bo."}
@@ -52,18 +57,23 @@ def settings(**more: Any) -> Any:
     return resolve({**given, **more})
 
 
-async def worked(count: int, **more: Any) -> tuple[list[Line], RayValidation]:
+def on_ray(job: Job, **more: Any) -> RayTask:
+    given = settings(**more)
+    return RayTask(Validation.of(given, job), given, of_worker)
+
+
+async def worked(count: int, **more: Any) -> tuple[list[Line], RayTask]:
     """What a run makes of one chunk of records by its one worker: their lines; and the task."""
     feed, stream = Feed(), object.__new__(ChunkStream)
     stream._feed, stream._running = Remote(feed), asyncio.Future()
     stream._chunk, stream._full = [], asyncio.Event()
     stream._full.set()
     norms = [{**NORM, "story": f"Ann greets Bo {n} times."} for n in range(count)]
-    task = RayValidation.of(settings(**more), Job(records=norms))
+    task = on_ray(Job(records=norms), **more)
     task.stream, stream._count = stream, task._count
     asked = asyncio.gather(*map(task.step, task.items()))
     batch = {"number": [0], "chunk": [await feed.get(0)]}
-    hand = Worker(settings(**more), ".", Remote(feed))
+    hand = Worker(settings(**more), ".", Remote(feed), of_worker)
     async for told in hand(batch):
         assert told == {"number": [0]}
     if hand._task is not None:
@@ -76,8 +86,8 @@ class OneWorker:
 
     workers = 1
 
-    def __init__(self, given: Any, *_: object) -> None:
-        self._worker = Worker(given, ".", None)
+    def __init__(self, given: Any, of_worker: Any, *_: object) -> None:
+        self._worker = Worker(given, ".", None, pickle.loads(pickle.dumps(of_worker)))
 
     async def judged(self, record: Record) -> Done:
         return await self._worker._line(await self._worker._begun(), record)
@@ -98,6 +108,46 @@ def test_a_run_writes_the_lines_of_its_workers(monkeypatch: pytest.MonkeyPatch) 
     assert validate(job, settings(engine="ray"), Watcher()).summary.kept == 3
 
 
+RECIPE = """
+name: reply_writing
+fields: [email]
+question: Reply.{% if findings %} {{ findings }}{% endif %}
+writes: [reply]
+rubrics: [polite.yaml]
+"""
+
+
+def written(judge: Typed | Shell, engine: str, run: Callable[..., Any]) -> tuple[bytes, ...]:
+    """What an engine writes: drafts kept, one of them written anew, and one refused."""
+    judge.write("mails.jsonl", [{"email": f"Mail {n}."} for n in range(4)])
+    (judge.folder / "reply.yaml").write_text(RECIPE)
+    (judge.folder / "polite.yaml").write_text("name: polite\nquestion: Is it?\nfields: [reply]")
+    no = {"reason": "It scolds.", "answer": "no", "quote": None}
+    refused = {"text": "I cannot.", "finish_reason": "refusal"}
+    script = [
+        {"when": {"rubric": "reply_writing", "contains": "scolds"}, "reply": {"reply": "Yes."}},
+        {**refused, "when": {"rubric": "reply_writing", "contains": "Mail 2"}},
+        {"when": {"rubric": "reply_writing", "contains": "Mail 3"}, "reply": {"reply": "Bah."}},
+        {"when": {"rubric": "reply_writing"}, "reply": {"reply": "Thanks."}},
+        {"when": {"rubric": "polite", "contains": "Bah"}, "reply": no},
+        {"when": {"rubric": "polite"}, "reply": {**no, "answer": "yes"}},
+    ]
+    (judge.folder / "writer.yaml").write_text(json.dumps({"replies": script}))
+    go = ("generate", "reply.yaml", "mails.jsonl", "-m", "scripted:writer.yaml")
+    done = run(*go, "--engine", engine, "-o", engine, "--summary", f"{engine}.sums", "--no-cache")
+    assert done.returncode == 0 and b"3 of 4 drafts kept" in done.stderr, done.stderr
+    beside = [engine, f"{engine}.discarded.jsonl"]
+    funnel = json.loads(judge.read(f"{engine}.sums"))["funnel"]
+    return (*map(judge.read, beside), json.dumps(funnel).encode())
+
+
+def test_workers_write_the_drafts_that_a_run_here_writes(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "ChunkStream", OneWorker)
+    assert written(typed, "ray", typed) == written(typed, "local", typed)
+
+
 async def test_a_chunk_is_judged_and_counted() -> None:
     lines, task = await worked(3)
     assert [line.verdict for line in lines] == ["pass"] * 3
@@ -116,7 +166,7 @@ async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str
 
 
 async def test_the_calls_of_workers_are_the_runs() -> None:
-    task = RayValidation.of(settings(max_calls=11), Job(records=[NORM]))
+    task = on_ray(Job(records=[NORM]), max_calls=11)
     task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
     task._count({"scripted:yes.yaml": (Counters(calls=6), {})}, 0.0)
     task._count({"scripted:yes.yaml": (Counters(calls=5), {})}, 0.0)

@@ -118,6 +118,35 @@ def test_the_guesser_takes_the_option_nearest_to_the_country(
     assert similar["H"] == "4.50" and similar["p"] == "0.0339"
 
 
+def test_repaired_speech_is_less_like_its_value(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CQ-Bench's table 3, whose similarity goes over /embeddings."""
+    value = "Songs are good--Agree"
+    vectors = {value: [1.0, 0.0], "I like it so": [3.0, 4.0], "We sang and sang": [0.0, 2.0]}
+    vectors |= {"Sing!": [0.0, 1.0], "Mum sang": [4.0, 3.0]}
+    edit = {"round": 1, "check": "implicitness", "model": "m", "values": [value]}
+    edits = [
+        {**edit, "before": "I like it so", "after": "We sang and sang"},
+        {**edit, "before": "Sing!", "after": "Mum sang"},
+        {**edit, "check": "consistency", "before": "not", "after": "counted"},
+    ]
+    judged = {"verdict": "pass", "workflow": "story", "edits": edits}
+    story = {"id": "s1", "story": "Ann: I like it.", "values": [value], "setting": "social"}
+    typed.write("out.jsonl", [{**story, "judge": judged}])
+    with Loopback(lambda asked: embeds(vectors[asked.prompt])) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        run = ("evaluate", "cqbench", "out.jsonl", "-m", "openai:text-embedding-3-small")
+        done = typed(*run, "--setting", "speech", "-o", "a.jsonl", "--json", "-q")
+    assert done.returncode == 0, done.stderr
+    original, refined = tables(done)["cqbench-speech"]
+    # 0.6 and 0; 0 and 0.8.
+    assert (original["similarity"], refined["similarity"]) == ("0.300", "0.400")
+    assert (original["words"], refined["words"]) == ("2.500", "3.000")
+    lines = [json.loads(line)["judge"] for line in typed.read("a.jsonl").splitlines()]
+    assert [line["verdict"] for line in lines] == ["pass", "fail"], "further away is right"
+
+
 def test_cqbench_selection_has_the_scripts_score(typed: Typed) -> None:
     """Harmonic mean of mean precision and mean recall, of what can be read, as the scripts."""
     options = [f"s{n}--agree" for n in range(15)]

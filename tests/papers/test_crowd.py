@@ -123,18 +123,65 @@ def test_calis_crowd(crowd: Typed) -> None:
     assert row["US"]["value"] == pytest.approx(1 / 3, abs=1e-6)
 
 
+# How many pairs have which ratings of five people: planted so that the kappas are the paper's.
+PLANTED = {
+    "us": {"EEEEE": 9, "NNNNN": 3, "CCCCC": 7, "ENNNN": 7, "NNNNC": 2, "NCCCC": 5, "EEENN": 1}
+    | {"EENNN": 4, "NNNCC": 3, "NNCCC": 3, "EEENC": 3, "ENCCC": 3},
+    "in": {"EEEEE": 7, "NNNNN": 3, "CCCCC": 5, "EEEEN": 3, "ENNNN": 5, "NNNNC": 2, "NCCCC": 5}
+    | {"EENNN": 3, "NNNCC": 2, "NNCCC": 3, "ENNCC": 2, "EEENC": 3, "ENNNC": 1, "ENCCC": 6},
+}
+PAPERS = {"us": (0.58, 0.37, 0.58), "in": (0.51, 0.29, 0.46)}
+LABELS = dict(zip("ENC", ("entailment", "neutral", "contradiction"), strict=True))
+
+
+def test_six_kappas_of_a_file_of_the_released_form(typed: Typed) -> None:
+    """Section 3.6: 50 pairs are kept, 21 on which no group agrees by 75 % are not (30 %)."""
+    strong = {group: [*PLANTED[group]][: 6 if group == "us" else 7] for group in PLANTED}
+    rows = {
+        group: sorted(
+            (ratings for ratings, times in PLANTED[group].items() for _ in range(times)),
+            key=lambda ratings: (ratings in strong[group]) == (group == "us"),
+        )
+        for group in PLANTED
+    }
+    pairs = [*zip(rows["us"], rows["in"], strict=True), *[("EEENN", "NNCCC")] * 21]
+    heads = "premise\thypothesis\tus_ratings\tin_ratings\n"
+    lines = (f"P{n}.\tH{n}.\t{[*us]}\t{[*others]}\n" for n, (us, others) in enumerate(pairs))
+    (typed.folder / "data.tsv").write_text(heads + "".join(lines))
+    code, _, told = typed.text("build", "filtered", "data.tsv", "-o", "kept.jsonl")
+    assert code == 0 and "50 lines; 21 left out" in told
+    kappas = class_kappas(typed)
+    for group, values in PAPERS.items():
+        for letter, value in zip(LABELS, values, strict=True):
+            # Fleiss 1971 of a class against the others: 50 pairs, five raters.
+            hits = [ratings.count(letter) for ratings in rows[group]]
+            agreed = sum(h * (h - 1) + (5 - h) * (4 - h) for h in hits) / 50 / 20
+            share = sum(hits) / 250
+            chance = share**2 + (1 - share) ** 2
+            by_hand = (agreed - chance) / (1 - chance)
+            found = kappas[group][LABELS[letter]]
+            assert found == pytest.approx(by_hand, abs=1e-6) == pytest.approx(value, abs=0.005)
+
+
+def class_kappas(typed: Typed) -> dict[str, dict[str, float]]:
+    code, out, _ = typed.text("agreement", "cali:kept.jsonl", "--raters", "5", "--json")
+    groups = json.loads(out)["checks"][0]["groups"]
+    assert code == 0
+    return {
+        group: {label: part["value"] for label, part in figures["class_kappas"].items()}
+        for group, figures in groups.items()
+    }
+
+
 def test_kappas_of_the_ratings_as_they_were_released(typed: Typed) -> None:
     """Section 3.6: .58 .37 .58 in the US, .51 .29 .46 in India; the released file gives these."""
     source = public("cali/data.tsv")
     typed.text("build", "filtered", str(source), "-o", "kept.jsonl")
-    code, out, _ = typed.text("agreement", "cali:kept.jsonl", "--raters", "5", "--json")
-    groups = json.loads(out)["checks"][0]["groups"]
-    kappas = {group: groups[group]["class_kappas"] for group in ("us", "in")}
+    kappas = class_kappas(typed)
     expected = {"us": (0.588, 0.362, 0.605), "in": (0.479, 0.302, 0.547)}
     for group, values in expected.items():
         for label, value in zip(("entailment", "neutral", "contradiction"), values, strict=True):
-            assert kappas[group][label]["value"] == pytest.approx(value, abs=0.02)
-    assert code == 0
+            assert kappas[group][label] == pytest.approx(value, abs=0.02)
 
 
 def test_rating_distributions_by_group(crowd: Typed) -> None:
@@ -147,3 +194,32 @@ def test_rating_distributions_by_group(crowd: Typed) -> None:
     assert sum(ratings["us"].values()) == 11 * 110
     out = crowd.text(*words, "--all")[1]
     assert cells(out, "us", "4") == [["us", "4", "70", "5.8%"]]
+
+
+def test_ratings_that_contradict_each_other_do_not_count(typed: Typed) -> None:
+    """Appendix B.3: two hypotheses that cannot both be very likely true are both rated 5."""
+    ratings = {"ann": (5, 1, 3), "bo": (5, 5, 3), "cy": (5, 4, 5)}
+    rows = [
+        {"item": f"p/{n}", "annotator": name, "check": "entailment", "label": rating}
+        for name, given in ratings.items()
+        for n, rating in enumerate(given, 1)
+    ]
+    table(typed, "votes.csv", rows)
+    table(typed, "contrary.csv", [{"item": "p/1", "contrary": "p/2", "answer": "5"}])
+    words = ("agreement", "votes.csv", "--scale", SCALE, "--contrary", "contrary.csv")
+    code, out, told = typed.text(*words, "-o", "m.jsonl", "--json")
+    people = json.loads(out)["annotators"]
+    assert code == 0 and "1 pair of labels left out, which contradict each other: bo" in told
+    assert {name: about["contradictions"] for name, about in people.items()} == {
+        "ann": 0, "bo": 1, "cy": 0,
+    }  # fmt: skip
+    lines = {line["id"]: line for line in map(json.loads, typed.read("m.jsonl").splitlines())}
+    assert [*lines["p/1"]["annotators"]] == [*lines["p/2"]["annotators"]] == ["ann", "cy"]
+    assert [*lines["p/3"]["annotators"]] == ["ann", "bo", "cy"]
+    for pair, says in (
+        ({"item": "p/1", "contrary": "q", "answer": "5"}, "no two of these records"),
+        ({"item": "p/1", "answer": "5"}, "line 2: field 'contrary' is missing"),
+    ):
+        table(typed, "contrary.csv", [pair])
+        code, _, told = typed.text(*words)
+        assert code == 2 and says in told, told
