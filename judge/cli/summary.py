@@ -24,6 +24,10 @@ _MAX_MESSAGE = 160
 """Characters of an error's message in the summary."""
 
 
+_PAIRS = 3
+"""Pairs of judges that are told of each check; --all tells all."""
+
+
 def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
     """Print what the user's profile brings, and, where no model is named, that the embedded one
     judges, which is downloaded if need be.
@@ -69,8 +73,10 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     summary, repair = report.summary, settings.repair
     _print_counts(summary, repair=repair, all_tables=all_tables)
     lines = [*_rates(summary, repair), *_answered(summary)]
+    for name, panel in sorted(summary.panels.items()):
+        lines += [f"{name}: {text}" for text in panel.findings(None if all_tables else _PAIRS)]
     lines += map(str, report.outcomes)
-    lines += [*_failures(summary), *troubles(summary)]
+    lines += [*_named(summary), *troubles(summary)]
     for check, reason, count, of in summary.abstentions():
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
@@ -116,6 +122,13 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
     print_table(["check", *columns], [row(*check) for check in checks], err=True)
     if summary.funnel:
         print_table(["stage", "in", "out"], [[*map(str, row)] for row in summary.funnel], err=True)
+    if summary.panels:
+        rows = [
+            [check, judge, panel.says(judge)]
+            for check, panel in sorted(summary.panels.items())
+            for judge in panel.asked
+        ]
+        print_table(["check", "judge", "votes"], rows, labels=2, err=True)
     if not summary.slices:
         return
     slices = summary.largest_slices(all_values=all_tables)
@@ -212,13 +225,14 @@ def _answered(summary: Summary) -> Iterator[str]:
         yield f"{name}: {text} ({counts.total()} of {summary.asked(name)} answered){torn}"
 
 
-def _failures(summary: Summary) -> Iterator[str]:
-    """The first records that failed, with the reasons that stand in their lines."""
-    if summary.failures:
-        count, examples = summary.verdicts[Verdict.FAIL], len(summary.failures)
-        yield f"failed: {count}" + (f", the first {examples}:" if count > examples else "")
-    for name, reason in summary.failures:
-        yield f"  {shortened(name, 40)}  {shortened(reason, MAX_LENGTH)}"
+def _named(summary: Summary) -> Iterator[str]:
+    """The first records that failed, and that abstained, with the reasons in their lines."""
+    for word, verdict in (("failed", Verdict.FAIL), ("abstained", Verdict.ABSTAIN)):
+        if examples := summary.named.get(verdict):
+            count, shown = summary.verdicts[verdict], len(examples)
+            yield f"{word}: {count}" + (f", the first {shown}:" if count > shown else "")
+            for name, reason in examples:
+                yield f"  {shortened(name, 40)}  {shortened(reason, MAX_LENGTH)}"
 
 
 def troubles(summary: Summary) -> list[str]:

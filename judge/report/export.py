@@ -261,7 +261,8 @@ def write_junit(lines: Judged, file: IO[bytes], *, gated: bool = False) -> None:
             reason = cells["error"] or cells["reason"] or ""
             # The judgement's own reason names the entry.
             entry = None if reason == judgement.reason else cells["entry"]
-            parts = [entry, reason, cells["quote"] and f"“{cells['quote']}”"]
+            word = "abstained" if judgement.verdict is Verdict.ABSTAIN else None
+            parts = [word, entry, reason, cells["quote"] and f"“{cells['quote']}”"]
             message = _xml(" – ".join(part for part in parts if part))
             kind = _xml(cells["check"] or str(judgement.verdict))
             SubElement(case, tag, {"message": message, "type": kind})

@@ -6,7 +6,6 @@ judge passed it, so its checks count as they were before.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from judge.profile import JudgeProfile, Profiles, Rates
 from judge.records.lines import Line
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
-from judge.stats.text import MIN_WORDS, words_of
+from judge.stats.text import telling_texts
 from judge.verdict import Check, Verdict
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class CorrectedRate:
         """Count one record's verdicts: one for each value, or one for the record."""
         group = fields.get(self.errors.group) if self.errors.group else None
         self.ungrouped += group in (None, "")
-        name = _texts(fields) if group in (None, "") else str(group)
+        name = telling_texts(fields) if group in (None, "") else str(group)
         part = int(digest(name)[:8], 16) % _PARTS
         self.passed[part] += sum(verdict is Verdict.PASS for verdict in verdicts)
         self.undecided[part] += sum(verdict not in _DECIDED for verdict in verdicts)
@@ -138,12 +137,6 @@ class CorrectedRate:
             "grouped_by": None if self.ungrouped else self.errors.group,
             "not_shown_to_look_at": self.errors.unseen,
         }
-
-
-def _texts(fields: Mapping[str, Any]) -> list[str]:
-    """The words of the fields that are texts; of all fields where none is."""
-    texts = [words_of(json.dumps(content, ensure_ascii=False)) for content in fields.values()]
-    return [" ".join(words) for words in texts if len(words) >= MIN_WORDS] or [*map(str, texts)]
 
 
 def count(

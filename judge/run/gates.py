@@ -158,7 +158,7 @@ class GateOutcome:
         reached = f"{self.value:.2f}" if self.gate.mean else f"{self.value:.1%}"
         of = f"{self.n} of {self.of}" + (" scored" if self.gate.mean else "")
         notes = [f"{count} {verdict}" for verdict, count in (self.undecided or {}).items()]
-        noted = f"; not passing: {', '.join(notes)}" if notes else ""
+        noted = f"; counted as not passing: {', '.join(notes)}" if notes else ""
         noted += f"; {self.open_scores}" if self.open_scores else ""
         return f"gate {self.gate}: {verb} ({reached}, {of}{noted})"
 

@@ -13,6 +13,7 @@ from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
+from judge.run.votes import PanelVotes, count_panels
 from judge.verdict import SOUND, Verdict
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from judge.stats.intervals import Estimate
 
 FAILURES_SHOWN = 5
-"""Failed records shown at the end of a run."""
+"""Failed records, and abstained ones, shown at the end of a run."""
 
 SLICES = 20
 """Values of a field whose counts are listed; rarer ones are summed."""
@@ -49,7 +50,8 @@ class Summary:
     these the ones without an answer.
     `recalls` sum what extractions are credited with, over records and over values. `stages` are
     checks of which each takes what passed the one before. `unsure_scores` are those of undecided
-    checks; of the `error_lines`, `checked_errors` have a check."""
+    checks; of the `error_lines`, `checked_errors` have a check. `named` are the first records that
+    fail, and that abstain, with their reasons; `panels` are checks by several models."""
 
     by: Sequence[str] = ()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -78,10 +80,11 @@ class Summary:
     cheap_lost: int = 0
     cheap_problem: str = ""
     kept: int = 0
-    failures: list[tuple[str, str]] = field(default_factory=list)
+    named: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    panels: dict[str, PanelVotes] = field(default_factory=dict)
 
     def add(self, line: Line) -> None:
-        """Count one line; keep id or number, and reason, of the first failures."""
+        """Count one line; keep name and reason of the first that fail, and that abstain."""
         self.records += 1
         self.kept += line.kept
         verdict = line.verdict
@@ -94,8 +97,10 @@ class Summary:
             kind, message = cause
             self.errors[kind] += 1
             self.examples.setdefault(kind, message)
-        if verdict == Verdict.FAIL and len(self.failures) < FAILURES_SHOWN:
-            self.failures.append((line.name, line.reason))
+        for_people = verdict in (Verdict.FAIL, Verdict.ABSTAIN)
+        if for_people and len(self.named[verdict]) < FAILURES_SHOWN:
+            self.named[verdict].append((line.name, line.reason))
+        count_panels(self.panels, line)
         self.edits += line.edits
         self.dropped += line.dropped
         last = line.last_checks
@@ -287,6 +292,7 @@ class Summary:
             **({"recall": self._recalls()} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
+            **({"panels": {n: p.as_json() for n, p in self.panels.items()}} if self.panels else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
         }

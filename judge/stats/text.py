@@ -16,6 +16,7 @@ the numerator of p_n in both directions.
 from __future__ import annotations
 
 import heapq
+import json
 import math
 import re
 import unicodedata
@@ -43,6 +44,13 @@ def words_of(text: str) -> list[str]:
     """The words of a text without case, marks and blanks; the text itself where it has none."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return _WORD.findall(folded) or [folded.strip()]
+
+
+def telling_texts(fields: Mapping[str, object]) -> list[str]:
+    """The words of the fields that are texts, of all fields where none is: records that have the
+    same are copies of one another."""
+    texts = [words_of(json.dumps(content, ensure_ascii=False)) for content in fields.values()]
+    return [" ".join(words) for words in texts if len(words) >= MIN_WORDS] or [*map(str, texts)]
 
 
 def top_words(

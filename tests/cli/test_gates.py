@@ -81,7 +81,7 @@ def test_scores_without_a_bound_have_a_mean_and_an_interval(mails: Typed) -> Non
             TWO,
             "polite >= 50%",
             3,
-            "polite >= 0.5: holds (50.0%, 2 of 4; not passing: 1 unreadable)",
+            "polite >= 0.5: holds (50.0%, 2 of 4; counted as not passing: 1 unreadable)",
         ),
         (TWO, "polite>0.5", 1, "gate polite > 0.5: does not hold (50.0%, 2 of 4"),
         (TWO, "short >= 1", 3, "gate short >= 1: holds (100.0%, 4 of 4)"),
@@ -135,7 +135,10 @@ def test_lines_that_are_errors_count_for_gates_on_checks(mails: Typed) -> None:
     with (mails.folder / "m.jsonl").open("a") as file:
         file.write('{"id": "torn", "te')
     code, _, told = mails.text(*RUN, *TWO, "--gate", "short >= 1", "--summary", "s.json")
-    assert code == 1 and "short >= 1: does not hold (80.0%, 4 of 5; not passing: 1 error)" in told
+    assert (
+        code == 1
+        and "short >= 1: does not hold (80.0%, 4 of 5; counted as not passing: 1 error)" in told
+    )
 
 
 @pytest.mark.parametrize(

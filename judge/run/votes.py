@@ -1,0 +1,196 @@
+"""What the judges of a panel say beside one another: how often each passes, how far every two
+agree, and how many votes changed nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from judge.digest import digest
+from judge.stats.text import telling_texts
+from judge.verdict import SETTLED, Verdict, Vote
+from judge.voting import PASS_OR_FAIL, decide
+
+if TYPE_CHECKING:
+    from judge.records.lines import Line
+    from judge.stats.intervals import Estimate
+    from judge.stats.pairs import RaterPair
+
+_MOST_ANSWERS = 4
+"""Answers of a judge that are told, the most frequent ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """How far two judges agree: on `agreeing` of the `n` records (or entries) that both decided.
+
+    `kappa` has quadratic weights where answers are scores. It is undefined where one was asked only
+    `in_part`, which is where others differed.
+    """
+
+    judges: tuple[str, str]
+    agreeing: int
+    n: int
+    kappa: Estimate
+    in_part: bool
+
+
+@dataclass(slots=True)
+class PanelVotes:
+    """Counts over the votes of one check by several models, in bounded memory.
+
+    A unit is a record, or an entry of a check on entries. Of each model the first vote is the
+    judge's: `asked` in how many units, and how many `answers` of each kind (`pass` and `fail`,
+    or labels, or scores) it `decided`, of which it `passed`. Of the `further` votes behind the
+    first one, `idle` ones changed nothing: the first alone says the same.
+    """
+
+    scale: bool = False
+    units: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    passed: Counter[str] = field(default_factory=Counter)
+    answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    further: int = 0
+    idle: int = 0
+    _pairs: dict[tuple[str, str], RaterPair] = field(default_factory=dict)
+
+    def add(self, check: Mapping[str, Any], votes: Sequence[Mapping[str, Any]], line: Line) -> None:
+        """Count the panel's `votes` of a check of an output line."""
+        self.scale = self.scale or "score" in check
+        units: dict[str | None, list[tuple[str, Verdict, str]]] = defaultdict(list)
+        for vote in map(Vote.model_validate, votes):
+            opinions = vote.counted_as(graded=self.scale or "counted" in check)
+            for value, verdict in vote.verdicts().items():
+                units[value].append((vote.model, verdict, opinions[value]))
+        copies = int(digest(telling_texts(line.fields))[:8], 16)
+        for cast in units.values():
+            self._count(check, cast)
+            self._compare(cast, copies)
+
+    def _count(self, check: Mapping[str, Any], cast: Sequence[tuple[str, Verdict, str]]) -> None:
+        self.units += 1
+        opinions = [opinion for *_, opinion in cast]
+        outcome, first = check["verdict"], str(cast[0][1])
+        if not self.scale:
+            answers = tuple(check.get("counted") or PASS_OR_FAIL)
+            outcome, first = decide(opinions, len(cast), answers), opinions[0]
+        if not (self.scale and outcome == Verdict.ANSWERED):  # There each vote moves the mean.
+            self.further += len(cast) - 1
+            self.idle += (len(cast) - 1) * (first == outcome)
+
+    def _compare(self, cast: Sequence[tuple[str, Verdict, str]], copies: int) -> None:
+        from judge.stats.pairs import RaterPair
+
+        first = {model: (verdict, opinion) for model, verdict, opinion in reversed(cast)}
+        said: dict[str, Mapping[str, float]] = {}
+        for model in dict.fromkeys(model for model, *_ in cast):
+            verdict, opinion = first[model]
+            self.asked[model] += 1
+            if verdict in SETTLED:
+                self.passed[model] += verdict is Verdict.PASS
+                self.answers[model][opinion] += 1
+                said[model] = {"": float(opinion)} if self.scale else {opinion: 1.0}
+        for one, two in combinations(said, 2):
+            pair = self._pairs.setdefault((one, two), RaterPair())
+            pair.add(copies, said[one], said[two])
+
+    def decided(self, judge: str) -> int:
+        """In how many units the judge passed, failed or gave an answer that counts."""
+        return self.answers[judge].total()
+
+    @property
+    def pairs(self) -> list[JudgePair]:
+        """Every two judges, those that agree least first; those that were asked in part last."""
+        from judge.stats.intervals import Estimate
+
+        pairs = []
+        for judges, pair in self._pairs.items():
+            n, in_part = pair.whole.n, any(self.asked[judge] < self.units for judge in judges)
+            kappa = Estimate(None, n=n, of=n) if in_part else pair.kappa()
+            pairs.append(JudgePair(judges, pair.whole.agreeing, n, kappa, in_part))
+        return sorted(pairs, key=lambda pair: (pair.in_part, pair.agreeing / pair.n))
+
+    @property
+    def effective(self) -> tuple[int, float] | None:
+        """How many judges were asked everywhere, and how many independent ones they are worth at
+        least; None where no two have a kappa."""
+        from judge.stats.pairs import effective_votes
+
+        whole = sum(self.asked[judge] == self.units for judge in self.asked)
+        kappas = [pair.kappa.value for pair in self.pairs if pair.kappa.value is not None]
+        worth = effective_votes(whole, kappas)
+        return None if worth is None else (whole, worth)
+
+    def says(self, judge: str) -> str:
+        """What the judge said, in a few words."""
+        answers, of = self.answers[judge], self.decided(judge)
+        if set(answers) <= set(PASS_OR_FAIL) or self.passed.total():
+            text = f"passes {self.passed[judge]} of {of}"
+            text += f" ({self.passed[judge] / of:.1%})" if of else ""
+        elif self.scale:
+            text = f"mean score {sum(float(a) * n for a, n in answers.items()) / of:.2f} of {of}"
+        else:
+            most = answers.most_common(_MOST_ANSWERS)
+            text = ", ".join(f"{count} {answer}" for answer, count in most)
+            text += ", ..." if len(answers) > _MOST_ANSWERS else ""
+        asked = self.asked[judge]
+        return text if asked == self.units else f"{text}, asked in {asked} of {self.units}"
+
+    def findings(self, pairs: int | None = None) -> Iterator[str]:
+        """What follows from it, in sentences; of the pairs so many, those that agree least."""
+        everywhere = [pair for pair in self.pairs if not pair.in_part]
+        for pair in everywhere[:pairs]:
+            one, two = pair.judges
+            kind = "weighted kappa" if self.scale else "kappa"
+            known = f"{kind} {pair.kappa}" if pair.kappa.value is not None else f"{kind} undefined"
+            yield f"{one} and {two} agree in {pair.agreeing} of {pair.n}, {known}"
+        if len(everywhere) > (pairs or len(everywhere)):
+            yield f"the other {len(everywhere) - (pairs or 0)} pairs agree more often"
+        if [*everywhere] != self.pairs:
+            some = ", ".join(judge for judge in self.asked if self.asked[judge] < self.units)
+            yield f"asked only where others differ, so without kappa: {some} (see --all-votes)"
+        if self.further:
+            count = f"{self.idle} of {self.further} further votes changed nothing"
+            yield f"{count}: the first alone says the same"
+        if (effective := self.effective) is not None:
+            judges, worth = effective
+            count = f"{judges} judges count for about {worth:.1f} independent votes or more"
+            yield f"{count} (Kish 1965)"
+
+    def as_json(self) -> dict[str, Any]:
+        """As the summary file has it."""
+        from judge.stats.intervals import plain
+
+        judges = {
+            judge: {
+                "passed": self.passed[judge],
+                "decided": self.decided(judge),
+                "asked": asked,
+                "answers": dict(self.answers[judge]),
+            }
+            for judge, asked in self.asked.items()
+        }
+        effective = self.effective
+        return {
+            "units": self.units,
+            "judges": judges,
+            "pairs": [plain(pair) for pair in self.pairs],
+            "further_votes": self.further,
+            "changed_nothing": self.idle,
+            "effective_votes": effective
+            and {"of": effective[0], "at_least": round(effective[1], 3)},
+        }
+
+
+def count_panels(panels: dict[str, PanelVotes], line: Line) -> None:
+    """Count a line's panels of several models, by check; where a person decided it, what the judges
+    said before."""
+    checks = {check["check"]: check for check in line.checks if len(check.get("votes") or ()) > 1}
+    for name, check in checks.items():
+        # The cheap judge of a cascade is no part of the panel.
+        votes = [vote for vote in check["votes"] if vote.get("part") != "cheap"]
+        if len({vote["model"] for vote in votes}) > 1:
+            panels.setdefault(name, PanelVotes()).add(check, votes, line)

@@ -1,0 +1,105 @@
+"""How far two raters agree beyond chance, summed as their answers come, and what several are
+worth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+
+from judge.stats.intervals import Estimate, student_95
+
+PARTS = 400
+"""Most clusters, or random groups of clusters, that sums are kept of."""
+
+_SAME = 1e-12
+
+Point = Mapping[str, float]
+"""An answer: a name's own axis, or a place on a scale."""
+
+
+@dataclass(slots=True)
+class PairSums:
+    """Sums over what two raters said of the same: enough for kappa, whatever their number.
+
+    `squares` sum the squared lengths of both answers, `apart` their squared distance.
+    """
+
+    n: int = 0
+    agreeing: int = 0
+    squares: float = 0.0
+    apart: float = 0.0
+    first: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    second: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, one: Point, two: Point) -> None:
+        """Count one item."""
+        self.n += 1
+        self.agreeing += one == two
+        self.squares += sum(x * x for point in (one, two) for x in point.values())
+        self.apart += sum((one.get(axis, 0) - two.get(axis, 0)) ** 2 for axis in {*one, *two})
+        for sums, point in ((self.first, one), (self.second, two)):
+            for axis, x in point.items():
+                sums[axis] += x
+
+    def kappa(self, without: PairSums | None = None) -> float | None:
+        """1 - observed / expected squared distance, of what is not in `without`; None where one
+        answer is all that both give."""
+        part = without or PairSums()
+        n = self.n - part.n
+        products = sum(
+            (total - part.first.get(axis, 0))
+            * (self.second.get(axis, 0) - part.second.get(axis, 0))
+            for axis, total in self.first.items()
+        )
+        expected = n * (self.squares - part.squares) - 2 * products
+        return 1 - n * (self.apart - part.apart) / expected if expected > _SAME else None
+
+
+@dataclass(slots=True)
+class RaterPair:
+    """Cohen's kappa of two raters (1960, "A Coefficient of Agreement for Nominal Scales"), or with
+    quadratic weights (1968) where answers are places on a scale.
+
+    Items of one cluster depend on one another. The interval is the jackknife's, a cluster left out
+    at a time, with Student's t; clusters are summed in `PARTS` parts at most, by their number: the
+    spread between random groups of clusters shows the error as that between clusters does (Wolter
+    2007, Introduction to Variance Estimation, chapters 2 and 4), in bounded memory.
+    """
+
+    whole: PairSums = field(default_factory=PairSums)
+    parts: dict[int, PairSums] = field(default_factory=dict)
+
+    def add(self, cluster: int, one: Point, two: Point) -> None:
+        """Count one item of a cluster."""
+        for sums in (self.whole, self.parts.setdefault(cluster % PARTS, PairSums())):
+            sums.add(one, two)
+
+    def kappa(self) -> Estimate:
+        """In [-1, 1]; None where both always give one answer. No interval where they agree on all,
+        or all is one cluster: one of no width would claim certainty."""
+        value, n, size = self.whole.kappa(), self.whole.n, len(self.parts)
+        values = [k for part in self.parts.values() if (k := self.whole.kappa(part)) is not None]
+        if value is None or size < 2 or len(values) < size:
+            return Estimate(value, n=n, of=n)
+        mean = sum(values) / size
+        error = sqrt((size - 1) / size * sum((k - mean) ** 2 for k in values))
+        if error <= _SAME:
+            return Estimate(value, n=n, of=n)
+        half = student_95(size - 1) * error
+        return Estimate(value, max(-1.0, value - half), min(1.0, value + half), n=n, of=n)
+
+
+def effective_votes(raters: int, kappas: Sequence[float]) -> float | None:
+    """How many independent raters weigh as much as so many that are alike: k / (1 + (k - 1) r).
+
+    That is the effective size of a cluster (Kish 1965, Survey Sampling, section 5.4), with the mean
+    kappa of the pairs, at least 0, for the correlation r within it. From 1 to `raters`; None
+    without a kappa. Raters also agree because both are right, so it is the least that they are
+    worth.
+    """
+    if not kappas:
+        return None
+    alike = max(0.0, sum(kappas) / len(kappas))
+    return raters / (1 + (raters - 1) * alike)

@@ -1,0 +1,99 @@
+"""What the closing words, the page and the summary file say of several judges."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.report.pages import Seen
+
+from .typed import Typed
+
+ASK = ("validate", "r.jsonl", "--ask", "Fine?", "--on", "text", "-m", "scripted:a.yaml")
+TWO = (*ASK, "-m", "scripted:b.yaml")
+THREE = (*TWO, "-m", "scripted:c.yaml")
+
+
+def answer(text: str) -> dict[str, Any]:
+    return {"quote": None, "reason": "I say so.", "answer": text}
+
+
+@pytest.fixture(autouse=True)
+def judges(typed: Typed) -> None:
+    """Of ten records a passes 0-5, b 0-3 and 6-7, c all: a and b differ in 4-7."""
+    typed.write("r.jsonl", [{"id": f"r{n}", "text": f"Text number {n}."} for n in range(10)])
+    for name, passed in (("a", range(6)), ("b", [0, 1, 2, 3, 6, 7]), ("c", range(10))):
+        replies = [{"when": {"id": f"r{n}"}, "reply": answer("yes")} for n in passed]
+        typed.script(f"{name}.yaml", [*replies, {"reply": answer("no")}])
+
+
+def test_a_panel_is_told_and_its_early_stop_makes_no_kappa(typed: Typed) -> None:
+    code, _, told = typed.text(*THREE, "-o", "o.jsonl", "--summary", "s.json")
+    assert code == 0 and all(len(line) <= 80 for line in told.splitlines())
+    words = " ".join(told.split())
+    assert "question scripted:a.yaml passes 6 of 10 (60.0%)" in words
+    assert "question scripted:c.yaml passes 4 of 4 (100.0%), asked in 4 of 10" in words
+    # (0.6 - 0.52) / (1 - 0.52), and 2 / (1 + 1/6).
+    assert "scripted:a.yaml and scripted:b.yaml agree in 6 of 10, kappa 0.17 (" in words
+    assert "asked only where others differ, so without kappa: scripted:c.yaml" in words
+    assert "2 judges count for about 1.7 independent votes or more (Kish 1965)" in words
+    # Two votes where a and b agree; where they differ, c bears a out in two records of four.
+    assert "question: 10 of 14 further votes changed nothing" in words
+    panel = json.loads(typed.read("s.json"))["panels"]["question"]
+    assert panel["judges"]["scripted:c.yaml"]["asked"] == 4
+    assert panel["pairs"][0]["kappa"]["value"] == pytest.approx(1 / 6, abs=1e-6)
+    assert panel["pairs"][-1]["kappa"]["value"] is None
+    assert panel["effective_votes"] == {"of": 2, "at_least": pytest.approx(12 / 7, abs=1e-3)}
+
+
+def test_the_page_and_a_resumed_run_say_the_same(typed: Typed) -> None:
+    whole = (*THREE, "--all-votes", "-o", "o.jsonl", "--summary", "s.json")
+    first = typed.text(*whole)[2]
+    assert "scripted:b.yaml and scripted:c.yaml agree in 6 of 10, kappa 0.00" in " ".join(
+        first.split()
+    )
+    panels = json.loads(typed.read("s.json"))["panels"]
+    half = typed.read("o.jsonl").splitlines(keepends=True)[:4]
+    (typed.folder / "o.jsonl").write_bytes(b"".join(half))
+    assert typed(*whole, "--resume").returncode == 0
+    assert json.loads(typed.read("s.json"))["panels"] == panels
+    assert typed("report", "o.jsonl", "-o", "p.html").returncode == 0
+    page = Seen(typed.read("p.html").decode()).words
+    assert "Judges beside one another" in page
+    assert "scripted:b.yaml and scripted:c.yaml agree in 6 of 10, kappa 0.00" in page
+    assert "scripted:c.yaml passes 10 of 10 (100.0%)" in page
+
+
+def test_labels_and_scores_of_judges(typed: Typed) -> None:
+    for name, words in (("a", "123"), ("b", "133")):
+        replies = [{"when": {"id": f"r{n}"}, "reply": answer(word)} for n, word in enumerate(words)]
+        typed.script(f"{name}.yaml", replies)
+    scored = (*TWO, "--limit", "3", "--answers", "1-3", "-o", "s.jsonl")
+    words = " ".join(typed.text(*scored)[2].split())
+    assert "scripted:a.yaml mean score 2.00 of 3" in words
+    # Squared distances: 1 seen, and 3 * (14 + 19) - 2 * 6 * 7 = 15 by chance, 1 - 3 / 15.
+    assert "agree in 2 of 3, weighted kappa 0.80" in words and "further" not in words
+    named = (*TWO, "--limit", "3", "--answers", "1,2,3,x", "-o", "n.jsonl")
+    words = " ".join(typed.text(*named)[2].split())
+    assert "scripted:b.yaml 2 3, 1 1" in words and "agree in 2 of 3, kappa 0.50" in words
+
+
+def test_a_single_judge_is_told_as_before(typed: Typed) -> None:
+    told = typed.text(*ASK, "--votes", "3", "-o", "o.jsonl", "--summary", "s.json")[2]
+    assert "agree" not in told and "panels" not in json.loads(typed.read("s.json"))
+
+
+def test_abstained_records_are_named_and_the_gate_says_how_they_count(typed: Typed) -> None:
+    code, _, told = typed.text(*TWO, "-o", "o.jsonl", "--fail-under", "0.5")
+    assert code == 1
+    assert "(40.0%, 4 of 10; counted as not passing: 4 abstain)" in " ".join(told.split())
+    at = told.index("abstained: 4\n")
+    assert "  r4  question: undecided (1 pass, 1 fail)" in told[at:]
+    assert typed("export", "o.jsonl", "-o", "o.xml").returncode == 0
+    xml = typed.read("o.xml").decode()
+    assert 'failures="6"' in xml and 'message="abstained' in xml
+    assert typed(*TWO, "-o", "o.jsonl", "--overwrite").returncode == 0
+    assert typed("export", "o.jsonl", "-o", "o.xml", "--overwrite").returncode == 0
+    assert 'failures="2" errors="0" skipped="4"' in typed.read("o.xml").decode()
