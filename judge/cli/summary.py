@@ -73,7 +73,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     summary, repair = report.summary, settings.repair
     _print_counts(summary, repair=repair, all_tables=all_tables)
     lines = [*_rates(summary, repair), *_answered(summary)]
-    for name, panel in sorted(summary.panels.items()):
+    for name, panel in summary.panels.items():
         lines += [f"{name}: {text}" for text in panel.findings(None if all_tables else _PAIRS)]
     lines += map(str, report.outcomes)
     lines += [*_named(summary), *troubles(summary)]
@@ -122,10 +122,10 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
     print_table(["check", *columns], [row(*check) for check in checks], err=True)
     if summary.funnel:
         print_table(["stage", "in", "out"], [[*map(str, row)] for row in summary.funnel], err=True)
-    if summary.panels:
+    if panels := summary.panels:
         rows = [
             [check, judge, panel.says(judge)]
-            for check, panel in sorted(summary.panels.items())
+            for check, panel in panels.items()
             for judge in panel.asked
         ]
         print_table(["check", "judge", "votes"], rows, labels=2, err=True)

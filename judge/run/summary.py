@@ -13,7 +13,7 @@ from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
-from judge.run.votes import PanelVotes, count_panels
+from judge.run.votes import PanelVotes, count_votes
 from judge.verdict import SOUND, Verdict
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Summary:
     `recalls` sum what extractions are credited with, over records and over values. `stages` are
     checks of which each takes what passed the one before. `unsure_scores` are those of undecided
     checks; of the `error_lines`, `checked_errors` have a check. `named` are the first records that
-    fail, and that abstain, with their reasons; `panels` are checks by several models."""
+    fail, and that abstain, with their reasons; `votes` those of each check."""
 
     by: Sequence[str] = ()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Summary:
     cheap_problem: str = ""
     kept: int = 0
     named: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
-    panels: dict[str, PanelVotes] = field(default_factory=dict)
+    votes: dict[str, PanelVotes] = field(default_factory=lambda: defaultdict(PanelVotes))
 
     def add(self, line: Line) -> None:
         """Count one line; keep name and reason of the first that fail, and that abstain."""
@@ -100,7 +100,7 @@ class Summary:
         for_people = verdict in (Verdict.FAIL, Verdict.ABSTAIN)
         if for_people and len(self.named[verdict]) < FAILURES_SHOWN:
             self.named[verdict].append((line.name, line.reason))
-        count_panels(self.panels, line)
+        count_votes(self.votes, line)
         self.edits += line.edits
         self.dropped += line.dropped
         last = line.last_checks
@@ -167,6 +167,11 @@ class Summary:
         pairs.sort(key=lambda pair: -pair[1].total())
         rarer = sum((counts for _, counts in pairs[most:]), remainder)
         return [*pairs[:most], *([(OTHERS, rarer)] if rarer else [])]
+
+    @property
+    def panels(self) -> dict[str, PanelVotes]:
+        """The votes of the checks that several judges were asked, by name."""
+        return {name: votes for name, votes in sorted(self.votes.items()) if votes.by_several}
 
     def abstentions(self) -> Iterator[tuple[str, str, int, int]]:
         """Check, reason, how many records abstain for it, out of how many: those that no judge was
@@ -276,6 +281,7 @@ class Summary:
             }
             for rate, verdicts in rates
         )
+        panels = self.panels
         slices = {name: dict(counts) for name, counts in self.largest_slices()}
         return {
             "records": self.records,
@@ -292,7 +298,7 @@ class Summary:
             **({"recall": self._recalls()} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
-            **({"panels": {n: p.as_json() for n, p in self.panels.items()}} if self.panels else {}),
+            **({"panels": {n: p.as_json() for n, p in panels.items()}} if panels else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
         }

@@ -28,7 +28,7 @@ class JudgePair:
     """How far two judges agree: on `agreeing` of the `n` records (or entries) that both decided.
 
     `kappa` has quadratic weights where answers are scores. It is undefined where one was asked only
-    `in_part`, which is where others differed.
+    `in_part`: that is where others differed, or where a run left something open.
     """
 
     judges: tuple[str, str]
@@ -69,6 +69,16 @@ class PanelVotes:
         for cast in units.values():
             self._count(check, cast)
             self._compare(cast, copies)
+
+    def add_alone(self, judge: str, units: int) -> None:
+        """Count units that this judge alone was asked about."""
+        self.units += units
+        self.asked[judge] += units
+
+    @property
+    def by_several(self) -> bool:
+        """Whether several judges were asked about one unit."""
+        return bool(self.further or self._pairs)
 
     def _count(self, check: Mapping[str, Any], cast: Sequence[tuple[str, Verdict, str]]) -> None:
         self.units += 1
@@ -126,18 +136,20 @@ class PanelVotes:
 
     def says(self, judge: str) -> str:
         """What the judge said, in a few words."""
-        answers, of = self.answers[judge], self.decided(judge)
-        if set(answers) <= set(PASS_OR_FAIL) or self.passed.total():
-            text = f"passes {self.passed[judge]} of {of}"
-            text += f" ({self.passed[judge] / of:.1%})" if of else ""
+        answers, of, asked = self.answers[judge], self.decided(judge), self.asked[judge]
+        parts = [] if asked == self.units else [f"asked in {asked} of {self.units}"]
+        if not of:
+            return ", ".join(parts) or "decides nothing"
+        if answers.keys() <= {*PASS_OR_FAIL} or self.passed.total():
+            passed = self.passed[judge]
+            parts.insert(0, f"passes {passed} of {of} ({passed / of:.1%})")
         elif self.scale:
-            text = f"mean score {sum(float(a) * n for a, n in answers.items()) / of:.2f} of {of}"
+            total = sum(float(score) * count for score, count in answers.items())
+            parts.insert(0, f"mean score {total / of:.2f} of {of}")
         else:
-            most = answers.most_common(_MOST_ANSWERS)
-            text = ", ".join(f"{count} {answer}" for answer, count in most)
-            text += ", ..." if len(answers) > _MOST_ANSWERS else ""
-        asked = self.asked[judge]
-        return text if asked == self.units else f"{text}, asked in {asked} of {self.units}"
+            most = [f"{n} {answer}" for answer, n in answers.most_common(_MOST_ANSWERS)]
+            parts = [*most, *(["..."] if len(answers) > len(most) else []), *parts]
+        return ", ".join(parts)
 
     def findings(self, pairs: int | None = None) -> Iterator[str]:
         """What follows from it, in sentences; of the pairs so many, those that agree least."""
@@ -151,7 +163,7 @@ class PanelVotes:
             yield f"the other {len(everywhere) - (pairs or 0)} pairs agree more often"
         if [*everywhere] != self.pairs:
             some = ", ".join(judge for judge in self.asked if self.asked[judge] < self.units)
-            yield f"asked only where others differ, so without kappa: {some} (see --all-votes)"
+            yield f"not asked everywhere, so without kappa: {some} (see --all-votes)"
         if self.further:
             count = f"{self.idle} of {self.further} further votes changed nothing"
             yield f"{count}: the first alone says the same"
@@ -185,12 +197,14 @@ class PanelVotes:
         }
 
 
-def count_panels(panels: dict[str, PanelVotes], line: Line) -> None:
-    """Count a line's panels of several models, by check; where a person decided it, what the judges
-    said before."""
-    checks = {check["check"]: check for check in line.checks if len(check.get("votes") or ()) > 1}
+def count_votes(panels: dict[str, PanelVotes], line: Line) -> None:
+    """Count a line's votes by check; where a person decided it, those of the judges before."""
+    checks = {check["check"]: check for check in line.checks if check.get("votes")}
     for name, check in checks.items():
         # The cheap judge of a cascade is no part of the panel.
         votes = [vote for vote in check["votes"] if vote.get("part") != "cheap"]
         if len({vote["model"] for vote in votes}) > 1:
-            panels.setdefault(name, PanelVotes()).add(check, votes, line)
+            panels[name].add(check, votes, line)
+        elif votes:
+            entries = {answer.get("value") for answer in votes[0].get("evidence") or ()}
+            panels[name].add_alone(votes[0]["model"], len(entries) or 1)

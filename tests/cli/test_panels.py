@@ -37,7 +37,7 @@ def test_a_panel_is_told_and_its_early_stop_makes_no_kappa(typed: Typed) -> None
     assert "question scripted:c.yaml passes 4 of 4 (100.0%), asked in 4 of 10" in words
     # (0.6 - 0.52) / (1 - 0.52), and 2 / (1 + 1/6).
     assert "scripted:a.yaml and scripted:b.yaml agree in 6 of 10, kappa 0.17 (" in words
-    assert "asked only where others differ, so without kappa: scripted:c.yaml" in words
+    assert "not asked everywhere, so without kappa: scripted:c.yaml" in words
     assert "2 judges count for about 1.7 independent votes or more (Kish 1965)" in words
     # Two votes where a and b agree; where they differ, c bears a out in two records of four.
     assert "question: 10 of 14 further votes changed nothing" in words
@@ -64,6 +64,15 @@ def test_the_page_and_a_resumed_run_say_the_same(typed: Typed) -> None:
     assert "Judges beside one another" in page
     assert "scripted:b.yaml and scripted:c.yaml agree in 6 of 10, kappa 0.00" in page
     assert "scripted:c.yaml passes 10 of 10 (100.0%)" in page
+
+
+def test_what_another_judge_was_asked_again_is_no_kappa_of_the_others(typed: Typed) -> None:
+    """The records that two judges were left with are those on which they agree."""
+    assert typed(*TWO, "-o", "o.jsonl").returncode == 0
+    again = (*ASK[:-1], "scripted:c.yaml", "-o", "o.jsonl", "--resume", "--rejudge", "abstain")
+    words = " ".join(typed.text(*again)[2].split())
+    assert "scripted:a.yaml passes 4 of 6 (66.7%), asked in 6 of 10" in words
+    assert "agree in" not in words and "independent" not in words
 
 
 def test_labels_and_scores_of_judges(typed: Typed) -> None:
