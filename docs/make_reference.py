@@ -50,10 +50,10 @@ def settings() -> str:
     return "\n\n".join(
         (
             "# Settings",
-            "Flags, then variables, then `judge.toml` in the working directory, then `judge.toml` "
-            "in the user's\nconfiguration folder, then defaults. Without `--trust-config` the file "
-            "in the working directory may set\nonly what is marked. In variables lists are "
-            "separated by commas.",
+            "Flags, then variables, then the `judge.toml` of `--config`, else the one found in the "
+            "working directory\nor above it in the repository, then `judge.toml` in the user's "
+            "configuration folder, then defaults. Without\n`--trust-config` the file found may set "
+            "only what is marked. In variables lists are separated by commas.",
             table(heads, *map(row, declared.Settings.model_fields)),
             "Variables of a machine, which no file sets:",
             table(("variable", "meaning"), *((f"`{n}`", m) for n, m in MACHINE.items())),

@@ -19,7 +19,6 @@ from judge.arguments import (
     in_memory,
     inputs,
     refuse_existing,
-    refuse_idle_gate,
     settings_and_rubrics,
     source_of,
     sources_of,
@@ -34,6 +33,7 @@ from judge.records.read import input_files
 from judge.results import Judgements, Results
 from judge.rubric import Rubric
 from judge.run.job import Job, files_of
+from judge.run.models import model_names
 from judge.run.rubrics import collect, load_workflow, replacements, workflow_names
 from judge.run.stream import beside_any_loop
 from judge.run.summary import Report, Summary
@@ -75,10 +75,10 @@ __all__ = [
     "load_profile",
     "load_results",
     "load_workflow",
+    "model_names",
     "plan",
     "plan_job",
     "refuse_existing",
-    "refuse_idle_gate",
     "refuse_stray",
     "replacements",
     "report",
@@ -186,8 +186,6 @@ def validate_to(
     limit: int | None = None,
     sample: int | None = None,
     by: str | Sequence[str] | None = None,
-    fail_under: float | None = None,
-    fail_under_repaired: float | None = None,
     watcher: Watcher | None = None,
     **settings: Any,
 ) -> Report:
@@ -202,9 +200,9 @@ def validate_to(
         review_verdicts: verdicts of these records; by default abstain and unreadable.
         decisions: a file with people's labels, which decide.
         summary: a file for the report, as JSON.
-        fail_under, fail_under_repaired: `Report.exit_code` is 1 where fewer records pass.
         watcher: takes progress and messages.
-        records, rubric, format, limit, sample, by, settings: as `validate`.
+        records, rubric, format, limit, sample, by, settings: as `validate`; where a `gate`,
+            `fail_under` or `fail_under_repaired` does not hold, `Report.exit_code` is 1.
 
     Returns:
         The sums over all lines; `exit_code` as of the command, `fatal` is the error that ended the
@@ -214,7 +212,6 @@ def validate_to(
         UsageError: nothing was judged: a file, setting, rubric or model that cannot be used.
     """
     resolved_settings, rubrics = settings_and_rubrics(rubric, settings)
-    refuse_idle_gate(fail_under_repaired, resolved_settings)
     job = Job(
         **inputs(records),
         **files_of(Path(out)),
@@ -230,8 +227,6 @@ def validate_to(
         review_verdicts=texts(review_verdicts),
         decisions=None if decisions is None else Path(decisions),
         summary=None if summary is None else Path(summary),
-        fail_under=fail_under,
-        fail_under_repaired=fail_under_repaired,
         rubrics=rubrics,
     )
     return beside_any_loop(lambda: run(job, resolved_settings, watcher or Watcher()))

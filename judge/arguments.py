@@ -159,12 +159,6 @@ def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
     return resolve(plain, flag_name=str)
 
 
-def refuse_idle_gate(fail_under_repaired: float | None, settings: Settings) -> None:
-    """Raise UsageError for a gate on repaired records where nothing is repaired."""
-    if fail_under_repaired is not None and not settings.repair:
-        raise UsageError("--fail-under-repaired gates repaired records: add --repair")
-
-
 def with_profile(settings: Settings) -> tuple[Settings, list[str]]:
     """The settings with the judges of their profile, and what the user's profile brings.
 

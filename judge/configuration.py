@@ -2,16 +2,21 @@
 
 1. the flag
 2. the variable, JUDGE_ and the setting's name
-3. judge.toml in the working directory; without --trust-config only harmless settings
+3. the file of --config; else judge.toml in the working directory or the nearest parent folder that
+   has one, up to the repository's root: without --trust-config only harmless settings
 4. judge.toml in the user's configuration folder
 5. the default
+
+A path in a file is relative to that file's folder, where there is such a path.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +58,20 @@ def resolve(flags: Mapping[str, Any], flag_name: Callable[[str], str] = flag) ->
         flag_name: the name of a setting's flag in messages.
 
     Raises:
-        UsageError: a value that does not fit, naming the flag, variable or key; or judge.toml in
-            the working directory sets what only the user may set, and is not trusted.
+        UsageError: a value that does not fit, naming the flag, variable or key; or a judge.toml
+            that was found sets what only the user may set, and is not trusted.
     """
     values: dict[str, tuple[str, Any]] = {}
-    mine, here = user_file(), Path(TOML)
+    config = flags.get("config") or os.environ.get(variable("config"), "").strip() or None
+    found = found_file() if config is None else None
+    shown = str(config) if found is None else os.path.relpath(found)
+    mine = user_file()
     files = [str(mine)] if mine.is_file() else []
-    if here.is_file() and not (files and here.samefile(mine)):
-        files.append(TOML)
-    for file in files:
-        values |= {name: (file, value) for name, value in _read(Path(file)).items()}
+    if config or (found and not (files and found.samefile(mine))):
+        files.append(shown)
+    texts = {file: read_text(Path(file)) for file in files}
+    for file, text in texts.items():
+        values |= {name: (file, value) for name, value in _read(file, text).items()}
     for name in Settings.model_fields:
         if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
             values[key(name)] = variable(name), text
@@ -73,22 +82,52 @@ def resolve(flags: Mapping[str, Any], flag_name: Callable[[str], str] = flag) ->
     except ValidationError as error:
         first = error.errors()[0]
         names = [str(part) for part in first["loc"]]
-        place, _ = values[names[0]]
-        source = f"{place} ({'.'.join(names)})" if place in files else place
+        source, _ = values[names[0]]
+        if source in files:
+            source = f"{source}:{_line(texts[source], names)} ({'.'.join(names)})"
         raise UsageError(f"{source}: {_why(first)}") from error
-    for file in files:
-        if names := sorted(name for name, (place, _) in values.items() if place == file):
-            settings._from_files[file] = tuple(names)
+    settings._sources = {name: source for name, (source, _) in values.items()}
+    settings._files = tuple(texts)
     harmless = {key(name) for name in Settings.model_fields if option(name).harmless}
-    loose = [name for name in settings.from_files.get(TOML, ()) if name not in harmless]
+    decided = settings.from_files.get(shown, ()) if found else ()
+    loose = [name for name in decided if name not in harmless]
     if loose and not settings.trust_config:
         raise UsageError(
-            f"{Path(TOML).absolute()} sets {', '.join(loose)}, which can change verdicts, choose "
+            f"{found} sets {', '.join(loose)}, which can change verdicts, choose "
             "models and hosts, or run code. If you wrote that file or have read it, add "
             f"{flag('trust_config')} (or {variable('trust_config')}=1), or move the settings to "
-            f"{user_file()}"
+            f"{mine}"
         )
     return settings
+
+
+def found_file() -> Path | None:
+    """judge.toml in the working directory, or in the nearest parent folder that has one, up to the
+    folder with `.git`; without such a folder in the working directory alone. A folder of another
+    user ends the search.
+
+    Raises:
+        UsageError: the one in the working directory is another user's, or its folder is.
+    """
+    folder = Path.cwd()
+    parents = [*folder.parents]
+    root = next((n for n, f in enumerate([folder, *parents]) if (f / ".git").exists()), 0)
+    if (file := folder / TOML).is_file():
+        if not (_is_own(folder) and _is_own(file)):
+            raise UsageError(
+                f"{file}: the file or its folder is another user's: {flag('config')} {TOML} reads "
+                f"it, {flag('config')} {os.devnull} does not"
+            )
+        return file
+    for parent in takewhile(_is_own, parents[:root] if _is_own(folder) else ()):
+        if (file := parent / TOML).is_file():
+            return file if _is_own(file) else None
+    return None
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it belongs to the user of this process; on Windows nothing tells."""
+    return not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid()
 
 
 def refuse_stray(settings: Settings, command: str = "validate") -> None:
@@ -117,20 +156,59 @@ def user_file() -> Path:
     return user_config_path("judge") / TOML
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    text = read_text(path)
+def _read(name: str, text: str) -> Mapping[str, Any]:
+    """The settings in the text of the file of this name."""
     try:
         values = tomllib.loads(text)
     except ValueError as error:
-        raise UsageError(f"{path}: {error}") from error
+        raise UsageError(f"{name}: {error}") from error
     except RecursionError:
-        raise UsageError(f"{path}: nested too deep to be read") from None
-    if "trust_config" in values:
+        raise UsageError(f"{name}: nested too deep to be read") from None
+    if "trust_config" in values or "config" in values:
         raise UsageError(
-            f"{path} (trust_config): a file cannot make itself trusted; use {flag('trust_config')} "
-            f"or {variable('trust_config')}=1"
+            f"{name}: a file cannot make itself trusted or name another; use "
+            f"{flag('trust_config')} or {flag('config')}, or their variables"
         )
-    return values
+    folder = Path(name).parent
+    return {
+        key: _beside(value, folder) if key in _PATHS else value for key, value in values.items()
+    }
+
+
+_PATHS = (
+    *("cache_dir", "profile", "rubric", "workflow"),
+    *("model", "final_model", "rewrite_model", "cheap_model", "model_for"),
+)
+"""Settings of files that may hold paths."""
+
+
+def _beside(value: Any, folder: Path) -> Any:
+    """A setting of a file in `folder`, with the paths that it holds as seen from here: `a/b.yaml`,
+    or a part of `scripted:b.yaml` or `c.py:variable`. What is a name by its form stays one,
+    whatever lies there."""
+    if isinstance(value, list):
+        return [_beside(entry, folder) for entry in value]
+    if isinstance(value, dict):
+        return {name: _beside(entry, folder) for name, entry in value.items()}
+    if not isinstance(value, str):
+        return value
+    provider, colon, name = value.partition(":")
+    for before, path in (("", value), (f"{provider}{colon}", name), ("", provider)):
+        joined = folder / path
+        if (Path(path).suffix or "/" in path) and joined.exists() and joined != Path(path):
+            return f"{before}{joined}{value[len(before) + len(path) :]}"
+    return value
+
+
+def _line(text: str, names: Iterable[str]) -> int:
+    """The line of a key. The parser does not tell it: the key is looked for behind its table."""
+    text = re.sub(r"(?m)^[ \t]*#.*", "", text)
+    place = 0
+    for name in names:
+        key = rf"""(?m)(?:^|[\s.\[{{,"'])({re.escape(name)})["']?[ \t]*[=.\]]"""
+        if found := re.compile(key).search(text, place):
+            place = found.start(1)
+    return text.count("\n", 0, place) + 1
 
 
 def _why(error: Any) -> str:

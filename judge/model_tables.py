@@ -52,6 +52,12 @@ def price_of(spec: str, prices: Mapping[str, Price]) -> Price | None:
     return _listed().get(name)
 
 
+def priced_models(provider: str) -> list[str]:
+    """The names of a provider's models with a list price."""
+    begin = f"{provider}:"
+    return [spec.removeprefix(begin) for spec in _listed() if spec.startswith(begin)]
+
+
 @cache
 def _listed() -> Mapping[str, ListPrice]:
     text = (resources.files("judge") / "prices.yaml").read_text("utf-8")

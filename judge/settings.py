@@ -135,6 +135,12 @@ class CoreSettings(Options):
         "Exit 1 unless it holds, as 'polite >= 0.9' or 'mean tone >= 4'; repeatable.",
         metavar="'CHECK >= X'",
     )
+    fail_under: float | None = _choosing(
+        "Exit 1 if a smaller share of records pass (before repair).", common=True
+    )
+    fail_under_repaired: float | None = _choosing(
+        "Exit 1 if fewer than this share pass after --repair.", needs="repair"
+    )
     map: Words = judging(
         "Read this column as the field NAME; a.b is b within a; repeatable.",
         default=(),
@@ -217,21 +223,33 @@ class CoreSettings(Options):
     cache_dir: Path | None = setting(
         "Folder of cached replies.", unset="the user's cache folder", group=CACHE
     )
+    config: Path | None = setting(
+        f"Read this file, trusted, in the place of a {TOML} that is found.", group=TRUST
+    )
     trust_config: bool = setting(
-        f"Trust all settings of {TOML} in this folder.", default=False, group=TRUST
+        f"Trust all settings of the {TOML} that is found.", default=False, group=TRUST
     )
 
-    _from_files: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
+    _sources: dict[str, str] = PrivateAttr(default_factory=dict)
+    _files: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """By the names of settings that are not at their default: flag, variable or file."""
+        return self._sources
 
     @property
     def from_files(self) -> Mapping[str, tuple[str, ...]]:
         """The settings that files decided: their names by file."""
-        return self._from_files
+        by_file = {
+            file: tuple(sorted(name for name, source in self._sources.items() if source == file))
+            for file in self._files
+        }
+        return {file: names for file, names in by_file.items() if names}
 
     def given(self, name: str) -> bool:
         """Whether a flag, variable or argument set it for this run, and no file."""
-        in_file = any(key(name) in names for names in self._from_files.values())
-        return name in self.model_fields_set and not in_file
+        return name in self.model_fields_set and self._sources.get(key(name)) not in self._files
 
     @property
     def questions(self) -> Words:
@@ -305,6 +323,22 @@ class CoreSettings(Options):
         texts = value if isinstance(value, list | tuple) else str(value).split(",")
         pairs = (pair.strip() for pair in map(str, texts))
         return _by_name([pair for pair in pairs if pair], "model_for")
+
+    @field_validator("fail_under", "fail_under_repaired", mode="before")
+    @classmethod
+    def _share(cls, value: object) -> object:
+        """0.9, or 90%."""
+        if value is None:
+            return None
+        number = (text := str(value).strip()).removesuffix("%")
+        try:
+            share = float(number) if number == text else float(number) / 100
+        except ValueError:
+            raise ValueError(f"{text!r} is no share: type 0.9 or 90%") from None
+        if not 0 <= share <= 1:
+            hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
+            raise ValueError(f"{share:g}: {hint}")
+        return share
 
     @field_validator("engine")
     @classmethod

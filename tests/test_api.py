@@ -307,7 +307,7 @@ def test_one_word_is_one_verdict(asked: dict[str, Any]) -> None:
     judge.validate_to("out.jsonl", records, **asked)
     again = judge.validate_to("out.jsonl", records, resume=True, rejudge="fail", **asked)
     assert (again.exit_code, again.summary.kept) == (0, 1)
-    with pytest.raises(UsageError, match=r"--fail-under 90: type 0\.9"):
+    with pytest.raises(UsageError, match=r"fail_under: 90: type 0\.9"):
         judge.validate_to("new.jsonl", records, fail_under=90, **asked)
 
 
@@ -337,7 +337,7 @@ async def test_an_assertion_in_a_coroutine(asked: dict[str, Any]) -> None:
 
 
 def test_a_gate_on_repaired_records_needs_a_repair(asked: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="add --repair"):
+    with pytest.raises(UsageError, match="needs --repair"):
         judge.validate_to("out.jsonl", mails("go"), fail_under_repaired=0.5, **asked)
     assert not Path("out.jsonl").exists()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judge import plugins
-from judge.backends.base import Backend, parse_model
+from judge.backends.base import Backend, parse_model, what_to_type
 from judge.errors import UsageError, nearest
 
 _GROUP = "judge.backends"
@@ -74,11 +74,12 @@ def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
         raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
     if backend is None:
         names = sorted((*providers(), *servers))
-        near = nearest(provider, names)
-        hint = f"; did you mean {near}:{name}?" if near else ";"
-        raise UsageError(
-            f"{spec}: unknown provider {provider!r}{hint} known are {', '.join(names)}"
-        )
+        if (meant := what_to_type(provider, name)) is None:
+            near = nearest(provider, names)
+            meant = f"did you mean {near}:{name}? " if near else ""
+            meant += f"known are {', '.join(names)}; a server of your own: [servers.{provider}] "
+            meant += "in judge.toml"
+        raise UsageError(f"{spec}: unknown provider {provider!r}; {meant}")
     return backend
 
 

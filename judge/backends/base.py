@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypedDict, runtime_checkabl
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from judge.digest import digest
-from judge.errors import BadRequest, UsageError
+from judge.errors import BadRequest, UsageError, install_hint
 
 LAST_LAYER = -1
 
@@ -229,12 +229,21 @@ def refuse_half_pairs(call: Call) -> None:
 _SUCH_AS = "openai:gpt-4o, local:qwen2.5-coder-1.5b or scripted:judge.yaml"
 _LIKELY = (
     (r"(chat)?gpt-|o\d", "openai"),
-    (r"claude-", "langchain:anthropic"),
-    (r"gemini-", "langchain:google_genai"),
+    (r"claude-", "anthropic"),
+    (r"gemini-", "google"),
     (r".*\.gguf$|qwen2\.5-coder-1\.5b$|smollm2-135m$", "local"),
     (r".*\.ya?ml$", "scripted"),
 )
 """Providers that a bare model name suggests: pattern, provider."""
+
+_LANGCHAIN = {
+    "anthropic": ("anthropic", "langchain-anthropic", "ANTHROPIC_API_KEY"),
+    **dict.fromkeys(
+        ("google", "gemini"), ("google_genai", "langchain-google-genai", "GOOGLE_API_KEY")
+    ),
+    "mistral": ("mistralai", "langchain-mistralai", "MISTRAL_API_KEY"),
+}
+"""By names that people give to providers: LangChain's name, its package, the key."""
 
 
 def parse_model(spec: str) -> tuple[str, str]:
@@ -246,14 +255,28 @@ def parse_model(spec: str) -> tuple[str, str]:
     """
     provider, colon, name = spec.partition(":")
     if not colon or not provider or not name:
-        provider_hint = next((p for form, p in _LIKELY if not colon and re.match(form, spec)), None)
-        raise UsageError(
-            f"model {spec!r} is not of the form provider:model, "
-            + (f"did you mean {provider_hint}:{spec}?" if provider_hint else f"such as {_SUCH_AS}")
-        )
+        likely = next((p for form, p in _LIKELY if not colon and re.match(form, spec)), "")
+        folder, slash, model = spec.partition("/")
+        meant = what_to_type(folder, model) if slash else None
+        meant = meant or (what_to_type(likely, spec) if likely else f"such as {_SUCH_AS}")
+        raise UsageError(f"model {spec!r} is not of the form provider:model, {meant}")
     if name.startswith("-"):
         raise UsageError(f"model {spec!r}: the name of a model cannot begin with -")
     return provider, name
+
+
+def what_to_type(provider: str, name: str) -> str | None:
+    """The end of a message about a model of a provider that people name so: what to type, and what
+    it needs; None for a provider that is not known."""
+    if provider in ("openai", "local", "scripted"):
+        return f"did you mean {provider}:{name}?"
+    if provider == "ollama":
+        return f"did you mean openai:{name}, with OPENAI_BASE_URL=http://localhost:11434/v1?"
+    if provider not in _LANGCHAIN:
+        return None
+    known_as, package, key = _LANGCHAIN[provider]
+    needs = f"It needs {key}, and {install_hint('langchain')} {package}"
+    return f"did you mean langchain:{known_as}:{name}? {needs}"
 
 
 HiddenState = Sequence[float]

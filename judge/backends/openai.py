@@ -258,20 +258,28 @@ class OpenAIBackend:
         """
         try:
             async with asyncio.timeout(_LIST_SECONDS):
-                response = await self._http.request("GET", "/models")
-            models = orjson.loads(response.body)["data"]
-            entries = {str(entry["id"]): entry for entry in models}
+                entries = await self.models()
         except errors.Unreachable:
             raise
         except (errors.BackendError, TimeoutError, LookupError, TypeError, ValueError):
             return None
         name = self._name if len(entries) != 1 else next(iter(entries))
-        if response.status != HTTPStatus.OK or name not in entries:
+        if name not in entries:
             return None
         # vLLM and llama-server: what is loaded under the name.
         meta = mapping_of(entries[name].get("meta"))
         parts = [name, entries[name].get("root"), meta.get("n_params"), meta.get("size")]
         return self._redact(" ".join(str(part) for part in parts if part))
+
+    async def models(self) -> dict[str, Any]:
+        """The entries of /models by their names; none where the server answers otherwise.
+
+        Raises:
+            BackendError, LookupError, TypeError, ValueError: there is no such list.
+        """
+        response = await self._http.request("GET", "/models")
+        entries = {str(entry["id"]): entry for entry in orjson.loads(response.body)["data"]}
+        return entries if response.status == HTTPStatus.OK else {}
 
     def embedded(self, messages: Sequence[Message]) -> dict[str, Any]:
         """The input to embed: the text of the messages."""

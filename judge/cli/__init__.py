@@ -79,12 +79,18 @@ def main() -> None:
     guard_tracing()
     guard_streams()
     try:
-        code = _ended(app)
+        code = _ended(_complete if os.environ.get("_JUDGE_COMPLETE") == "complete_bash" else app)
         # An error of what is still in the buffer would otherwise come after the exit code is set.
         sys.exit(_ended(lambda: sys.stdout and sys.stdout.flush()) or code)
     finally:
         # Typer replaced the hook for tracebacks.
         guard_process()
+
+
+def _complete() -> None:
+    from judge.cli.completion import in_bash
+
+    in_bash(app)
 
 
 def _ended(step: Callable[[], object]) -> int | str | None:

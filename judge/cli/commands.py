@@ -16,7 +16,7 @@ from judge.cli.options import HELP_ALL, HelpAllOfGroup, parsed
 
 BUILT_IN = (
     *("validate", "plan", "calibrate", "label", "agreement", "compare"),
-    *("report", "export", "cache", "rubrics", "workflows"),
+    *("report", "export", "cache", "config", "rubrics", "workflows"),
 )
 """Each is the module of its name here, with a `command` or, for several, an `app`."""
 

@@ -33,6 +33,17 @@ def files(name: str, content: str) -> Any:
     return typer.Argument(metavar=name, help=f"{content} - is stdin.", show_default=False)
 
 
+def completed(kind: str) -> Callable[[str], list[str]]:
+    """The callback by which a shell completes values of this kind (judge/cli/completion.py)."""
+
+    def values(incomplete: str) -> list[str]:
+        from judge.cli.completion import values
+
+        return values(kind, incomplete)
+
+    return values
+
+
 Inputs = Annotated[
     list[str] | None,
     files("INPUT", "JSON, CSV, TSV, Excel, Parquet or Arrow (.gz, .zst); a folder;"),
@@ -43,6 +54,7 @@ Format = Annotated[
         "--format",
         help="jsonl, json, csv, tsv, parquet, arrow or xlsx. [default: by the file's ending]",
         rich_help_panel=_INPUT,
+        autocompletion=completed("formats"),
     ),
 ]
 Annotators = Annotated[
@@ -202,6 +214,15 @@ def _resolved(flags: dict[str, Any]) -> Settings:
     return settings
 
 
+_COMPLETED = {
+    **dict.fromkeys(("model", "final_model", "rewrite_model", "cheap_model"), "models"),
+    "rubric": "rubrics",
+    "check": "checks",
+    "workflow": "judge.workflows",
+}
+"""What a shell completes for a setting; of the others the words of a|b."""
+
+
 def _flag(name: str, about: str | None) -> Any:
     """The flag of a setting. Values stay text: `resolve` checks them and names the place."""
     from judge import settings as declared
@@ -216,17 +237,9 @@ def _flag(name: str, about: str | None) -> Any:
         rich_help_panel=setting.group,
         show_default=False,
         metavar=None if switch else declared.metavar(name),
+        autocompletion=None if switch else completed(_COMPLETED.get(name, declared.metavar(name))),
     )
     return Annotated[bool | None if switch else list[str] | None if several else str | None, flag]
-
-
-def share(text: str) -> float:
-    """A share of records as typed: `0.9` or `90%`."""
-    number = text.removesuffix("%")
-    try:
-        return float(number) if number == text else float(number) / 100
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no share: type 0.9 or 90%") from None
 
 
 def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from judge.cli.options import completed
 from judge.cli.printing import print_table
 from judge.errors import UsageError, meant
 
@@ -36,7 +37,11 @@ def list_(rubric: Sources = None) -> None:
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="A built-in rubric.")]) -> None:
+def show(
+    name: Annotated[
+        str, typer.Argument(help="A built-in rubric.", autocompletion=completed("rubrics"))
+    ],
+) -> None:
     """Print a built-in rubric's file, also as a start for your own.
 
     Example: judge rubrics show consistency > mine.yaml

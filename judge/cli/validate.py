@@ -38,26 +38,10 @@ def command(
             metavar="VERDICT,...",
             help="With --resume: judge records with these verdicts again, also by another model.",
             rich_help_panel=opt.OUTPUT,
+            autocompletion=opt.completed("verdicts"),
         ),
     ] = None,
     overwrite: opt.Overwrite = False,
-    fail_under: Annotated[
-        float | None,
-        typer.Option(
-            parser=opt.share,
-            metavar="X",
-            help="Exit 1 if a smaller share of records pass (before repair).",
-        ),
-    ] = None,
-    fail_under_repaired: Annotated[
-        float | None,
-        typer.Option(
-            parser=opt.share,
-            metavar="X",
-            help="Exit 1 if fewer than this share pass after --repair.",
-            rich_help_panel=opt.OUTPUT,
-        ),
-    ] = None,
     summary: Annotated[
         Path | None,
         typer.Option(
@@ -77,6 +61,7 @@ def command(
             metavar="VERDICT,...",
             help="Verdicts of the records for --review, such as fail,abstain.",
             rich_help_panel=opt.OUTPUT,
+            autocompletion=opt.completed("verdicts"),
         ),
     ] = None,
     decisions: Annotated[
@@ -104,7 +89,6 @@ def command(
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_summary
 
-    api.refuse_idle_gate(fail_under_repaired, settings)
     # Lines of JSON are for programs: a person at a terminal reads the summary.
     on_screen = out is None and not quiet and sys.stdout is not None and sys.stdout.isatty()
     job = api.Job(
@@ -123,8 +107,6 @@ def command(
         by=by or (),
         review=review,
         summary=summary,
-        fail_under=fail_under,
-        fail_under_repaired=fail_under_repaired,
     )
     job.check()
     announce(settings, quiet=quiet)

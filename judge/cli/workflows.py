@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from judge import plugins
+from judge.cli.options import completed
 from judge.cli.printing import print_table
 from judge.errors import UsageError
 
@@ -30,7 +31,10 @@ def list_() -> None:
 def draw(
     name: Annotated[
         str,
-        typer.Argument(help="A name of the list, a set of judge generate, or file.py:variable."),
+        typer.Argument(
+            help="A name of the list, a set of judge generate, or file.py:variable.",
+            autocompletion=completed("judge.workflows"),
+        ),
     ],
 ) -> None:
     """Print a workflow as a Mermaid diagram.

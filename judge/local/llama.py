@@ -66,6 +66,11 @@ class LocalBackend(InProcess):
         self._key = secrets.token_urlsafe(32)
         super().__init__("llama.cpp")
 
+    @staticmethod
+    def installed() -> Sequence[str]:
+        """The names of weights on this machine."""
+        return [name for name in store.CATALOG if store.path(name)]
+
     def identity(self) -> Mapping[str, str]:
         """File name, SHA-256 of the weights and of the adapter, and the engine's version."""
         adapter = {"adapter": store.sha256_of(self.adapter)} if self.adapter else {}

@@ -16,7 +16,6 @@ from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.rubric import Rubric
-    from judge.run.job import Job
     from judge.run.rubrics import RubricSet
     from judge.run.summary import Summary
 
@@ -180,20 +179,21 @@ class GateOutcome:
         }
 
 
-def gates_of(job: Job, rubrics: RubricSet) -> list[Gate]:
+def gates_of(rubrics: RubricSet) -> list[Gate]:
     """The gates of a run: `--fail-under`, which is on whole records, and those of `--gate`.
 
     Raises:
         UsageError: one that is no gate, or about what the run does not have.
     """
-    shares = ((job.fail_under, False), (job.fail_under_repaired, True))
+    settings = rubrics.settings
+    shares = ((settings.fail_under, False), (settings.fail_under_repaired, True))
     gates = [Gate(RECORD, Bound(">=", x), repaired=late) for x, late in shares if x is not None]
-    gates += map(Gate.of, rubrics.settings.gate)
+    gates += map(Gate.of, settings.gate)
     for gate in gates:
         gate.refuse_unfit(rubrics.by_name, rubrics.checks())
         if gate.subject == RECORD and rubrics.counting:
             raise UsageError(f"gate {gate}: no answer passes or fails in this run; add --pass")
-        if gate.subject != RECORD and rubrics.settings.repair:
+        if gate.subject != RECORD and settings.repair:
             raise UsageError(
                 f"--gate '{gate}' with --repair: checks would speak of rewritten texts; gate whole "
                 "records (--fail-under), or leave --repair out"

@@ -69,8 +69,6 @@ class Job:
         decisions: a file with people's answers (`judge.run.decisions`).
         discarded: a file for the lines that the task leaves out of `out`.
         summary: a file for the sums, as JSON.
-        fail_under, fail_under_repaired: gates on the share of records that pass, before and after
-            a repair.
     """
 
     inputs: Sequence[str] = ()
@@ -89,8 +87,6 @@ class Job:
     decisions: Path | None = None
     discarded: Path | None = None
     summary: Path | None = None
-    fail_under: float | None = None
-    fail_under_repaired: float | None = None
     silent: bool = False
     records: Iterable[object] = ()
     rubrics: Sequence[Rubric] = ()
@@ -173,11 +169,6 @@ class Job:
             if strange := [verdict for verdict in names if verdict not in FINISHED | REDONE]:
                 verdicts = ", ".join(sorted(FINISHED | REDONE))
                 raise UsageError(f"--{flag} {strange[0]}: no such verdict; there are {verdicts}")
-        gates = {"--fail-under": self.fail_under, "--fail-under-repaired": self.fail_under_repaired}
-        for flag, share in gates.items():
-            if share is not None and not 0 <= share <= 1:
-                hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
-                raise UsageError(f"{flag} {share:g}: {hint}")
 
     def _check_summary(self, path: Path) -> None:
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):

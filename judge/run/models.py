@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +15,10 @@ from judge.backends import default_judge, default_model, factory, providers
 from judge.backends.base import Backend, Method, Mode, parse_model
 from judge.cache import ReplyCache, cache_dir
 from judge.configuration import user_file
-from judge.errors import UsageError
+from judge.errors import JudgeError, UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.model_tables import Server, price_of
+from judge.model_tables import Server, price_of, priced_models
 from judge.profile import Profiles, named, shipped
 from judge.settings import IN_PROCESS, Settings
 
@@ -207,6 +208,34 @@ def backend_of(spec: str, settings: Settings) -> Backend:
         headers=server.headers,
     )
     return OpenAIBackend(name, server=address, request=_request(settings, server))
+
+
+def model_names(provider: str, settings: Settings, seconds: float) -> list[str]:
+    """A provider's models: those on this machine, or those that its server lists within so many
+    seconds; else those with a list price.
+
+    Raises:
+        UsageError: the provider is unknown.
+    """
+    spec = f"{provider}:any"
+    kind: Any = None if provider in settings.servers else factory(spec)
+    if hasattr(kind, "installed"):
+        return list(kind.installed())
+    if kind is not None and not _speaks_openai(kind):
+        return []
+
+    async def listed() -> list[str]:
+        backend: Any = backend_of(spec, settings)
+        try:
+            async with asyncio.timeout(seconds):
+                return sorted(await backend.models())
+        finally:
+            await backend.aclose()
+
+    try:
+        return asyncio.run(listed())
+    except (JudgeError, TimeoutError, LookupError, TypeError, ValueError):
+        return priced_models(provider)
 
 
 def _speaks_openai(kind: Any) -> bool:

@@ -66,10 +66,10 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     if job.rubrics and settings.engine not in IN_PROCESS:
         raise UsageError("engine: workers read rubrics from files alone")
     task = Validation.of(settings, job)
-    if job.fail_under is not None or job.fail_under_repaired is not None or settings.gate:
+    if settings.gate or (settings.fail_under, settings.fail_under_repaired) != (None, None):
         from judge.run.gates import gates_of
 
-        task.gates = gates_of(job, task.resources.rubrics)
+        task.gates = gates_of(task.resources.rubrics)
     task.ask_people(job)
     report = run(job, on_engine(task, settings, of_worker), watcher)
     for message in task.missing() if report.finished else ():

@@ -64,6 +64,29 @@ def test_a_mistake_is_told_in_words(typed: Typed, words: Any, file: bytes, told:
     assert not (typed.folder / "o").exists(), "nothing was judged"
 
 
+@pytest.mark.parametrize(
+    ("typed_name", "meant", "needs"),
+    [
+        ("openai/gpt-4o", "openai:gpt-4o", "?"),
+        ("gpt-4o", "openai:gpt-4o", "?"),
+        ("ollama/llama3", "openai:llama3", ", with OPENAI_BASE_URL=http://localhost:11434/v1?"),
+        ("ollama:llama3", "openai:llama3", ", with OPENAI_BASE_URL=http://localhost:11434/v1?"),
+        *(
+            (name, "langchain:anthropic:claude-9", "? It needs ANTHROPIC_API_KEY, and pip install")
+            for name in ("claude-9", "anthropic/claude-9", "anthropic:claude-9")
+        ),
+        ("gemini-9", "langchain:google_genai:gemini-9", "? It needs GOOGLE_API_KEY, and pip"),
+        ("groq:llama3", "[servers.groq] in judge.toml", ""),
+    ],
+)
+def test_a_model_as_others_name_it_is_answered_with_what_to_type(
+    typed: Typed, typed_name: str, meant: str, needs: str
+) -> None:
+    typed.write("a.jsonl", [norm(1)])
+    code, _, told = typed.text("validate", "a.jsonl", "-m", typed_name)
+    assert code == 2 and f"{meant}{needs}" in told
+
+
 def test_a_variable_that_nothing_reads_is_told(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

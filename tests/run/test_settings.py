@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,85 @@ def test_an_untrusted_file_sets_only_what_is_harmless(
     assert resolve({}).from_files == {str(mine): ("model",)}, "also when it is run from there"
 
 
+def test_a_file_is_found_in_parents_up_to_the_repository(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = folder / "a" / "b"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    (folder.parent / "judge.toml").write_text("timeout = 9\n")
+    (folder / "judge.toml").write_text("timeout = 5\n")
+    assert resolve({}).from_files == {}, "without a repository no parent is looked at"
+    (folder / ".git").mkdir()
+    assert resolve({}).from_files == {"../../judge.toml": ("timeout",)}
+    (deep.parent / "judge.toml").write_text('cheap_model = "a:1"\n')
+    with pytest.raises(UsageError, match=f"{deep.parent}/judge.toml sets cheap_model"):
+        resolve({})
+    (deep.parent / "judge.toml").unlink()
+    (folder / "judge.toml").unlink()
+    assert resolve({}).timeout == 120, "never above the repository"
+
+
+def test_a_file_of_another_user_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = folder / "a"
+    deep.mkdir()
+    (folder / ".git").mkdir()
+    (folder / "judge.toml").write_text("timeout = 5\n")
+    theirs, stat = list[Path](), Path.stat
+
+    def owned(path: Path, **more: Any) -> Any:
+        fields = list(stat(path, **more))
+        fields[4] += path in theirs
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(Path, "stat", owned)
+    monkeypatch.chdir(deep)
+    assert resolve({}).timeout == 5
+    for theirs[:] in ([folder], [folder / "judge.toml"], [deep]):
+        assert resolve({}).timeout == 120
+    monkeypatch.chdir(folder)
+    for theirs[:] in ([folder], [folder / "judge.toml"]):
+        with pytest.raises(UsageError, match=r"another user's: --config judge\.toml reads it"):
+            resolve({"trust_config": True})
+        assert resolve({"config": "judge.toml"}).timeout == 5
+        assert resolve({"config": os.devnull}).timeout == 120
+
+
+def test_a_named_file_takes_the_place_of_the_one_found_and_is_trusted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own(folder, "rounds = 4\nvotes = 3\n")
+    (folder / "judge.toml").write_text('model = "a:1"\ntimeout = 5\n')
+    (folder / "ci").mkdir()
+    (folder / "ci" / "mine.toml").write_text('rounds = 6\nmodel = "b:2"\n')
+    found = resolve({"config": "ci/mine.toml"})
+    assert (found.rounds, found.votes, found.model, found.timeout) == (6, 3, ("b:2",), 120)
+    assert found.from_files["ci/mine.toml"] == ("model", "rounds")
+    monkeypatch.setenv("JUDGE_CONFIG", "ci/mine.toml")
+    assert resolve({}).model == ("b:2",)
+    with pytest.raises(UsageError, match=r"no\.toml: cannot be read: No such file"):
+        resolve({"config": "no.toml"})
+
+
+def test_paths_in_a_file_are_relative_to_it(folder: Path) -> None:
+    (folder / "ci" / "faithful").mkdir(parents=True)
+    for name in ("polite.yaml", "flow.py", "yes.yaml", "m.gguf"):
+        (folder / "ci" / name).touch()
+    text = """
+        rubric = ["polite.yaml", "faithful", "other.yaml"]
+        workflow = "flow.py:graph"
+        model = ["scripted:yes.yaml", "openai:gpt-4.1"]
+        model_for.insertion.model = "local:./m.gguf"
+        ask = "polite.yaml"
+    """
+    (folder / "ci" / "judge.toml").write_text(text)
+    found = resolve({"config": "ci/judge.toml"})
+    assert found.rubric == ("ci/polite.yaml", "faithful", "other.yaml")
+    assert (found.workflow, found.ask) == ("ci/flow.py:graph", ("polite.yaml",))
+    assert found.model == ("scripted:ci/yes.yaml", "openai:gpt-4.1")
+    assert found.model_for["insertion"].model == "local:ci/m.gguf"
+
+
 DECIDING = {
     "all_votes": True,
     "on_injection": "ask",
@@ -131,19 +211,27 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
 @pytest.mark.parametrize(
     ("toml", "variables", "flags", "told"),
     [
-        ("rounds = 99", {}, {}, r"judge.toml \(rounds\): .*at most 20"),
+        ("rounds = 99", {}, {}, r"judge.toml:1 \(rounds\): .*at most 20"),
         ("rounds = 1", {"JUDGE_ROUNDS": "many"}, {}, "JUDGE_ROUNDS: must be a whole number"),
         ("", {"JUDGE_ROUNDS": "1"}, {"rounds": 21}, "--rounds: "),
         ("", {}, {"method": "aloud"}, "--method: 'aloud' is not one of structured, logprobs or"),
         ("", {}, {"min_words": -1}, "--min-words: "),
-        ("round = 1", {}, {}, r"judge.toml \(round\): unknown setting; did you mean rounds\?"),
+        ("fail_under = 95", {}, {}, r"toml:1 \(fail_under\): 95: type 0.95"),
+        ("", {"JUDGE_FAIL_UNDER": "most"}, {}, "'most' is no share: type 0.9 or 90%"),
+        ('config = "other.toml"', {}, {}, "cannot make itself trusted or name another"),
+        (
+            "\n# round\nround = 1",
+            {},
+            {},
+            r"^judge.toml:3 \(round\): unknown setting; did you mean rounds\?",
+        ),
         ('modl = "a:1"', {}, {}, r"\(modl\): unknown setting; did you mean model\?"),
         ('[models]\ninsertion = "a:1"', {}, {}, r"unknown setting; did you mean model_for\?"),
         ("margin = 0.1", {}, {}, r"unknown setting; did you mean abstain_margin\?"),
         ("qqq = 1", {}, {}, r"unknown setting; there are abstain_margin, address, all_votes"),
-        ("[servers.a]\nurl = 'x'\nmod = 'json'", {}, {}, "unknown key; did you mean 'mode'"),
+        ("[servers.a]\nurl = 'mod'\nmod = 'json'", {}, {}, r"toml:3 .*did you mean 'mode'"),
         ("rounds = ", {}, {}, "judge.toml: Invalid value"),
-        ('[prices."a:1"]\ninput = -1\noutput = 1', {}, {}, r"judge.toml \(prices.a:1.input\): "),
+        ('[prices."a:1"]\ninput = -1\noutput = 1', {}, {}, r"judge.toml:2 \(prices.a:1.input\): "),
         ('[prices."a:1"]\ninput = 1', {"OUTPUT": "7"}, {}, r"\(prices.a:1.output\): missing key"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from judge.cli.options import completed
 from judge.cli.printing import print_table
 from judge.errors import UsageError
 
@@ -14,7 +15,10 @@ app = typer.Typer(help="Download and find local models.", no_args_is_help=True)
 
 WeightsName = Annotated[
     str | None,
-    typer.Argument(help="A name from `judge models list`. [default: the default judge]"),
+    typer.Argument(
+        help="A name from `judge models list`. [default: the default judge]",
+        autocompletion=completed("weights"),
+    ),
 ]
 
 

@@ -30,7 +30,12 @@ Answers go to OUT or to standard output, tables to standard output or, beside an
 error. Lines are kept, resumed and cached like those of judge validate.
 """
 
-_NAME = typer.Argument(metavar="BENCHMARK", help="See `judge evaluate --list`.", show_default=False)
+_NAME = typer.Argument(
+    metavar="BENCHMARK",
+    help="See `judge evaluate --list`.",
+    show_default=False,
+    autocompletion=opt.completed("judge.benchmarks"),
+)
 BenchmarkName = Annotated[str, _NAME]
 ShowList = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
 BenchmarkFiles = Annotated[
@@ -42,7 +47,11 @@ Condition = Annotated[
 ]
 JudgeModel = Annotated[
     list[str] | None,
-    typer.Option(metavar="PROVIDER:MODEL", help="Model that grades what no rule can; repeatable."),
+    typer.Option(
+        metavar="PROVIDER:MODEL",
+        help="Model that grades what no rule can; repeatable.",
+        autocompletion=opt.completed("models"),
+    ),
 ]
 TaskFile = Annotated[
     list[Path] | None,
