@@ -39,7 +39,8 @@ ROOMS = {
     "graphs": ("graphs/**/*.py", "tests/graphs"),
     "run": (
         "judge/run/**/*.py",
-        "tests/run tests/cli/test_validate.py tests/cli/test_first_tokens.py",
+        "tests/run tests/cli/test_validate.py tests/cli/test_first_tokens.py "
+        "tests/cli/test_decisions.py",
     ),
     "records": (
         "judge/records/**/*.py",

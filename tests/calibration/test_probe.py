@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from pydantic import ValidationError
 
 from judge.calibration.fit import curve, fit
 from judge.calibration.probe import TrainingItem
@@ -65,6 +66,35 @@ def test_a_probe_worked_by_hand() -> None:
     assert Probe.model_validate_json(probe.model_dump_json()).probabilities(read) == pytest.approx(
         probe.probabilities(read), abs=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"spread": (0.0, 1.0)},
+        {"spread": (2.0,)},
+        {"center": (1.0, 5.0, 2.0)},
+        {"weights": ()},
+        {"weights": ((1.0,),)},
+        {"intercepts": (0.0, 0.0)},
+        {"beside": ((0.0,), (1.0,))},
+        {"axes": ((1.0,),)},
+    ],
+)
+def test_a_probe_of_a_file_whose_parts_do_not_fit_is_refused(part: dict[str, object]) -> None:
+    """A profile comes from others: no number of it may end a run later."""
+    whole: dict[str, object] = {
+        "questions": (0,),
+        "answers": ("yes", "no"),
+        "center": (1.0, 5.0),
+        "spread": (2.0, 1.0),
+        "weights": ((1.0, 9.0),),
+        "intercepts": (0.0,),
+        "far": 1.0,
+    }
+    assert Probe.model_validate(whole).is_far(Observation({}, (9.0, 5.0)))
+    with pytest.raises(ValidationError, match="give"):
+        Probe.model_validate(whole | part)
 
 
 def test_a_hundred_labels_make_a_probe_whose_probabilities_hold() -> None:

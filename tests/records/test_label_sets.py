@@ -11,6 +11,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.records.labels import LabelledItem, read_labels
+from judge.records.labels.table import LabelTable
 
 from .conftest import Written
 from .found import answers, faults, lines, sound
@@ -223,3 +224,11 @@ def test_sets_with_annotators_as_released(public_data: Path) -> None:
     nations = {"India": 1070, "Ireland": 1063, "United Kingdom": 994}
     nations |= {"Australia": 984, "United States": 962}
     assert Counter(one.group for one in given) == nations
+
+
+def test_a_table_of_a_workflow_s_records_with_their_labels_is_a_table_of_labels() -> None:
+    """Their fields are those of a norm record, which alone would be judged."""
+    norm = {"country": "JP", "background": "b", "rule-of-thumb": "r", "value": "v", "story": "s"}
+    assert not LabelTable.knows(norm | {"label": "yes"})
+    assert LabelTable.knows(norm | {"label": "yes", "item": "1"})
+    assert LabelTable.knows({"label": "yes", "email": "e"})
