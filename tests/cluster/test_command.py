@@ -14,6 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,14 +40,16 @@ from pathlib import Path
 from judge.backends.scripted import ScriptedBackend
 
 class Killing(ScriptedBackend):
-    """`deadly` names a record that kills, and has a dot more for each death. On the node that
-    `doomed` names it answers twice and then sticks, until it is killed; on others it waits at its
-    ninth question for that to have happened."""
+    """`asked` has a line for each call. `deadly` names a record that kills, and has a dot more for
+    each death. On the node that `doomed` names it answers twice and then sticks, until it is
+    killed; on others it waits at its ninth question for that to have happened."""
 
     asked = 0
 
     async def complete(self, call, mode):
         self.asked += 1
+        with Path("asked").open("a") as file:
+            print(call.origin.record, file=file)
         deadly, doomed = Path("deadly"), Path("doomed")
         if deadly.exists() and deadly.read_text().rstrip(".") == call.origin.record:
             with deadly.open("a") as file:
@@ -175,6 +179,29 @@ def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_
     sums = json.loads(judge.read("sums"))
     assert sums["kept"] >= kept - 2, "what stood was not judged again"
     assert sums["models"]["killing:slow.yaml"]["calls"] <= 45 - kept + 2
+
+
+def test_a_killed_driver_loses_no_more_calls_than_were_in_flight(
+    judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]], local: bytes
+) -> None:
+    """What the workers have answered stands in the cache that they share."""
+    asked, runs = judge.folder / "asked", list[Counter[str]]()
+    for lines_then in (6, 20, None):
+        asked.write_text("")
+        process = on_ray(*RUN, "--workers", "2", "-o", "out", "--resume" if runs else "--overwrite")
+        if lines_then is not None:
+            wait_for_lines(judge.folder / "out", lines_then, LIMIT)
+            process.kill()
+        _, told = process.communicate(timeout=LIMIT)
+        assert process.returncode == (3 if lines_then is None else -9), told
+        count = -1  # What outlives the driver for a while is of this run, too.
+        while count != (count := len(asked.read_text())):
+            time.sleep(1)
+        runs.append(Counter(asked.read_text().split()))
+    assert judge.read("out") == local
+    assert {*sum(runs, Counter())} == {f"n{number}" for number in range(45)}
+    again = [run & sum(runs[:place], Counter()) for place, run in enumerate(runs)]
+    assert max(map(Counter.total, again)) <= 2 * 4, again
 
 
 def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> None:
