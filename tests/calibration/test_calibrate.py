@@ -75,6 +75,20 @@ def only(found: Calibration) -> JudgeProfile:
     return profile
 
 
+def test_several_votes_are_asked_at_another_temperature_than_one(labels: Written) -> None:
+    gold = [norm(str(number), "yes" if number % 2 else "no") for number in range(4)]
+    for votes, warm in ((1, 0.0), (3, 0.7)):
+        calls: list[Call] = []
+
+        def answer(call: Call, calls: list[Call] = calls) -> Any:
+            calls.append(call)
+            return yes_no("yes")
+
+        job = CalibrationJob([labels(gold)], draws=20)
+        run(job, client("one", answer, "structured"), votes=votes)
+        assert {call.temperature for call in calls} == {warm} and len(calls) >= 4 * votes
+
+
 # ---------------------------------------------------------------- what is reported
 
 

@@ -140,6 +140,17 @@ def test_a_check_about_values_has_a_row_for_each(mails: Typed) -> None:
     assert line["labels"] == {"implicitness": ["yes", "no"]} and line["values"] == story["values"]
 
 
+def test_a_control_asks_about_the_entries_alone_whose_answer_is_known(mails: Typed) -> None:
+    story = {"story": "Ann: I vote. " * 3, "values": ["A--agree", "B--disagree"]}
+    mails.write("s.jsonl", [{"id": "s", **story}])
+    mails.write("known.jsonl", [{"id": "c", **story, "labels": {"implicitness": [None, "no"]}}])
+    words = ("label", "s.jsonl", "--check", "implicitness", "--controls", "known.jsonl")
+    code, _, told = mails.text(*words, "--workers", "1", "--sheet", "s.csv")
+    assert code == 0, told
+    asked = {(row["item"], row["entry"]) for row in rows(mails, "s.csv")}
+    assert asked == {("s", "1"), ("s", "2"), ("c", "2")}
+
+
 def test_a_sheet_is_read_back_whatever_fields_its_records_have(typed: Typed) -> None:
     """Fields by the names of the sheet's own columns, and of a published form of labels."""
     pair = {"id": "p", "chosen": "Yes.", "rejected": "No.", "group": "g", "Check": "c"}

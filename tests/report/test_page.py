@@ -161,6 +161,11 @@ def test_chats_and_lists_are_shown_as_judges_see_them_and_quotes_are_marked_ther
         assert re.findall("<mark[^>]*>([^<]*)", html) == ["Be quick", "b: c", "Bo"]
 
 
+def test_what_judges_are_not_shown_is_there_as_json() -> None:
+    words = Seen(page([{"tags": [], "price": None, "judge": judged("pass")}])).words
+    assert "tags []" in words and "price null" in words
+
+
 def test_a_quote_is_marked_where_it_stands_letter_for_letter() -> None:
     finding = {"verdict": "fail", "quote": "Greet people before you sit down."}
     near = "Greet people before you sit."
