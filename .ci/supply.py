@@ -26,7 +26,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 DISTRIBUTION = "judge-text"
-EXTRAS = ("local", "calibrate", "langchain", "parquet", "ray")
+EXTRAS = ("local", "calibrate", "langchain", "parquet", "ray", "tests")
 AUDIT_SECONDS = 120
 _RULES = Path(__file__).with_name("supply.toml")
 

@@ -34,7 +34,7 @@ from judge.results import Judgements, Results
 from judge.rubric import Rubric
 from judge.run.job import Job, files_of
 from judge.run.models import model_names
-from judge.run.rubrics import collect, load_workflow, replacements, workflow_names
+from judge.run.rubrics import RubricSet, collect, load_workflow, replacements, workflow_names
 from judge.run.stream import beside_any_loop
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Watcher
@@ -65,6 +65,7 @@ __all__ = [
     "Written",
     "acalibrate",
     "agreement",
+    "asks_model",
     "avalidate",
     "calibrate",
     "compare",
@@ -275,6 +276,13 @@ def plan_job(job: Job, settings: Settings) -> Plan:
     from judge.run.plan import plan
 
     return plan(job, settings)
+
+
+def asks_model(settings: Settings) -> bool:
+    """Whether a run with these settings asks any model; raises UsageError as `plan`."""
+    if settings.questions or not (settings.test or settings.rubric):
+        return True
+    return not RubricSet.of(settings).model_free
 
 
 def compare(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -22,7 +22,7 @@ Records = Any
 """Records, or the files that they are read from: a path, or several as path objects. A string among
 records is a text. Of a table (pandas, polars, Arrow, `datasets.Dataset`) the rows are taken."""
 
-AnyRubric = Rubric | Mapping[str, Any] | Pathlike
+AnyRubric = Rubric | Mapping[str, Any] | Pathlike | Callable[..., Any]
 
 _OF_A_FILE = frozenset(
     (
@@ -136,11 +136,14 @@ def _rubric(source: Any) -> Rubric | str:
         return source
     if isinstance(source, Mapping):
         return Rubric.from_dict(source)
+    if callable(source):
+        return Rubric.of_function(source)
     if isinstance(source, str) and "\n" in source:
         return Rubric.from_text(source)
     if _is_path(source):
         return source_of(source)
-    raise UsageError(f"rubric: give a Rubric, text, dict or path, not {type(source).__name__}")
+    kind = type(source).__name__
+    raise UsageError(f"rubric: give a Rubric, text, dict, path or function, not {kind}")
 
 
 def source_of(path: Pathlike) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from judge.backends import default_model
 from judge.backends.base import Method
@@ -189,6 +189,16 @@ class Profile(_ProfileModel):
     cascades: Mapping[str, Rates] = {}
     rubrics: tuple[Rubric, ...] = ()
     judges: Annotated[tuple[JudgeProfile, ...], Field(min_length=1)]
+
+    @field_validator("rubrics", mode="before")
+    @classmethod
+    def _no_code(cls, rubrics: Any) -> Any:
+        """Before a rubric is made, which would read its file."""
+        if isinstance(rubrics, list) and any(
+            isinstance(r, dict) and "python" in r for r in rubrics
+        ):
+            raise ValueError("a profile brings no Python: name its file on the command line")
+        return rubrics
 
     @model_validator(mode="after")
     def _two_judges_a_cascade(self) -> Profile:

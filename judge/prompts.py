@@ -48,7 +48,10 @@ def list_field(rubric: Rubric, record: Record) -> str | None:
 
 def lack(rubric: Rubric, record: Record) -> str | None:
     """Why the rubric cannot be put to a judge: the fields that have nothing to show; None if it
-    can."""
+    can. A test takes an empty field as well."""
+    if rubric.tested:
+        lacking = tuple(name for name in rubric.required if not record.has(name))
+        return LACKS + ", ".join(lacking) if lacking else None
     if lacking := record.lacks(rubric.required):
         return LACKS + ", ".join(lacking)
     if rubric.each and not record.entries(rubric.each):

@@ -1,16 +1,16 @@
 """A rubric: one question about a record, with its answers and those that pass.
 
 A rubric is a YAML file with the keys of `RubricKeys`; `name` and `question` are enough. A file with
-`questions` holds several, which one reply answers. A rubric whose reply is new text is a task for a
-rewriter; one without `pass` is a task for a measured model (rubrics/tasks/). Every scalar is read
-as text, so that `yes` and `no` stay words.
+`questions` holds several, which one reply answers. One with `test` or `python` asks no model. A
+rubric whose reply is new text is a task for a rewriter; one without `pass` is a task for a measured
+model (rubrics/tasks/). Every scalar is read as text, so that `yes` and `no` stay words.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
 from os import PathLike
@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from judge.digest import digest
 from judge.errors import UsageError, read_text
+from judge.field_tests import PythonFunction
 from judge.names import apart, entry_name
 from judge.problems import KeyPath, KeyProblem, Problems, no_such_key, problems_of
 from judge.questions import (
@@ -37,7 +38,7 @@ from judge.questions import (
 from judge.records.kinds import shown_first
 from judge.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
 from judge.rubric_keys import NAME, NAMING, RubricKeys
-from judge.yamlfile import read_mapping
+from judge.yamlfile import read_mapping, read_plain
 
 MAX_QUESTIONS = 12
 """Questions that one reply may answer."""
@@ -59,6 +60,14 @@ class Rubric(RubricKeys):
         return rubrics[0]
 
     @classmethod
+    def of_function(cls, function: Callable[..., Any]) -> Rubric:
+        """The check that a Python function makes, called by its name; raises UsageError for what is
+        no Python function."""
+        python = PythonFunction.of(function)
+        plain = re.sub(r"[^a-z0-9_]+", "_", python.name.lower()).strip("_")
+        return cls.model_validate({**_tested({}), "name": plain or ASKED, "python": python})
+
+    @classmethod
     def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:
         """The rubric of the keys that its file would have; raises UsageError as `load`."""
         keys = {key: content for key, content in rubric.items() if content is not None}
@@ -68,6 +77,11 @@ class Rubric(RubricKeys):
     def from_file(cls, path: str | PathLike[str]) -> Rubric:
         """The rubric of a YAML file; raises UsageError as `load`."""
         return cls.from_text(read_text(Path(path)), str(path))
+
+    @property
+    def tested(self) -> bool:
+        """Whether a test or a function answers it, and no model."""
+        return self.test is not None or self.python is not None
 
     @cached_property
     def role(self) -> Literal["judge", "rewrite", "task"]:
@@ -182,8 +196,8 @@ class Rubric(RubricKeys):
     def required(self) -> tuple[str, ...]:
         """Every field that a record must have for this rubric."""
         label = ("label",) if self.rule.equals_label else ()
-        entry_field = (self.each,) if self.each else ()
-        return tuple(dict.fromkeys((*self.fields, *self.needs, *label, *entry_field)))
+        others = (*((self.each,) if self.each else ()), *(self.test.fields if self.test else ()))
+        return tuple(dict.fromkeys((*self.fields, *self.needs, *label, *others)))
 
     @cached_property
     def digest(self) -> str:
@@ -192,13 +206,15 @@ class Rubric(RubricKeys):
             mode="json",
             by_alias=True,
             exclude_defaults=True,
-            exclude={"title", "source", "control"},
+            exclude={"title": True, "source": True, "control": True, "python": {"path"}},
         )
         return digest({**keys, "system": self.system}, 6)
 
     @cached_property
     def system(self) -> str | None:
         """The system message that stands before the question; None for a `bare` task."""
+        if self.tested:
+            return None
         if self.role == "task":
             return None if self.bare else system_text("tasks/_system.txt")
         return self.system_message or system_text()
@@ -256,9 +272,29 @@ def parse(text: str, name: str) -> list[Rubric]:
     """Read the rubrics of YAML text; `name` stands for the file in messages. See `load`."""
     source = read_mapping(text, name)
     try:
-        return _rubrics(source.data)
+        return _rubrics(
+            _with_files(source.data, Path(name).parent, lambda: read_plain(text, name)["test"])
+        )
     except Problems as error:
         raise source.refused(error.problems) from error
+
+
+def _with_files(
+    data: Mapping[str, Any], folder: Path, plain: Callable[[], Any]
+) -> Mapping[str, Any]:
+    """The data of a rubric's file with the paths that its test names from the folder; a JSON Schema
+    that stands in it is taken from the `plain` test, where numbers are numbers."""
+    python, test = data.get("python"), data.get("test")
+    if isinstance(python, str):
+        return {**data, "python": str(folder / python)}
+    if not isinstance(test, Mapping) or "json_schema" not in test:
+        return data
+    schema = test["json_schema"]
+    if isinstance(schema, Mapping):
+        schema = json.dumps(plain()["json_schema"])
+    elif isinstance(schema, str) and not schema.lstrip().startswith("{"):
+        schema = str(folder / schema)
+    return {**data, "test": {**test, "json_schema": schema}}
 
 
 ASKED = "question"
@@ -297,10 +333,40 @@ def rubric_from_flags(
         raise UsageError(message) from error
 
 
+def test_from_flag(text: str) -> Rubric:
+    """The rubric of a test on the command line: `FIELD: {contains: WORD}`, also with `first: true`,
+    or `file.py:function`; called after the field and what is tested, or after the function.
+
+    Raises UsageError, with the flag.
+    """
+    keys: Mapping[str, Any] = {"python": text}
+    field, name = "", text.rpartition(":")[2]
+    if not text.partition(":")[0].endswith(".py"):
+        data = read_mapping(text, "--test").data
+        field, test = next(iter(data.items()), ("", None))
+        if len(data) != 1 or not isinstance(test, Mapping):
+            raise UsageError(f"--test {text!r}: type 'FIELD: {{contains: WORD}}'")
+        test = {**test}
+        keys = {"fields": [field], "first": test.pop("first", "false"), "test": test}
+        name = "_".join([field, *(key for key in test if key != "ignore_case")])
+    name = re.sub(r"[^a-z0-9_]+", "_", name.lower()).lstrip("_0123456789") or "test"
+    try:
+        plain = lambda: read_plain(text, "--test")[field]  # noqa: E731
+        return _rubrics(_with_files({**keys, "name": name}, Path(), plain))[0]
+    except Problems as error:
+        raise UsageError(
+            "\n".join(f"--test: {'.'.join(place)}: {problem}" for place, problem in error.problems)
+        ) from error
+
+
 _FIELDS = (field for part in Section.__subclasses__() for field in part.model_fields.items())
 _KEYS = (
     "questions",
     *(key for name, field in _FIELDS if (key := field.alias or name) != "together"),
+)
+_TEST_KEYS = (
+    *("name", "title", "source", "kinds", "fields", "needs", "each", "not_for_labels"),
+    *("test", "python", "first"),
 )
 _FILE_KEYS = ("name", "source", "system", "kinds", "fields", "max_tokens")
 _QUESTION_KEYS = ("question", "answers", "pass", "needs")
@@ -313,11 +379,22 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
     problems: list[KeyProblem] = []
     if "together" in data:
         problems.append((("together",), no_such_key("together", _KEYS)))
-    keys = {key: content for key, content in data.items() if key != "together"}
+    keys: Mapping[str, Any] = {key: data[key] for key in data if key != "together"}
+    if tests := keys.keys() & {"test", "python"}:
+        unfit = [key for key in keys if key not in _TEST_KEYS and key in _KEYS]
+        problems += [((key,), "a test asks nothing: leave it out") for key in unfit]
+        problems += [(("test",), "choose one: test or python")] if len(tests) > 1 else []
+        keys = _tested(keys)
     rubric, extra = _validated(_with_pass(keys))
     if rubric is None or problems:
         raise Problems([*problems, *extra])
     return [rubric]
+
+
+def _tested(keys: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of a test with those that its file leaves out."""
+    plain = {key: content for key, content in keys.items() if key not in _KEYS or key in _TEST_KEYS}
+    return {**plain, "pass": YES_NO[0], "first_token": []}
 
 
 def _with_pass(keys: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from judge.answers import spelling
+from judge.field_tests import FieldTest, PythonFunction
 from judge.names import entry_name
 from judge.problems import KeyProblem, Problems
 from judge.questions import (
@@ -75,6 +77,9 @@ class RubricKeys(Section):
         the question; an empty list: there is no such method).
     inserts, lettered, bare: of a measured model's task: fields that its question may hold as they
         are; options are answered by letter; no system message stands before it.
+    test, python: what a field, or each entry, must hold, or a function of a file that says whether
+        a record passes (judge/field_tests.py), in the place of a question: no model is asked, and
+        the answers are yes and no. `first`: a record that fails it is asked nothing else.
     together: the questions that one reply answers, by name, with their answers; this one is called
         `file.question`.
     """
@@ -87,6 +92,9 @@ class RubricKeys(Section):
     tie: bool = False
     fields: Annotated[tuple[Text, ...], Field(validate_default=True)] = ()
     each: Text | None = None
+    test: FieldTest | None = None
+    python: PythonFunction | None = None
+    first: bool = False
     reply: str | None = None
     needs: tuple[str, ...] = ()
     not_for_labels: tuple[Label, ...] = ()
@@ -161,6 +169,21 @@ class RubricKeys(Section):
         if each and not re.search(r"[^\W\d]", each):
             raise ValueError("name a list field, as in claims")
         return each
+
+    @field_validator("test")
+    @classmethod
+    def _of_one_field(cls, test: FieldTest | None, info: ValidationInfo) -> FieldTest | None:
+        fields, each = info.data.get("fields", ("",)), info.data.get("each", None)
+        if test and len(fields) + bool(each) != 1:
+            raise ValueError("name the one field that is tested, as in fields: [answer], or each")
+        return test
+
+    @field_validator("first")
+    @classmethod
+    def _of_test(cls, first: bool, info: ValidationInfo) -> bool:
+        if first and info.data.get("test", ...) is None and info.data.get("python", ...) is None:
+            raise ValueError("only a test comes first: a question costs what it is to save")
+        return first
 
     @field_validator("reply")
     @classmethod
@@ -263,6 +286,8 @@ class RubricKeys(Section):
             names |= {keys["each"] if form and form.parts else entry_name(keys["each"])}
         if not keys.get("passes") and form is None:
             names = {"options", *keys.get("fields", ()), *keys.get("inserts", ())}
+        if keys.get("test", ...) or keys.get("python", ...):
+            return question
         text = f"{question}\n{keys.get('instructions') or ''}" if question else ""
         if problem := fault(text, names, _LABELS):
             raise ValueError(problem)
@@ -271,7 +296,12 @@ class RubricKeys(Section):
     @field_validator("title")
     @classmethod
     def _titled(cls, title: str, info: ValidationInfo) -> str:
-        return title or info.data.get("question", "")
+        keys = info.data
+        if test := keys.get("test"):
+            title = title or test.described(next(iter(keys.get("fields", ())), keys.get("each")))
+        if function := keys.get("python"):
+            title = title or f"{function.name} of {Path(function.path).name}"
+        return title or keys.get("question", "")
 
     @field_validator("first_token")
     @classmethod

@@ -114,6 +114,11 @@ class CoreSettings(Options):
         metavar="A,B",
     )
     tie: bool = _choosing("With --compare: a tie is an answer, too.", default=False)
+    test: Words = _choosing(
+        "Test without a model, as 'answer: {contains: refund}' or file.py:function; repeatable.",
+        default=(),
+        metavar="TEST",
+    )
     on: Words = _several(
         "Field to show with --ask; repeatable.",
         unset="all but id, labels",
@@ -271,7 +276,7 @@ class CoreSettings(Options):
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
 
-    @field_validator("ask", mode="before")
+    @field_validator("ask", "test", mode="before")
     @classmethod
     def _whole(cls, value: object) -> object:
         """One text is one question, commas and all."""

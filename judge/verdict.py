@@ -141,7 +141,7 @@ class Vote(_Part):
     model: str
     seed: int | None = None
     temperature: float | None = None
-    method: Literal["structured", "logprobs", "probe"] = "structured"
+    method: Literal["structured", "logprobs", "probe", "test"] = "structured"
     part: Literal["panel", "cheap"] = Field(
         default="panel", exclude_if=lambda part: part == "panel"
     )

@@ -115,6 +115,24 @@ class Work:
             return self.skip(name, reason, by)
         return self.keep(await self.votes(self.context.panel(name, by), by))
 
+    async def test(self) -> str | None:
+        """Make the tests of the user's own, which cost nothing; the name of one that comes first
+        and failed, so that nothing else is asked."""
+        for name in self.context.additional:
+            rubric = self.context.loop_panels[name].rubric
+            if rubric.tested:
+                check = await self.check(name, by="final")
+                if rubric.first and check is not None and check.verdict is Verdict.FAIL:
+                    return name
+        return None
+
+    def stop(self, failed: str) -> None:
+        """Skip every check that was not made, because this test failed."""
+        for name in self.context.loop_panels:
+            if name in self.context.selected and self.last(name) is None:
+                by: By = "final" if name in self.context.additional else "loop"
+                self.skip(name, f"not made: {failed} failed", by)
+
     async def votes(self, panel: Panel, by: By) -> Check:
         """The panel's check of the record as it now stands; raises as `check`."""
         return await panel.check(self.record, by=by, round=self.round)
@@ -278,6 +296,9 @@ class Workflow:
         """
         work = work_of(record, context)
         try:
+            if failed := await work.test():
+                work.stop(failed)
+                return WorkflowResult(work.judgement(self.name))
             if self.graph is None:
                 for name in context.additional:
                     await work.check(name, by="final")

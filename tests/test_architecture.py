@@ -35,6 +35,7 @@ LAYERS = (
     "prompts",
     "rubric backends",
     "rubric_keys",
+    "field_tests",
     "configuration",
     "questions",
     "replies reasons cache settings records stats",

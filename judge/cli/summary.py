@@ -82,7 +82,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
     lines += _effort(report)
     lines += _what_next(job, made=report.finished) if summary.records else ()
-    if not (settings.model or settings.profile):
+    if report.traffic and not (settings.model or settings.profile):
         lines.append(
             "to make it judge as you do: label about 100 records, then judge calibrate LABELS "
             "(docs/teaching.md)"

@@ -109,7 +109,8 @@ def command(
         summary=summary,
     )
     job.check()
-    announce(settings, quiet=quiet)
+    if api.asks_model(settings):
+        announce(settings, quiet=quiet)
     with watcher(job, settings, quiet=quiet) as watching:
         report = api.run(job, settings, watching)
     if not (report.broken_pipe or quiet):

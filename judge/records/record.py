@@ -51,17 +51,18 @@ class Texts(Mapping[str, str]):
     def shown(self, name: str) -> Shown:
         """A field as it is shown; KeyError where there is none."""
         if name not in self._shown:
-            self._shown[name] = shown(self._content(name))
+            self._shown[name] = shown(self.content(name))
         return self._shown[name]
 
     def entries(self, name: str) -> tuple[str, ...]:
         """The texts of a list field's entries; () where there is no list."""
         if name not in self._entries:
             with suppress(KeyError):
-                self._entries[name] = entries(self._content(name))
+                self._entries[name] = entries(self.content(name))
         return self._entries.get(name, ())
 
-    def _content(self, name: str) -> Any:
+    def content(self, name: str) -> Any:
+        """What stands in a field, as it was read; KeyError where there is none."""
         return self._contents[name] if name in self._contents else at(self._fields, name)
 
     def refuse_ambiguous(self, names: Iterable[str]) -> None:

@@ -74,7 +74,7 @@ def write_sheet(
     if out.suffix.lower() != ".csv":
         raise UsageError(f"--sheet {out}: name a .csv file, which spreadsheets open")
     rubrics = RubricSet.of(settings, job.rubrics)
-    asked = [rubrics.judging(n) for n in dict.fromkeys((*rubrics.added, *settings.check))]
+    asked = [rubrics.asking(n) for n in dict.fromkeys((*rubrics.added, *settings.check))]
     if not asked:
         raise UsageError("name the questions: --ask, --rubric or --check")
     units: list[list[dict[str, str]]] = []

@@ -51,7 +51,8 @@ _BATCHED = "openai"
 class Models:
     """The models of a run: a client for each, built once, with one budget and one cache.
 
-    `settings` name the models, their servers, prices and limits; `build` makes a client.
+    `settings` name the models, their servers, prices and limits; `build` makes a client. An `idle`
+    run asks none.
     """
 
     settings: Settings
@@ -59,6 +60,7 @@ class Models:
     cache: ReplyCache | None = None
     build: ClientBuilder | None = None
     clients: dict[str, Client] = field(default_factory=dict)
+    idle: bool = False
 
     @classmethod
     def of(
@@ -68,20 +70,24 @@ class Models:
         *,
         budget: Budget | None = None,
         build: ClientBuilder | None = None,
+        idle: bool = False,
     ) -> Self:
         """Build the clients of these models, else of all that the settings name.
 
         Args:
             budget: one that others spend from, too (None: one of these settings).
+            idle: whether the run asks no model, whatever the settings name.
 
         Raises:
             UsageError: a model that cannot be used as named, or the cache cannot.
         """
         # On another engine each worker has a cache; one here would never be looked into.
-        own = settings.cache and settings.engine in IN_PROCESS
+        own = settings.cache and settings.engine in IN_PROCESS and not idle
         cache = ReplyCache(cache_dir(settings.cache_dir)) if own else None
         budget = budget or Budget(settings.max_calls, settings.max_cost)
-        models = cls(settings, budget, cache, build)
+        models = cls(settings, budget, cache, build, idle=idle)
+        if idle:
+            return models
         specs = models.names if specs is None else specs
         refuse_unbatched(settings, specs)
         for spec in specs:
@@ -91,16 +97,16 @@ class Models:
 
     @property
     def judges(self) -> tuple[str, ...]:
-        return self.settings.model or (default_judge().spec,)
+        return () if self.idle else self.settings.model or (default_judge().spec,)
 
     @property
     def final(self) -> tuple[str, ...]:
         """The models that decide at the end."""
-        return self.settings.final_model or self.judges
+        return () if self.idle else self.settings.final_model or self.judges
 
     @property
     def rewriter(self) -> str:
-        return self.settings.rewrite_model or self.judges[0]
+        return "" if self.idle else self.settings.rewrite_model or self.judges[0]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,6 +115,8 @@ class Models:
 
     def of_steps(self, steps: Iterable[str]) -> tuple[str, ...]:
         """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
+        if self.idle:
+            return ()
         step_models = (self.settings.model_for[name].model for name in steps)
         cheap = self.settings.cheap_model
         specs = (*self.judges, *self.final, self.rewriter, *step_models, cheap)

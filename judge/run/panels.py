@@ -44,7 +44,7 @@ class BoundWorkflow(RunInfo):
         the fingerprint, because the rubric's digest is."""
         rubrics = [panel.rubric for panel in self.context.panels]
         rubrics += [rewriter.rubric for rewriter in self.context.rewriters.values()]
-        questions = {rubric.name: rubric.question.strip() for rubric in rubrics}
+        questions = {rubric.name: rubric.question.strip() or rubric.title for rubric in rubrics}
         return {"workflow": self.name, **self.models, "questions": questions}
 
 
@@ -81,7 +81,7 @@ class Resources:
         """
         profiles = profiles_of(settings, models or ())
         settings = profiled_models(settings, profiles)
-        explicit = bool(settings.questions) or settings.rubric or rubrics
+        explicit = settings.questions or settings.test or settings.rubric or rubrics
         profile_rubrics = () if explicit else profiles.rubrics
         if profile_rubrics and profiles.judges.keys() <= {
             rubric.name for rubric in profile_rubrics
@@ -89,7 +89,11 @@ class Resources:
             # As with --ask: any record is asked these, and nothing else, with their votes.
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         rubric_set = RubricSet.of(settings, (*rubrics, *profile_rubrics))
-        clients = Models.of(rubric_set.settings, models, budget=budget, build=build)
+        for rubric in map(rubric_set.judging, rubric_set.own):
+            if rubric.python is not None:
+                rubric.python.load()  # What is wrong with its file is said before anything is paid.
+        idle = models is None and rubric_set.model_free
+        clients = Models.of(rubric_set.settings, models, budget=budget, build=build, idle=idle)
         resources = cls(rubric_set, clients, profiles)
         resources._refuse_other_profile()
         return resources
@@ -104,7 +108,7 @@ class Resources:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        judge = self._bare(self.rubrics.judging(check), spec, "loop")
+        judge = self._bare(self.rubrics.asking(check), spec, "loop")
         return with_profile(judge, None, self.settings.abstain_margin)
 
     def panel(self, check: str) -> Panel:
@@ -113,7 +117,7 @@ class Resources:
         Raises:
             UsageError: no judging rubric has this name.
         """
-        rubric, votes = self.rubrics.judging(check), self.settings.votes or 1
+        rubric, votes = self.rubrics.asking(check), self.settings.votes or 1
         return self._panel(rubric, self.models.judges, "final", votes)
 
     def bound(self, kind: str) -> BoundWorkflow:
@@ -228,7 +232,7 @@ class Resources:
         for by in get_args(By):
             panels = context.loop_panels if by == "loop" else context.final_panels
             for name, panel in panels.items():
-                if panel.rubric.rule.counts:
+                if panel.rubric.rule.counts or panel.rubric.tested:
                     continue
                 errors = error_rates(panel, self._in_force.get(name, {}), self.profiles)
                 if errors is not None and not panel.declined:
@@ -264,6 +268,10 @@ class Resources:
         temperature: float | None = None,
     ) -> Panel:
         settings, warm = self.settings, temperature
+        if rubric.tested:
+            from judge.judging.function import FunctionPanel
+
+            return FunctionPanel(of=rubric)
         if warm is None:
             warm = settings.vote_temperature if votes > 1 else settings.temperature
         if settings.method in (None, "logprobs"):

@@ -251,6 +251,9 @@ class PlannedWork(Work):
     async def votes(self, panel: Panel, by: By) -> Check:
         record, rubric = self.record, panel.rubric
         check = Check(name=rubric.name, by=by, verdict=Verdict.ABSTAIN, round=self.round)
+        if rubric.tested:  # It costs nothing, and tells whether the others are asked at all.
+            self._calls.usage.setdefault(f"{rubric.name} (test)", Usage())
+            return await super().votes(panel, by)
         if (reason := panel.why_not_asked(record)) is not None:
             return check.model_copy(update=reason)
         for client, call in panel.calls(record, round=self.round, most=self._calls.most):

@@ -14,8 +14,17 @@ from judge import plugins
 from judge.digest import digest
 from judge.errors import UsageError, meant, nearest, why_unread
 from judge.records.kinds import RECORD, kind_named, kind_names
-from judge.rubric import ASKED, Rubric, builtin, load, ready, ready_made, rubric_from_flags
-from judge.settings import Settings, flag, option
+from judge.rubric import (
+    ASKED,
+    Rubric,
+    builtin,
+    load,
+    ready,
+    ready_made,
+    rubric_from_flags,
+    test_from_flag,
+)
+from judge.settings import TOML, Settings, flag, option
 from judge.workflow import Workflow
 
 _WORKFLOWS = "judge.workflows"
@@ -38,7 +47,8 @@ class RubricSet:
             UsageError: a rubric, workflow, check or step that cannot be used as named, or a setting
                 without the one that it is about.
         """
-        question_only = bool(settings.questions) and settings.workflow in (None, "record")
+        alone = bool(settings.questions or settings.test)
+        question_only = alone and settings.workflow in (None, "record")
         base = () if question_only else settings.own_rubrics()
         sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         by_name: dict[str, Rubric] = {}
@@ -47,9 +57,10 @@ class RubricSet:
         if not question_only or sources or base or settings.check or settings.model_for:
             by_name, additional = collect(sources, base)
         asked = {rubric.name: rubric for rubric in _asked(settings)}
-        if asked:
-            by_name, additional = by_name | asked, (*additional, *asked)
+        by_name, additional = by_name | asked, (*additional, *asked)
+        if asked or _tests_alone(settings, [by_name[name] for name in additional]):
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
+        _refuse_unnamed_code(settings, [by_name[name] for name in additional])
         rubrics_of_run = cls(settings, by_name, additional)
         rubrics_of_run._refuse_unknown()
         rubrics_of_run._refuse_idle()
@@ -64,8 +75,16 @@ class RubricSet:
         checks = self.settings.check
         in_workflows = {name for workflow in self.workflows() for name in workflow.checks if checks}
         names = dict.fromkeys((*self.added, *(name for name in checks if name not in in_workflows)))
-        pairs = ((name, self.by_name.get(name)) for name in names)
-        return tuple(name for name, rubric in pairs if rubric and rubric.role == "judge")
+        rubrics = [r for name in names if (r := self.by_name.get(name)) and r.role == "judge"]
+        # Tests cost nothing, and the first of them may save the others.
+        rubrics.sort(key=lambda rubric: (not rubric.first, not rubric.tested))
+        return tuple(rubric.name for rubric in rubrics)
+
+    @property
+    def model_free(self) -> bool:
+        """Whether the run has tests alone, which ask no model."""
+        graphs = any(workflow.graph for workflow in self.workflows())
+        return not graphs and all(self.by_name[name].tested for name in self.checks())
 
     @property
     def scales(self) -> dict[str, tuple[float, float]]:
@@ -86,6 +105,13 @@ class RubricSet:
             names = [name for name, r in self.by_name.items() if r.role == "judge"]
             hint = f"--rubric {name} asks it" if name in ready_made() else meant(name, names)
             raise UsageError(f"no rubric of this run is called {name!r}; {hint}")
+        return rubric
+
+    def asking(self, name: str) -> Rubric:
+        """As `judging`; raises UsageError also for a test, which puts nothing to anybody."""
+        rubric = self.judging(name)
+        if rubric.tested:
+            raise UsageError(f"{name} is a test: there is no judge, and no question for people")
         return rubric
 
     def wanted(self, workflow: Workflow) -> frozenset[str]:
@@ -151,8 +177,37 @@ class RubricSet:
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
 
 
+def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:
+    """Whether the run names tests, and neither a model nor a check that would ask one."""
+    asks = settings.given("model") or settings.check or settings.profile
+    return bool(rubrics) and not asks and all(rubric.tested for rubric in rubrics)
+
+
+def _refuse_unnamed_code(settings: Settings, rubrics: Sequence[Rubric]) -> None:
+    """Refuse Python that only a judge.toml beside the data names: who wrote the data may have
+    written it."""
+    for rubric in rubrics:
+        if rubric.python and {"rubric", "test"} & {*settings.from_files.get(TOML, ())}:
+            raise UsageError(
+                f"{TOML} names {rubric.name}, which runs {rubric.python.path}: if you trust that "
+                "file, name it on the command line (--rubric or --test)"
+            )
+
+
+def _tests(settings: Settings) -> list[Rubric]:
+    """The rubrics of `--test`, called after the field and what is tested, or the function."""
+    rubrics: dict[str, Rubric] = {}
+    for text in settings.test:
+        rubric = test_from_flag(text)
+        name, number = rubric.name, 1
+        while name in rubrics:
+            name, number = f"{rubric.name}_{number + 1}", number + 1
+        rubrics[name] = rubric.model_copy(update={"name": name})
+    return [*rubrics.values()]
+
+
 def _asked(settings: Settings) -> list[Rubric]:
-    """The rubrics of the questions on the command line.
+    """The rubrics of the questions and tests on the command line.
 
     Raises:
         UsageError: a flag that does not fit the others.
@@ -177,7 +232,7 @@ def _asked(settings: Settings) -> list[Rubric]:
         if names.count(name) > 1 or name == RECORD:
             why = "it stands for whole records" if name == RECORD else "it is named twice"
             raise UsageError(f"--name {name}: {why}; choose another name")
-    return [
+    return _tests(settings) + [
         rubric_from_flags(
             question,
             settings.on,
@@ -247,6 +302,8 @@ def replacements(sources: Sequence[str]) -> Iterator[str]:
 
 
 def _misfit(rubric: Rubric, replaced: Rubric | None) -> str | None:
+    if replaced is not None and rubric.tested:
+        return "a workflow's question has this name, and a test cannot replace it"
     if replaced is None:
         if rubric.role == "rewrite":
             names = ", ".join(name for name, r in builtin().items() if r.role == "rewrite")

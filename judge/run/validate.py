@@ -136,7 +136,7 @@ class Validation(Task):
         self._misfit = cache(checks.misfit)
         self._any_record = bool(checks.own)
         rubrics = [checks.by_name[name] for name in checks.own]
-        self._whole = any(not rubric.fields for rubric in rubrics)
+        self._whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)
         self._unseen = {
             field: f"--on {field}"
             if field in resources.settings.on

@@ -1,0 +1,508 @@
+"""Checks without a model: what a field of a record must hold, and Python functions.
+
+`FieldTest` has the keys of `test` in a rubric's file; `PythonFunction` is what `python` names.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import re
+import runpy
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from pathlib import Path
+from traceback import extract_tb
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from judge.digest import digest
+from judge.errors import UsageError, missing_extra, read_text, why_unread
+from judge.questions import Section, Text, as_tuple
+from judge.records.base import clip
+from judge.records.text import shown
+from judge.replies import YES_NO
+from judge.verdict import Answer, Verdict
+
+EXTRA = "tests"
+"""The extra with the libraries of `json_schema` and `language`."""
+
+SECONDS = 1.0
+"""Processor time that a pattern may take to search one text."""
+
+FieldOf = Callable[[str], Any]
+"""Gives the content of a field; raises KeyError: there is none."""
+
+
+class OtherField(Section):
+    """What the record has in another field, to compare with."""
+
+    field: Text
+
+
+def _other(content: Any) -> Any:
+    if isinstance(content, Mapping) and content.keys() == {"field"}:
+        return OtherField.model_validate(content)
+    if isinstance(content, str | OtherField):
+        return content
+    raise ValueError("write a text, or {field: NAME}")
+
+
+def _several(content: Any) -> Any:
+    if isinstance(content, list | tuple) and content and all(isinstance(w, str) for w in content):
+        return tuple(content)
+    if content in ("", []):
+        raise ValueError("write at least one word")
+    return as_tuple(_other(content))
+
+
+WordList = Annotated[tuple[str, ...] | OtherField, BeforeValidator(_several)]
+
+
+def _pattern(text: str) -> str:
+    from regex import error
+
+    try:
+        _compiled(text, ignore_case=False)
+    except error as problem:
+        raise ValueError(f"not a regular expression: {problem}") from problem
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+
+
+def _schema(text: str) -> str:
+    """The schema; of a path to a JSON file the one that it holds."""
+    if not text.lstrip().startswith("{"):
+        try:
+            text = read_text(Path(text))
+        except UsageError as error:
+            raise ValueError(str(error)) from error
+    _validator(text)
+    return text
+
+
+def _known_languages(codes: tuple[str, ...]) -> tuple[str, ...]:
+    known = _languages().labels
+    for code in codes:
+        if code not in known:
+            raise ValueError(f"{code!r} is not one of {', '.join(sorted(known))}")
+    return codes
+
+
+class Length(Section):
+    """How many words, characters or entries a field has, at the least and at the most."""
+
+    least: Annotated[int, Field(ge=0)] = 0
+    most: Annotated[int | None, Field(ge=0)] = None
+    of: Literal["words", "characters", "entries"] = "words"
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Length:
+        if not self.least and self.most is None:
+            raise ValueError("say how many: least, most or both")
+        if self.most is not None and self.least > self.most:
+            raise ValueError("least is more than most")
+        return self
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"at least {self.least}"
+        return f"{self.least} to {self.most}" if self.least else f"at most {self.most}"
+
+
+class Near(Section):
+    """A number, or the field that holds it, and how far from it is near."""
+
+    value: Annotated[float | None, Field(allow_inf_nan=False)] = None
+    field: Text | None = None
+    within: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+    @model_validator(mode="after")
+    def _one(self) -> Near:
+        if (self.value is None) == (self.field is None):
+            raise ValueError("name a value or a field")
+        return self
+
+
+class FieldTest(Section):
+    """What a field must hold: exactly one of the following.
+
+    contains, not_contains: all of these words, none of them. equals: this. one_of: one of these.
+        Instead of words, `{field: NAME}` stands for what the record has there. Blanks at both ends
+        do not count.
+    regex, not_regex: this regular expression is found, or is not; by the library `regex`, which
+        gives up after `SECONDS` where `re` might run for hours.
+    length: so many words, characters or entries.
+    json_schema: JSON by this schema: a text, or the path of its file.
+    language: one of these languages, by ISO 639 code, as py3langid tells them.
+    near: a number near another.
+    ignore_case: whether capitals count as small letters.
+    """
+
+    contains: WordList | None = None
+    not_contains: WordList | None = None
+    equals: Annotated[str | OtherField, BeforeValidator(_other)] | None = None
+    one_of: WordList | None = None
+    regex: Pattern | None = None
+    not_regex: Pattern | None = None
+    length: Length | None = None
+    json_schema: Annotated[str, AfterValidator(_schema)] | None = None
+    language: Annotated[tuple[Text, ...], BeforeValidator(as_tuple)] | None = None
+    near: Near | None = None
+    ignore_case: bool = False
+
+    @model_validator(mode="after")
+    def _single(self) -> FieldTest:
+        kinds = [name for name in type(self).model_fields if name != "ignore_case"]
+        if sum(getattr(self, name) is not None for name in kinds) != 1:
+            raise ValueError(f"name one of {', '.join(kinds)}")
+        if self.language:
+            _known_languages(self.language)
+        return self
+
+    @cached_property
+    def kind(self) -> str:
+        """The key that says what is tested."""
+        return next(name for name, content in self if content is not None)
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The other field that it compares with, if there is one."""
+        name = getattr(getattr(self, self.kind), "field", None)
+        return (name,) if name else ()
+
+    def described(self, field: str) -> str:
+        """The test of this field in words: `answer contains "refund"`."""
+        content = getattr(self, self.kind)
+        words = clip(content, 60)
+        if self.fields:
+            words = self.fields[0]
+        elif isinstance(content, tuple):
+            words = ", ".join(f'"{word}"' for word in content)
+        elif isinstance(content, Length):
+            words = f"{content} {content.of}"
+        elif isinstance(content, Near):
+            words = f"{content.value:g}"
+        words += f" within {content.within:g}" if isinstance(content, Near) else ""
+        words = "" if self.kind == "json_schema" else words
+        return f"{field} {self.kind.replace('_', ' ')} {words}".strip()
+
+    def answer(self, content: Any, field_of: FieldOf) -> Answer:
+        """Whether the content holds what it must: yes or no, with a reason and, where words of the
+        text decide it, the quote.
+
+        Raises:
+            ValueError: it cannot be told: a pattern runs too long, or the other field has nothing
+                to compare with.
+        """
+        answer: Answer = getattr(self, f"_{self.kind}")(content, field_of)
+        return answer
+
+    # ------------------------------------------------------------ words
+
+    def _contains(self, content: Any, field_of: FieldOf) -> Answer:
+        text, quote = as_text(content), None
+        for word in self._words(self.contains, field_of):
+            found = self._find(word, text)
+            if found is None:
+                return _no(f"{clip(word)} is not there")
+            quote = quote or found
+        return _yes(quote=quote)
+
+    def _not_contains(self, content: Any, field_of: FieldOf) -> Answer:
+        text = as_text(content)
+        for word in self._words(self.not_contains, field_of):
+            if found := self._find(word, text):
+                return _no(f"{clip(word)} is there", found)
+        return _yes()
+
+    def _equals(self, content: Any, field_of: FieldOf) -> Answer:
+        other = self.equals
+        wanted = _there(field_of, other.field) if isinstance(other, OtherField) else other
+        same = self._folded(content) == self._folded(wanted)
+        if not isinstance(content, str) and not isinstance(wanted, str):
+            same = bool(content == wanted)
+        return _yes() if same else _no(f"{_brief(content)} is not {_brief(wanted)}")
+
+    def _one_of(self, content: Any, field_of: FieldOf) -> Answer:
+        words = self._words(self.one_of, field_of)
+        if self._folded(content) in map(self._folded, words):
+            return _yes()
+        return _no(f"{_brief(content)} is not one of {', '.join(map(_brief, words))}")
+
+    def _words(self, words: tuple[str, ...] | OtherField | None, field_of: FieldOf) -> list[str]:
+        """The words themselves, or those in the other field: a text, or a list of them."""
+        if not isinstance(words, OtherField):
+            return [*(words or ())]
+        content = _there(field_of, words.field)
+        entries = content if isinstance(content, list) else [content]
+        found = [text for text in (as_text(entry).strip() for entry in entries) if text]
+        if not found:
+            raise ValueError(f"{words.field} has no text to compare with")
+        return found
+
+    def _find(self, word: str, text: str) -> str | None:
+        """The word as it stands in the text; None if it does not."""
+        match = re.search(re.escape(word), text, re.IGNORECASE if self.ignore_case else 0)
+        return match.group() if match else None
+
+    def _folded(self, content: Any) -> str:
+        text = as_text(content).strip()
+        return text.casefold() if self.ignore_case else text
+
+    # ------------------------------------------------------------ patterns, lengths, languages
+
+    def _regex(self, content: Any, _: FieldOf) -> Answer:
+        found = _search(self.regex or "", as_text(content), ignore_case=self.ignore_case)
+        return _no("the pattern is not found") if found is None else _yes(quote=found or None)
+
+    def _not_regex(self, content: Any, _: FieldOf) -> Answer:
+        found = _search(self.not_regex or "", as_text(content), ignore_case=self.ignore_case)
+        return _yes() if found is None else _no("the pattern is found", found or None)
+
+    def _length(self, content: Any, _: FieldOf) -> Answer:
+        bounds = self.length
+        assert bounds is not None
+        if bounds.of == "entries":
+            if not isinstance(content, list):
+                return _no(f"{_brief(content)} is not a list")
+            count = len(content)
+        else:
+            text = as_text(content)
+            count = len(text.split() if bounds.of == "words" else text)
+        reason = f"{count} {bounds.of}"
+        if count < bounds.least or (bounds.most is not None and count > bounds.most):
+            return _no(f"{reason}, not {bounds}")
+        return _yes(reason)
+
+    def _json_schema(self, content: Any, _: FieldOf) -> Answer:
+        from jsonschema.exceptions import best_match
+        from referencing.exceptions import Unresolvable
+
+        if isinstance(content, str):
+            try:
+                content = json.loads(content, parse_constant=_no_constant)
+            except (ValueError, RecursionError) as error:
+                return _no(f"not JSON: {error}")
+        try:
+            fault = best_match(_validator(self.json_schema or "").iter_errors(content))
+        except Unresolvable as error:
+            raise ValueError(f"the schema refers to what is not in it: {error}") from error
+        if fault is None:
+            return _yes()
+        return _no(f"{fault.json_path}: {shortened(fault.message)}")
+
+    def _language(self, content: Any, _: FieldOf) -> Answer:
+        text, wanted = as_text(content).strip(), self.language or ()
+        if not text:
+            return _no("there is no text")
+        code, share = _languages().classify(text)
+        reason = f"{code} (probability {share:.2f})"
+        return _yes(reason) if code in wanted else _no(f"{reason}, not {' or '.join(wanted)}")
+
+    def _near(self, content: Any, field_of: FieldOf) -> Answer:
+        near = self.near
+        assert near is not None
+        wanted = near.value
+        if near.field is not None:
+            other = _there(field_of, near.field)
+            if (wanted := _number(other)) is None:
+                raise ValueError(f"{near.field}: {_brief(other)} is not a number")
+        assert wanted is not None
+        number = _number(content)
+        if number is None:
+            return _no(f"{_brief(content)} is not a number")
+        # 0.3 is as near to 0.2 as it is to 0.4, whatever their last bits are.
+        away = round(abs(number - wanted), 12)
+        if away <= near.within:
+            return _yes()
+        return _no(f"{number:g} is {away:g} from {wanted:g}, more than {near.within:g}")
+
+
+def _yes(reason: str | None = None, quote: str | None = None) -> Answer:
+    return Answer(verdict=Verdict.PASS, answer=YES_NO[0], quote=quote, reason=reason)
+
+
+def _no(reason: str | None, quote: str | None = None) -> Answer:
+    return Answer(verdict=Verdict.FAIL, answer=YES_NO[1], quote=quote, reason=reason)
+
+
+def as_text(content: Any) -> str:
+    """A field's content as text: as judges see it, but a text to the letter."""
+    return content if isinstance(content, str) else "" if content is None else shown(content).text
+
+
+def shortened(text: str, most: int = 160) -> str:
+    """The text on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _brief(content: Any) -> str:
+    return clip(content) if isinstance(content, str) else shortened(json.dumps(content), 80)
+
+
+def _there(field_of: FieldOf, name: str) -> Any:
+    try:
+        return field_of(name)
+    except KeyError:
+        raise ValueError(f"there is no field {name} to compare with") from None
+
+
+def _number(content: Any) -> float | None:
+    """A number, also one in a text; None for anything else."""
+    if isinstance(content, bool) or not isinstance(content, str | int | float):
+        return None
+    try:
+        number = float(content)
+    except (ValueError, OverflowError):
+        return None
+    return number if abs(number) < float("inf") else None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+# ---------------------------------------------------------------- libraries, loaded when used
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str, *, ignore_case: bool) -> Any:
+    import regex
+
+    return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
+
+
+def _search(pattern: str, text: str, *, ignore_case: bool = False) -> str | None:
+    """What the pattern finds first; None if nothing. Raises ValueError: it takes too long."""
+    try:
+        match = _compiled(pattern, ignore_case=ignore_case).search(text, timeout=SECONDS)
+    except TimeoutError:
+        problem = f"the pattern {clip(pattern, 40)} took more than {SECONDS:g} s on this text"
+        raise ValueError(problem) from None
+    return match.group() if match else None
+
+
+@lru_cache(maxsize=64)
+def _validator(schema: str) -> Any:
+    """Tells what does not fit a JSON Schema. Nothing is fetched that the schema refers to, and its
+    patterns may run no longer than others. Raises ValueError: it is no schema."""
+    try:
+        from jsonschema import validators
+        from jsonschema.exceptions import SchemaError, ValidationError
+        from referencing import Registry
+    except ImportError as error:
+        raise ValueError(str(missing_extra("needs a library", EXTRA))) from error
+
+    def pattern(_: Any, wanted: str, text: Any, __: Any) -> Iterator[Any]:
+        if isinstance(text, str) and _search(wanted, text) is None:
+            yield ValidationError(f"{clip(text)} does not match {clip(wanted)}")
+
+    try:
+        content = json.loads(schema)
+        kind = validators.validator_for(content, default=validators.Draft202012Validator)
+        kind.check_schema(content)
+    except SchemaError as error:
+        message = f"not a JSON Schema: {error.json_path}: {shortened(error.message)}"
+        raise ValueError(message) from error
+    except ValueError as error:
+        raise ValueError(f"not a JSON Schema: {error}") from error
+    return validators.extend(kind, {"pattern": pattern})(content, registry=Registry())
+
+
+@lru_cache(maxsize=1)
+def _languages() -> Any:
+    """Tells the language of a text, with a probability. Raises ValueError: no library."""
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ImportError as error:
+        raise ValueError(str(missing_extra("needs a library", EXTRA))) from error
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+# ---------------------------------------------------------------- Python functions
+
+
+class PythonFunction(Section):
+    """A function of a file, by `file.py:function`, which takes a record's fields and says whether
+    it passes: True or False, or a dict of `pass` and, if it likes, `reason` and `quote`.
+
+    `digest` is over the file's bytes. Reading the rubric runs nothing; `load` runs the file.
+    """
+
+    path: str
+    name: str
+    digest: str
+    function: Annotated[Callable[..., Any] | None, Field(exclude=True)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, source: Any) -> Any:
+        if isinstance(source, cls):
+            return source
+        path, _, name = source.rpartition(":") if isinstance(source, str) else ("", "", "")
+        if not path.endswith(".py") or not name.isidentifier():
+            raise ValueError("write a file and its function, as in checks.py:is_short")
+        try:
+            return {"path": path, "name": name, "digest": digest(Path(path).read_bytes(), 6)}
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read: {why_unread(error)}") from error
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> PythonFunction:
+        """A function that is there already, by its code."""
+        code = getattr(function, "__code__", None)
+        if code is None:
+            raise UsageError(f"rubric: {function!r} is no Python function: write a def around it")
+        parts = {"path": code.co_filename, "name": code.co_name, "function": function}
+        return cls.model_construct(**parts, digest=digest(marshal.dumps(code), 6))
+
+    def load(self) -> Callable[..., Any]:
+        """The function; its file is run.
+
+        Raises:
+            UsageError: the file fails, or has no such function.
+        """
+        if self.function is not None:
+            return self.function
+        function = _run(self.path, self.digest).get(self.name)
+        if not callable(function):
+            raise UsageError(f"{self.path}: there is no function {self.name}")
+        return function  # type: ignore[no-any-return]
+
+    def answer(self, fields: dict[str, Any]) -> Answer:
+        """What the function says of a record's fields.
+
+        Raises:
+            ValueError: it raised, with file and line, or said something else.
+        """
+        function = self.load()
+        try:
+            outcome = function(fields)
+        except (Exception, SystemExit) as error:
+            lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == self.path]
+            place = f"{Path(self.path).name}:{lines[-1] if lines else self.name}"
+            problem = shortened(f"{place}: {type(error).__name__}: {error}")
+            raise ValueError(problem) from error
+        said = outcome if isinstance(outcome, Mapping) else {"pass": outcome}
+        passes: Any = said.get("pass")
+        passes = passes.item() if hasattr(passes, "item") else passes  # of numpy
+        words = said.get("reason"), said.get("quote")
+        sound = isinstance(passes, bool) and all(isinstance(w, str | None) for w in words)
+        if not sound or said.keys() - {"pass", "reason", "quote"}:
+            what = "return True, False, or a dict of pass, reason and quote"
+            raise ValueError(f"{self.name} returned {clip(outcome)}: {what}")
+        return _yes(*words) if passes else _no(*words)
+
+
+@lru_cache(maxsize=32)
+def _run(path: str, digest: str) -> dict[str, Any]:
+    """What the file with this digest defines."""
+    try:
+        return runpy.run_path(path)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{path}: {type(error).__name__}: {error}") from error

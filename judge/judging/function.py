@@ -1,0 +1,84 @@
+"""The panel of a rubric that is a test: one vote, by a function of the record, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from judge.judging.judge import Judge
+from judge.judging.panel import Panel
+from judge.names import entry_name
+from judge.records import Record
+from judge.records.base import LabelError, own_fields
+from judge.rubric import Rubric
+from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionPanel(Panel):
+    """A rubric with a test or a Python function; its vote has the method `test`."""
+
+    judges: tuple[Judge, ...] = ()
+    of: Rubric
+
+    @cached_property
+    def rubric(self) -> Rubric:
+        return self.of
+
+    def why_not_asked(self, record: Record) -> dict[str, Any] | None:
+        """None: hostile text has nothing to say to a function."""
+        return None
+
+    async def check(
+        self,
+        record: Record,
+        *,
+        by: Literal["loop", "final"],
+        round: int = 1,
+        numbers: Sequence[int] | None = None,
+    ) -> Check:
+        """The check; an `error` with the reason where the test cannot tell, or the function
+        raises."""
+        vote = self._vote(record, numbers)
+        return Check(
+            name=self.of.name,
+            by=by,
+            verdict=vote.verdict,
+            round=round,
+            votes=(vote,),
+            reason=None if vote.verdict in SETTLED else vote.reason,
+            rubric=self.of.digest,
+        )
+
+    def _vote(self, record: Record, numbers: Sequence[int] | None) -> Vote:
+        each, python, test = self.of.each, self.of.python, self.of.test
+        name = f"test:{test.kind}" if test else f"python:{python.name}" if python else ""
+        entries = record.entries(each) if each else ()
+        answers: list[Answer] = []
+        reason = None
+        for number in numbers or (range(1, len(entries) + 1) if each else (0,)):
+            value = record.entry(each, number)
+            try:
+                answer = self._answer(record, value)
+            except (ValueError, LabelError) as error:
+                answer, reason = Answer(verdict=Verdict.ERROR), reason or f"test: {error}"
+            answers.append(answer.model_copy(update={"value": value}))
+        verdict = worst(answer.verdict for answer in answers)
+        return Vote(
+            model=name, method="test", verdict=verdict, evidence=tuple(answers), reason=reason
+        )
+
+    def _answer(self, record: Record, entry: str | None) -> Answer:
+        """The answer about the record, or about an entry of its list."""
+        each = self.of.each
+        if self.of.python is not None:
+            fields = deepcopy(own_fields(record.visible))
+            return self.of.python.answer(
+                fields if each is None else {**fields, entry_name(each): entry}
+            )
+        assert self.of.test is not None
+        content = record.texts.content(self.of.fields[0]) if entry is None else entry
+        return self.of.test.answer(content, record.texts.content)

@@ -1,0 +1,172 @@
+"""What each test says of a field's content, by hand, and what a file that has one may not say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.errors import UsageError
+from judge.field_tests import FieldTest
+from judge.rubric import Rubric, load
+from judge.rubric import test_from_flag as from_flag
+
+MAIL = "We Guarantee a refund of 5 euros on Monday."
+RECORD = {"words": ["refund", "Monday"], "word": "refund", "empty": "", "n": "3.2", "list": [1, 2]}
+
+
+def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | None]:
+    answer = FieldTest.model_validate(test).answer(content, RECORD.__getitem__)
+    return str(answer.verdict), answer.quote, answer.reason
+
+
+@pytest.mark.parametrize(
+    ("test", "content", "verdict", "quote", "reason"),
+    [
+        ({"contains": "refund"}, MAIL, "pass", "refund", None),
+        ({"contains": ["refund", "Friday"]}, MAIL, "fail", None, "'Friday' is not there"),
+        ({"contains": "monday"}, MAIL, "fail", None, "'monday' is not there"),
+        ({"contains": "monday", "ignore_case": "true"}, MAIL, "pass", "Monday", None),
+        ({"contains": {"field": "words"}}, MAIL, "pass", "refund", None),
+        ({"contains": "5"}, 15, "pass", "5", None),
+        ({"not_contains": ["guarantee"]}, MAIL, "pass", None, None),
+        (
+            {"not_contains": ["x", "guarantee"], "ignore_case": "true"},
+            MAIL,
+            "fail",
+            "Guarantee",
+            "'guarantee' is there",
+        ),
+        ({"equals": "yes"}, " yes\n", "pass", None, None),
+        ({"equals": "yes"}, "Yes", "fail", None, "'Yes' is not 'yes'"),
+        ({"equals": ""}, None, "pass", None, None),
+        ({"equals": {"field": "list"}}, [1, 2], "pass", None, None),
+        ({"equals": {"field": "word"}}, "REFUND", "fail", None, "'REFUND' is not 'refund'"),
+        ({"one_of": ["a", "b"], "ignore_case": "true"}, "B", "pass", None, None),
+        ({"one_of": {"field": "words"}}, "x", "fail", None, "'x' is not one of 'refund', 'Monday'"),
+        ({"regex": r"\d+ euros"}, MAIL, "pass", "5 euros", None),
+        ({"regex": r"^\d"}, MAIL, "fail", None, "the pattern is not found"),
+        ({"not_regex": r"\d+"}, MAIL, "fail", "5", "the pattern is found"),
+        ({"length": {"most": "8"}}, MAIL, "fail", None, "9 words, not at most 8"),
+        ({"length": {"least": "9", "most": "9"}}, MAIL, "pass", None, "9 words"),
+        ({"length": {"least": "4", "of": "characters"}}, "abc", "fail", None,
+         "3 characters, not at least 4"),
+        ({"length": {"most": "2", "of": "entries"}}, [1, 2], "pass", None, "2 entries"),
+        ({"length": {"most": "2", "of": "entries"}}, "ab", "fail", None, "'ab' is not a list"),
+        ({"near": {"value": "0.2", "within": "0.1"}}, 0.3, "pass", None, None),
+        ({"near": {"field": "n", "within": "0.1"}}, "3.4", "fail", None,
+         "3.4 is 0.2 from 3.2, more than 0.1"),
+        ({"near": {"value": "1", "within": "1"}}, "one", "fail", None, "'one' is not a number"),
+        ({"near": {"value": "1", "within": "1"}}, True, "fail", None, "true is not a number"),
+    ],
+)  # fmt: skip
+def test_a_test_says_what_it_found(
+    test: dict[str, Any], content: Any, verdict: str, quote: str | None, reason: str | None
+) -> None:
+    assert told(test, content) == (verdict, quote, reason)
+
+
+@pytest.mark.parametrize(
+    ("test", "problem"),
+    [
+        ({"contains": {"field": "gone"}}, "no field gone to compare with"),
+        ({"contains": {"field": "empty"}}, "empty has no text to compare with"),
+        ({"near": {"field": "word", "within": "1"}}, "word: 'refund' is not a number"),
+    ],
+)
+def test_a_comparison_with_nothing_is_an_error_and_neither_passes_nor_fails(
+    test: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        told(test, "1")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.field_tests.SECONDS", 0.05)
+
+
+SLOW = r"^(a|a)*$"
+"""It tries 2 ** 60 ways through sixty letters."""
+
+
+def test_a_pattern_that_would_run_for_years_gives_up(impatient: None) -> None:
+    for test in ({"regex": SLOW}, {"json_schema": json.dumps({"pattern": SLOW})}):
+        with pytest.raises(ValueError, match="took more than"):
+            told(test, json.dumps("a" * 60 + "!") if "json_schema" in test else "a" * 60 + "!")
+
+
+SCHEMA = {
+    "type": "object",
+    "required": ["city"],
+    "properties": {"n": {"enum": [1, 2]}, "city": {"pattern": "^[A-Z]"}},
+}
+
+
+def test_json_is_held_against_a_schema() -> None:
+    test = {"json_schema": json.dumps(SCHEMA)}
+    assert told(test, '{"city": "Oslo", "n": 2}')[0] == "pass"
+    assert told(test, {"city": "Oslo"})[0] == "pass", "what is parsed already"
+    assert told(test, '{"city": "Oslo", "n": 3}')[::2] == ("fail", "$.n: 3 is not one of [1, 2]")
+    assert told(test, "Oslo")[2] == "not JSON: Expecting value: line 1 column 1 (char 0)"
+    assert "not JSON" in str(told(test, '{"city": NaN}')[2])
+    assert told(test, {"city": "oslo"})[2] == "$.city: 'oslo' does not match '^[A-Z]'"
+
+
+def test_a_schema_fetches_nothing() -> None:
+    with pytest.raises(ValueError, match="refers to what is not in it"):
+        told({"json_schema": '{"$ref": "http://127.0.0.1:9/x"}'}, "{}")
+
+
+def test_the_language_of_a_text_is_told() -> None:
+    pytest.importorskip("py3langid")
+    test = {"language": ["en", "fr"]}
+    assert told(test, "Thank you for waiting, the part comes on Monday.")[0] == "pass"
+    german = told(test, "Vielen Dank, dass Sie so lange auf das Teil gewartet haben.")
+    assert german[0] == "fail" and german[2] and german[2].startswith("de (probability")
+    assert told(test, " ")[::2] == ("fail", "there is no text")
+
+
+def test_files_lie_beside_the_rubric_and_are_part_of_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
+    inline = {"name": "a", "fields": ["x"], "test": {"json_schema": SCHEMA}}
+    (tmp_path / "a.yaml").write_text("name: a\nfields: [x]\ntest: {json_schema: s.json}")
+    (of_file,) = load(tmp_path / "a.yaml")
+    assert of_file.digest == Rubric.from_dict(inline).digest, "numbers are numbers"
+    (tmp_path / "c.py").write_text("def f(record): return True")
+    (tmp_path / "c.yaml").write_text("name: c\npython: c.py:f")
+    before = load(tmp_path / "c.yaml")[0].digest
+    (tmp_path / "c.py").write_text("def f(record): return False")
+    assert load(tmp_path / "c.yaml")[0].digest != before
+
+
+def test_a_test_on_the_command_line_is_called_after_its_field() -> None:
+    made = from_flag("answer.0: {regex: 'a{2}', ignore_case: true, first: true}")
+    assert (made.name, made.fields, made.first) == ("answer_0_regex", ("answer.0",), True)
+    assert made.title == "answer.0 regex 'a{2}'"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("test: {contains: x}", "name the one field"),
+        ("fields: [b]\ntest: {contains: x, equals: y}", "name one of contains, "),
+        ("fields: [b]\ntest: {cntains: x}", "cntains: unknown key; did you mean 'contains'?"),
+        ("fields: [b]\ntest: {regex: '('}", "test.regex: not a regular expression"),
+        ("fields: [b]\ntest: {json_schema: {type: 3}}", "json_schema: not a JSON Schema"),
+        ("fields: [b]\ntest: {json_schema: gone.json}", "json_schema: gone.json: cannot be read"),
+        ("fields: [b]\ntest: {length: {}}", "length: say how many"),
+        ("fields: [b]\ntest: {near: {value: '1'}}", "within: missing key"),
+        ("fields: [b]\ntest: {contains: []}", "write at least one word"),
+        ("fields: [b]\ntest: {contains: x}\nquestion: why?", "question: a test asks nothing"),
+        ("python: gone.py:f", "python: gone.py: cannot be read"),
+        ("python: gone.txt", "write a file and its function"),
+        ("question: why?\nfirst: true", "first: only a test comes first"),
+    ],
+)
+def test_a_mistake_in_a_test_is_named_by_its_key(text: str, problem: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Rubric.from_text(f"name: a\n{text}")
+    assert problem in str(refused.value)
