@@ -176,7 +176,7 @@ def _read(name: str, text: str) -> Mapping[str, Any]:
 
 
 _PATHS = (
-    *("cache_dir", "profile", "rubric", "workflow"),
+    *("cache_dir", "profile", "rubric", "test", "workflow"),
     *("model", "final_model", "rewrite_model", "cheap_model", "model_for"),
 )
 """Settings of files that may hold paths."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from judge import plugins
+from judge.configuration import user_file
 from judge.digest import digest
 from judge.errors import UsageError, meant, nearest, why_unread
 from judge.records.kinds import RECORD, kind_named, kind_names
@@ -24,7 +25,7 @@ from judge.rubric import (
     rubric_from_flags,
     test_from_flag,
 )
-from judge.settings import TOML, Settings, flag, option
+from judge.settings import Settings, flag, option
 from judge.workflow import Workflow
 
 _WORKFLOWS = "judge.workflows"
@@ -186,10 +187,13 @@ def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:
 def _refuse_unnamed_code(settings: Settings, rubrics: Sequence[Rubric]) -> None:
     """Refuse Python that only a judge.toml beside the data names: who wrote the data may have
     written it."""
+    own = {str(user_file()), str(settings.config)}
+    files = (f for f, names in settings.from_files.items() if {"rubric", "test"} & {*names})
+    found = next((file for file in files if file not in own), None)
     for rubric in rubrics:
-        if rubric.python and {"rubric", "test"} & {*settings.from_files.get(TOML, ())}:
+        if found and rubric.python:
             raise UsageError(
-                f"{TOML} names {rubric.name}, which runs {rubric.python.path}: if you trust that "
+                f"{found} names {rubric.name}, which runs {rubric.python.path}: if you trust that "
                 "file, name it on the command line (--rubric or --test)"
             )
 
