@@ -195,7 +195,7 @@ class Profile(_ProfileModel):
     def _no_code(cls, rubrics: Any) -> Any:
         """Before a rubric is made, which would read its file."""
         if isinstance(rubrics, list) and any(
-            isinstance(r, dict) and "python" in r for r in rubrics
+            isinstance(r, dict) and r.get("python") for r in rubrics
         ):
             raise ValueError("a profile brings no Python: name its file on the command line")
         return rubrics
