@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from judge.report.sheet import write_sheet
     from judge.run.corrected import CorrectedRate
     from judge.run.plan import Plan
+    from judge.web.label import label
+    from judge.web.review import review
 
 __all__ = [
     "CorrectedRate",
@@ -73,6 +75,7 @@ __all__ = [
     "export",
     "files_of",
     "input_files",
+    "label",
     "load_profile",
     "load_results",
     "load_workflow",
@@ -83,6 +86,7 @@ __all__ = [
     "refuse_stray",
     "replacements",
     "report",
+    "review",
     "rubrics",
     "run",
     "validate",
@@ -100,8 +104,10 @@ _ELSEWHERE = {
     "agreement": "judge.measuring",
     "calibrate": "judge.measuring",
     "export": "judge.report.files",
+    "label": "judge.web.label",
     "load_profile": "judge.measuring",
     "report": "judge.report.files",
+    "review": "judge.web.review",
     "write_sheet": "judge.report.sheet",
 }
 """Names that are loaded when they are first used: a run needs none of them."""

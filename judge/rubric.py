@@ -210,6 +210,12 @@ class Rubric(RubricKeys):
         )
         return digest({**keys, "system": self.system}, 6)
 
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The keys of a file with this question alone, without how its first token is asked for."""
+        how = {"together", "first_token", "title"}
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=how)
+
     @cached_property
     def system(self) -> str | None:
         """The system message that stands before the question; None for a `bare` task."""

@@ -25,6 +25,7 @@ LAYERS = (
     "cli testing",
     "api",
     "results measuring",
+    "web",
     "report",
     "calibration",
     "arguments",

@@ -1,7 +1,9 @@
-"""`judge label`: records put to people."""
+"""`judge label`: records put to people, on a page or a sheet."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,43 +11,75 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import counted, print_message
+from judge.errors import UsageError
 
 if TYPE_CHECKING:
     from judge.settings import Settings
+    from judge.web.label import PageOutcome
+
+_SHEET = "Sheets"
+_SCREENS = {"DISPLAY", "WAYLAND_DISPLAY"}
 
 EPILOG = """\b
 Examples:
-  judge label mails.csv --ask "Is this e-mail polite?" --sheet sheet.csv
-  judge label records.csv --check relevance --check derivation --workers 3 \\
-      --controls gold.jsonl --sample 300 --by country --by label \\
-      --opt-out unsure --sheet sheet.csv
-  judge agreement sheet.csv --controls gold.jsonl -o majority.jsonl
+  judge label mails.csv --ask "Is this e-mail polite?" --on email -o labels.jsonl
+  judge label judged.jsonl --ask "Is this e-mail polite?" --sample 100 -o labels.jsonl
+  judge label records.csv --check relevance --workers 3 --controls gold.jsonl \\
+      --sample 300 --by country --opt-out unsure --sheet sheet.csv
 
-A row of the sheet is one question to one annotator, who writes the answer into `label` and why into
-`why`; `annotator` and `group` (a nationality, say) are yours to fill in. Rows can be cut into a
-file for each annotator: judge agreement takes several.
+On the page the keys 1-9, y and n answer, u is unsure, c says why, z takes the last answer back. The
+same command goes on where it stopped; another --annotator answers the same questions.
+A row of the sheet is one question to one annotator. judge calibrate and judge agreement read both.
 """
+
+Annotator = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who answers. [default: the user's name]")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 is a free one.")]
+Open = Annotated[
+    bool, typer.Option("--open/--no-open", help="Open the page in the browser, where there is one.")
+]
 
 
 @opt.with_settings("ask", "name", "on", "answers", "pass_", "rubric", "check", "map", "seed")
 def command(
     settings: Settings,
     context: typer.Context,
-    sheet: Annotated[Path, typer.Option(metavar="FILE.csv", help="Write the sheet to this file.")],
     inputs: opt.Inputs = None,
-    workers: Annotated[int, typer.Option(min=1, help="Annotators of each record.")] = 3,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Answer on a page; append the labels to this file."),
+    ] = None,
+    annotator: Annotator = None,
+    port: Port = 0,
+    open_page: Open = True,
+    sheet: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write a sheet to this file instead.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Annotators of each record.", rich_help_panel=_SHEET)
+    ] = 3,
     controls: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="GOLD", help="Mix in control questions of these labelled records; repeatable."
+            metavar="GOLD",
+            help="Mix in control questions of these labelled records; repeatable.",
+            rich_help_panel=_SHEET,
         ),
     ] = None,
     control_share: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of control questions, at most.")
+        float,
+        typer.Option(
+            min=0, max=0.9, help="Share of control questions, at most.", rich_help_panel=_SHEET
+        ),
     ] = 0.15,
     opt_out: Annotated[
         list[str] | None,
-        typer.Option(metavar="ANSWER", help="Offer this answer, too, such as unsure; repeatable."),
+        typer.Option(
+            metavar="ANSWER",
+            help="Offer this answer, too, such as unsure; repeatable.",
+            rich_help_panel=_SHEET,
+        ),
     ] = None,
     together: Annotated[
         str | None,
@@ -59,13 +93,17 @@ def command(
     by: opt.ByField = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Make a sheet on which people answer the questions that judges are asked.
+    """Put records to people, who answer the questions that judges are asked.
 
-    Records stand there as judges are shown them, without labels and verdicts. No model is called.
+    On a page on this machine (-o), or on a sheet (--sheet). Records stand there as judges are shown
+    them, without labels and verdicts. No model is called. A sample of judged records is spread over
+    verdicts and probabilities; weights in the labels keep estimates unbiased.
     """
     sources = opt.record_files(inputs, context)
     from judge import api
 
+    if (out is None) == (sheet is None):
+        raise UsageError("name -o LABELS.jsonl for a page, or --sheet FILE.csv for a sheet")
     job = api.Job(
         inputs=sources,
         format=format,
@@ -75,6 +113,18 @@ def command(
         by=by or (),
         overwrite=overwrite,
     )
+    if out is not None:
+        outcome = api.label(
+            out,
+            job,
+            settings,
+            annotator=annotator or opt.user_name(),
+            ready=lambda address: announce(address, open_page=open_page),
+            port=port,
+        )
+        end(outcome, f"in {out}")
+        return
+    assert sheet is not None
     written = api.write_sheet(
         sheet,
         job,
@@ -85,10 +135,32 @@ def command(
         opt_outs=opt_out or (),
         together=together,
     )
-    if written.unasked:
-        print_message(f"{counted(written.unasked, 'record')} left out; {written.why}")
+    _left_out(written.unasked, written.why)
     records = counted(written.records, "record")
     print_message(
         f"wrote {sheet}: {counted(written.rows, 'row')} about {records} and "
         f"{counted(written.controls, 'control')}, for {counted(workers, 'annotator')}"
     )
+
+
+def announce(address: str, *, open_page: bool) -> None:
+    """Print the page's address, and open it where a person sits at a screen."""
+    print_message(f"open {address} (Ctrl-C ends it)")
+    screen = sys.platform in ("darwin", "win32") or os.environ.keys() & _SCREENS
+    if open_page and screen and sys.stderr.isatty():
+        import webbrowser
+
+        webbrowser.open(address)
+
+
+def end(outcome: PageOutcome, where: str) -> None:
+    """Print what a page came to, and what to type next."""
+    _left_out(outcome.unasked, outcome.why)
+    print_message(f"{outcome.answered} of {counted(outcome.of, 'question')} answered, {where}")
+    for about, words in outcome.closing:
+        print_message(f"{about} {words}")
+
+
+def _left_out(records: int, why: str | None) -> None:
+    if records:
+        print_message(f"{counted(records, 'record')} left out; {why}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -240,6 +241,14 @@ def _flag(name: str, about: str | None) -> Any:
         autocompletion=None if switch else completed(_COMPLETED.get(name, declared.metavar(name))),
     )
     return Annotated[bool | None if switch else list[str] | None if several else str | None, flag]
+
+
+def user_name() -> str:
+    """The name of who sits at this machine; `annotator` where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return "annotator"
 
 
 def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[str]:

@@ -122,7 +122,7 @@ def render(
     counts = {verdict: (records, of) for verdict, (records, of) in counts.items() if of}
     style = Markup((_FOLDER / "page.css").read_text("utf-8"))
     page = (
-        _templates()
+        templates()
         .get_template("page.html")
         .render(
             overview=overview,
@@ -140,7 +140,8 @@ def render(
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """The templates of pages, in which every text is escaped."""
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,

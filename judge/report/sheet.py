@@ -73,15 +73,12 @@ def write_sheet(
     """
     if out.suffix.lower() != ".csv":
         raise UsageError(f"--sheet {out}: name a .csv file, which spreadsheets open")
-    rubrics = RubricSet.of(settings, job.rubrics)
-    asked = [rubrics.asking(n) for n in dict.fromkeys((*rubrics.added, *settings.check))]
-    if not asked:
-        raise UsageError("name the questions: --ask, --rubric or --check")
+    asked = rubrics_asked(job, settings)
     units: list[list[dict[str, str]]] = []
     reasons: list[str] = []
     seen: set[str] = set()
     for item in mapped(job.items(), settings.columns):
-        record = _typed(item if item.problem else replace(item, name=record_name(item)))
+        record = typed(item if item.problem else replace(item, name=record_name(item)))
         rows, why = _rows(record, asked, opt_outs)
         if record.problem is None and record.id in seen:
             rows, why = [], f"id {record.id!r} stands there before"
@@ -130,18 +127,23 @@ def _joined(units: Sequence[list[dict[str, str]]], field: str) -> list[list[dict
     return [*joined.values()]
 
 
-def _typed(item: Record) -> Record:
-    kind = recognise(item.visible) if item.fields is not None and item.problem is None else None
-    return item.of_kind(kind or "record")
+@dataclass(frozen=True, slots=True)
+class PersonQuestion:
+    """A rubric's question to a person, in words: about a record, or its entry with this number
+    (from 1; 0 for the record)."""
+
+    record: Record
+    rubric: Rubric
+    number: int
+    text: str
 
 
-def _rows(
-    record: Record, asked: Sequence[Rubric], opt_outs: Sequence[str]
-) -> tuple[list[dict[str, str]], str | None]:
-    """A row for each question about a record, or each of its entries; or why there is none."""
-    if record.problem is not None:
-        return [], record.problem.message
-    rows, why = [], None
+def questions_about(
+    record: Record, asked: Sequence[Rubric]
+) -> tuple[list[PersonQuestion], str | None]:
+    """The questions about a typed record; and why one is not asked, where the record lacks what it
+    is about."""
+    questions, why = [], None
     for rubric in asked:
         if (reason := lack(rubric, record)) is not None:
             why = why or reason
@@ -152,16 +154,46 @@ def _rows(
             texts = {name: record.texts[name] for name in names if name in record.texts}
             texts |= {"label": record.label or "", "values": entry}
             texts |= {entry_name(rubric.each): entry} if rubric.each else {}
-            question = render(rubric.question, texts).strip()
-            texts_shown = shown_texts(rubric, record).items()
-            shown = {f"text of {n}" if normalise(n) in _OURS else n: t for n, t in texts_shown}
-            rows.append({
-                **dict.fromkeys(_HEADS, ""), "item": record.id, "check": rubric.name,
-                **({"entry": str(number)} if rubric.each else {}),
-                **shown,
-                "question": question if entry in question else f"{entry}\n\n{question}",
-                "answers": OFFERED.join((*rubric.answers, *opt_outs)),
-            })  # fmt: skip
+            text = render(rubric.question, texts).strip()
+            text = text if entry in text else f"{entry}\n\n{text}"
+            questions.append(PersonQuestion(record, rubric, number if rubric.each else 0, text))
+    return questions, why
+
+
+def rubrics_asked(job: Job, settings: Settings) -> list[Rubric]:
+    """The rubrics that a job's settings name; raises UsageError where they name none."""
+    rubrics = RubricSet.of(settings, job.rubrics)
+    asked = [rubrics.asking(n) for n in dict.fromkeys((*rubrics.added, *settings.check))]
+    if not asked:
+        raise UsageError("name the questions: --ask, --rubric or --check")
+    return asked
+
+
+def typed(item: Record) -> Record:
+    """The record with its kind's typed fields, whatever its kind."""
+    kind = recognise(item.visible) if item.fields is not None and item.problem is None else None
+    return item.of_kind(kind or "record")
+
+
+def _rows(
+    record: Record, asked: Sequence[Rubric], opt_outs: Sequence[str]
+) -> tuple[list[dict[str, str]], str | None]:
+    """A row for each question about a record, or each of its entries; or why there is none."""
+    if record.problem is not None:
+        return [], record.problem.message
+    questions, why = questions_about(record, asked)
+    rows = []
+    for question in questions:
+        rubric = question.rubric
+        texts_shown = shown_texts(rubric, record).items()
+        shown = {f"text of {n}" if normalise(n) in _OURS else n: t for n, t in texts_shown}
+        rows.append({
+            **dict.fromkeys(_HEADS, ""), "item": record.id, "check": rubric.name,
+            **({"entry": str(question.number)} if question.number else {}),
+            **shown,
+            "question": question.text,
+            "answers": OFFERED.join((*rubric.answers, *opt_outs)),
+        })  # fmt: skip
     return rows, why
 
 
@@ -182,7 +214,7 @@ def _controls(
             raise UsageError(f"{place}: a control question needs its right answer")
         if (rubric := by_name.get(item.check)) is None:
             continue
-        rows, why = _rows(_typed(record), [rubric], opt_outs)
+        rows, why = _rows(typed(record), [rubric], opt_outs)
         if why is not None:
             raise UsageError(f"{place}: {why}")
         rows = [row for row in rows if not item.number or row.get("entry") == str(item.number)]

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from judge.answers import OWN_ANSWERS, spelt_as
-from judge.errors import UsageError
+from judge.errors import UsageError, unwritable
 from judge.reasons import reason_of
-from judge.records import Record, content_hash, read
-from judge.records.labels.items import ABOUT_LABELS, Own
+from judge.records import Record, read
+from judge.records.labels.items import Own, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.rubric import Rubric
+from judge.run.output import Sink, replacing
 from judge.verdict import Answer, Check, Verdict, last_of_each, worst
 
 PERSON = "person"
@@ -56,7 +57,7 @@ class Decisions:
             line = Line.of(fields)
             if item.number and (why := _no_entry(rubric, item.number, line, fields)):
                 raise UsageError(f"{place} {why}")
-            key = _key(fields if line is None else line.original_fields)
+            key = label_key(fields if line is None else line.original_fields)
             by_check = self._answers.setdefault(key, {})
             by_check.setdefault(item.check, {})[item.number] = answer
         self.unmatched = {*self._answers}
@@ -64,7 +65,7 @@ class Decisions:
     def settled(self, line: Line, columns: Mapping[str, str]) -> Line:
         """The line with people's answers, and the verdict that follows; the line itself where there
         is nothing new."""
-        answers = self._answers.get(key := _key(line.original_fields))
+        answers = self._answers.get(key := label_key(line.original_fields))
         if answers is None or line.fingerprint is None or line.error:
             return line
         self.unmatched.discard(key)
@@ -123,6 +124,25 @@ class Decisions:
         )
 
 
+def decide(out: Path, decisions: Decisions, columns: Mapping[str, str]) -> None:
+    """Write people's answers into the lines of OUT, which is replaced in one step.
+
+    Raises:
+        UsageError: a run is writing to it.
+        JudgeError: it cannot be written, and is as it was.
+    """
+    sink = Sink(out)
+    try:
+        with out.open("rb") as old, replacing(out) as new:
+            for text in old:
+                line = Line.parse(text)
+                new.write(text if line is None else decisions.settled(line, columns).text)
+    except OSError as error:
+        raise unwritable(f"{out} cannot be written", error) from error
+    finally:
+        sink.close()
+
+
 def _of_judges(judged: Check | None, entries: Sequence[str]) -> Iterator[Answer]:
     """The evidence of the judges' check on these entries; a bare verdict where it has none."""
     if judged is None:
@@ -147,8 +167,3 @@ def _no_entry(
     return (
         f"has {number} answers or more, and {rubric.each} {count}" if 0 < count < number else None
     )
-
-
-def _key(fields: Mapping[str, Any]) -> str:
-    """The hash of a record's fields without labels."""
-    return content_hash({name: part for name, part in fields.items() if name not in ABOUT_LABELS})

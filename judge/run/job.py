@@ -8,13 +8,14 @@ import json
 import os
 import random
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from judge.errors import UsageError, missing_extra
 from judge.records import Record, from_memory, read
@@ -219,11 +220,28 @@ def sampled(
     Raises:
         UsageError: no item has any of the fields.
     """
+    groups = drawn_evenly(items, count, seed, lambda item: stratum(item.fields or {}, by))
+    there = next((i.fields for part in groups.values() for _, i in part[1] if i.fields), {})
+    refuse_absent(groups, by, there)
+    members = chain.from_iterable(part for _, part in groups.values())
+    yield from (item for _, item in sorted(members, key=itemgetter(0)))
+
+
+Group = TypeVar("Group", bound=Hashable)
+
+
+def drawn_evenly(
+    items: Iterable[Record], count: int, seed: int, group_of: Callable[[Record], Group]
+) -> dict[Group, tuple[int, list[tuple[int, Record]]]]:
+    """`count` items spread evenly over the groups: of each group that has one among them how many
+    items it has in all, and its items that were drawn, each with its place among all."""
     chance = random.Random(seed)
-    lots: dict[tuple[str, ...], float] = {}
-    groups: dict[tuple[str, ...], list[tuple[float, int, Record]]] = {}
+    lots: dict[Group, float] = {}
+    sizes: Counter[Group] = Counter()
+    groups: dict[Group, list[tuple[float, int, Record]]] = {}
     for place, item in enumerate(items):
-        group = stratum(item.fields or {}, by)
+        group = group_of(item)
+        sizes[group] += 1
         # Of groups of one size, the same must always lose: what it has is its smallest numbers.
         lots.setdefault(group, random.Random(f"{seed} {group}").random())
         heapq.heappush(groups.setdefault(group, []), (-chance.random(), place, item))
@@ -232,10 +250,10 @@ def sampled(
             heapq.heappop(groups[largest])
             if not groups[largest]:
                 del groups[largest], lots[largest]
-    refuse_absent(
-        groups, by, next((i.fields for g in groups.values() for *_, i in g if i.fields), {})
-    )
-    yield from (item for *_, item in sorted(chain(*groups.values()), key=itemgetter(1)))
+    return {
+        group: (sizes[group], [(place, item) for _, place, item in part])
+        for group, part in groups.items()
+    }
 
 
 def _refuse_without_library(table: Path) -> None:

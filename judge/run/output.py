@@ -268,13 +268,13 @@ def sort_review(path: Path) -> None:
     ranked, start = list[tuple[float, int]](), 0
     with path.open("rb") as file:
         for line in file:
-            ranked.append((_rank(Line.parse(line)), start))
+            ranked.append((rank(Line.parse(line)), start))
             start += len(line)
     if (in_order := sorted(ranked)) != ranked:
         reorder(path, (start for _, start in in_order))
 
 
-def _rank(line: Line | None) -> float:
+def rank(line: Line | None) -> float:
     """How little a person's answer tells: the least distance of a check's P(pass) from 0.5; 1
     without a probability, 2 without an answer."""
     if line is None or line.verdict != Verdict.ABSTAIN:

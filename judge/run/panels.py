@@ -31,21 +31,25 @@ if TYPE_CHECKING:
 class BoundWorkflow(RunInfo):
     """A workflow bound to this run's models, with its context and fingerprint.
 
-    `errors` tells how verdicts err, by check and who gives them, where a profile knows it.
+    `errors` tells how verdicts err, by check and who gives them, where a profile knows it; `own`
+    names the rubrics that the user added.
     """
 
     workflow: Workflow
     context: Context
     errors: Mapping[tuple[str, By], Errors] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
 
     @property
     def described(self) -> dict[str, Any]:
-        """As the description beside OUT has it: also each question in words, which is no part of
-        the fingerprint, because the rubric's digest is."""
+        """As the description beside OUT has it: also each question in words, and rubrics of the
+        user's own in full, which are no part of the fingerprint, because the digests are."""
         rubrics = [panel.rubric for panel in self.context.panels]
         rubrics += [rewriter.rubric for rewriter in self.context.rewriters.values()]
         questions = {rubric.name: rubric.question.strip() or rubric.title for rubric in rubrics}
-        return {"workflow": self.name, **self.models, "questions": questions}
+        own = {r.name: r.keys for r in rubrics if r.name in self.own}
+        described = {"workflow": self.name, **self.models, "questions": questions}
+        return {**described, "own": own} if own else described
 
 
 @dataclass(slots=True)
@@ -185,9 +189,8 @@ class Resources:
         specs.update(self.models.of_steps(described.get("steps", ())))
         identities = {spec: self.models.identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)
-        return BoundWorkflow(
-            workflow.name, described, mark, workflow, context, self._errors(context)
-        )
+        errors, own = self._errors(context), self.rubrics.added
+        return BoundWorkflow(workflow.name, described, mark, workflow, context, errors, own)
 
     def _described(self, context: Context) -> dict[str, Any]:
         """Models, rubrics and all settings that can change a verdict: the same for all records."""

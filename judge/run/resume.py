@@ -216,7 +216,7 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
 def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     # How a server is asked, and who answers, is no part of the question (docs/decisions/0039-...,
     # 0040-...).
-    observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "gates": []}
+    observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "gates": [], "own": {}}
     then, here = flat({**before, **observations}), flat({**now.described, **observations})
     names = {k for k in then.keys() | here.keys() if then.get(k) != here.get(k)}
     # The words of a question tell more than its rubric's digest, where both runs have them.

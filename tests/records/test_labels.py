@@ -103,7 +103,7 @@ def test_a_line_that_cannot_be_read_is_named(
     write: Written, record: dict[str, Any], labels: object, message: str
 ) -> None:
     sound = {**NORM, "labels": {"c": "no"}}
-    first, bad, last = read_back(
+    bad, first, last = read_back(
         write, {**sound, "id": "n1"}, {**record, "labels": labels}, {**sound, "id": "n3"}
     )
     assert message in says([bad])
@@ -172,7 +172,7 @@ def test_a_row_that_contradicts_is_a_problem(write: Written, row: str, message: 
 
 def test_a_check_keeps_its_items_and_every_problem(write: Written) -> None:
     line = {**NORM, "labels": {"relevance": "yes", "adherence": "no"}}
-    kept, bad = read_back(write, line, "{", check="adherence")
+    bad, kept = read_back(write, line, "{", check="adherence")
     assert item([kept]).check == "adherence"
     assert isinstance(bad, Record)
     with pytest.raises(UsageError, match=r"no labels for 'x'.*for adherence, relevance$"):

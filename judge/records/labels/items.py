@@ -5,11 +5,14 @@ In JSON lines a record stands as it is validated, or as validation wrote it, and
     "labels": {CHECK: ANSWER}                   a reference answer: gold
     "labels": {CHECK: {ANNOTATOR: ANSWER}}      the answers of single annotators
     "annotators": {ANNOTATOR: {"group": ...}}   what is known of them, may be left out; "labels",
-                                                {CHECK: ANSWER}, are answers beside a reference
+                                                {CHECK: ANSWER}, are answers beside a reference,
+                                                "weight" how many records the labelled one stands
+                                                for (1), where it was drawn with another chance
     "author"                                    who gave the labels, may be left out
 
 For a check about values, ANSWER is a list with one answer for each value. An answer of null means
-that there is no label. All spellings of an answer are one (`judge.answers`).
+that there is no label. All spellings of an answer are one (`judge.answers`). Several lines may hold
+annotators' answers about one record (the same fields): an annotator's last one to a check counts.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
 
 from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
-from judge.records.base import RESERVED, LabelError, SeenIds, clip
+from judge.records.base import RESERVED, LabelError, SeenIds, clip, content_hash
 from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
 from judge.records.kinds import find_names, kind_named, normalise, recognise
 from judge.records.lines import Line
@@ -29,6 +33,11 @@ from judge.records.record import Record
 
 ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
 """Fields that say what people answered, and who."""
+
+
+def label_key(fields: Mapping[str, Any]) -> str:
+    """The hash of a record's fields without labels: lines that have it are about one record."""
+    return content_hash({name: part for name, part in fields.items() if name not in ABOUT_LABELS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class LabelledItem:
     ("": those about one record). `left_out` answers stood for no label. The fields `withheld` hold
     people's answers, and are not among the record's. `settled`: whether `gold` is what people's
     answers came to, also where it is None. `rows` of a sheet of `judge label` ask it: their fields
-    are the texts that people were shown.
+    are the texts that people were shown. `weight`: how many records it stands for in estimates.
     """
 
     record: Record
@@ -65,6 +74,7 @@ class LabelledItem:
     left_out: int = 0
     settled: bool = False
     rows: tuple[Record, ...] = ()
+    weight: float = 1.0
 
     @property
     def cluster(self) -> str:
@@ -203,6 +213,11 @@ class Own(LabelSet):
     """
 
     name = "own"
+    merged = True
+
+    def start(self) -> None:
+        self._names: dict[str, str] = {}
+        self._most = 0
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
@@ -231,10 +246,11 @@ class Own(LabelSet):
                 numbered = _answers({annotator: given}, f"labels.{check}", values)
                 for number, answers in numbered.items():
                     answers_by_check.setdefault(check, {}).setdefault(number, {}).update(answers)
-        key = next((key for key in visible if normalise(key) == "id"), "id")
-        record = self.record(item, visible, visible.get(key), key)
+        record = self._about(item, visible, fields["labels"])
+        weight = _weight(people_fields)
         for check, numbered in answers_by_check.items():
             for number, answers in numbered.items():
+                self._most = max(number, self._most)
                 people = [
                     (annotator, answer)
                     for annotator, answer in answers.items()
@@ -247,7 +263,34 @@ class Own(LabelSet):
                 gold = answers.get(None)
                 settled = any(check in (p.get("labels") or {}) for p in people_fields.values())
                 item_of = LabelledItem(record, check, number, gold, annotations, slices)
-                yield replace(item_of, settled=settled)
+                yield replace(item_of, settled=settled, weight=weight)
+
+    def rest(self) -> Iterator[LabelledItem]:
+        return (item for item in super().rest() if item.gold or item.annotations or item.settled)
+
+    def _about(self, item: Record, visible: dict[str, Any], labels: Mapping[str, Any]) -> Record:
+        """The line's record; where an earlier line is about it, too, what its annotators answered
+        there is taken back."""
+        name = self._names.get(content := content_hash(visible))
+        if name is None or not all(isinstance(answers, dict) for answers in labels.values()):
+            key = next((key for key in visible if normalise(key) == "id"), "id")
+            record = self.record(item, visible, visible.get(key), key)
+            self._names[content] = record.name
+            return record
+        for check, answers in labels.items():
+            for number in range(self._most + 1):
+                _, by_annotator = self._held.get((name, check, number), (None, {}))
+                for annotator in answers:
+                    by_annotator.pop(annotator, None)
+        return Record(item.source, item.line, visible, name=name)
+
+
+def _weight(annotators: Mapping[str, Mapping[str, Any]]) -> float:
+    """How many records the labelled one stands for."""
+    weight = next((about["weight"] for about in annotators.values() if "weight" in about), 1)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < inf:
+        raise LabelError(f"field 'weight' must be a number above 0, not {clip(weight)}", "weight")
+    return float(weight)
 
 
 def _typed(fields: dict[str, Any]) -> tuple[dict[str, Any], int | None]:

@@ -1,0 +1,55 @@
+"""`judge review`: open records put to a person, whose answers decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judge.cli import options as opt
+from judge.cli.label import Annotator, Open, Port, announce, end
+from judge.cli.printing import print_message
+
+if TYPE_CHECKING:
+    from judge.settings import Settings
+
+EPILOG = """\b
+Examples:
+  judge review judged.jsonl
+  judge review judged.jsonl --failed --annotator ann
+  judge validate records.jsonl -m MODEL -o judged.jsonl --resume --fail-under 0.95
+
+The page shows each record with its votes, quotes and reasons; keys as in judge label. Answers are
+kept in OUT.decisions.jsonl, and written into OUT when the page ends. Of several people's answers to
+one question more than half decide.
+"""
+
+
+@opt.with_settings("ask", "name", "on", "answers", "pass_", "rubric", "map")
+def command(
+    settings: Settings,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="What judge validate -o wrote.")],
+    failed: Annotated[bool, typer.Option("--failed", help="Also records that failed.")] = False,
+    annotator: Annotator = None,
+    port: Port = 0,
+    open_page: Open = True,
+) -> None:
+    """Decide on a page what judges left open: abstained and unreadable records.
+
+    The answers stand in OUT as a person's checks, which decide: gates, build and report count them.
+    """
+    from judge import api
+
+    outcome = api.review(
+        out,
+        settings,
+        failed=failed,
+        annotator=annotator or opt.user_name(),
+        ready=lambda address: announce(address, open_page=open_page),
+        port=port,
+    )
+    if not outcome.of:
+        print_message(f"{out}: nothing is open")
+        return
+    end(outcome, f"written into {out}")

@@ -1,0 +1,198 @@
+"""People's answers in a file of labels (`judge.records.labels.items`): a line for each answer.
+
+A line is appended and flushed to disk before the next question is shown, so that a kill loses none.
+Several people, each with a page of their own, may write to one file.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judge.answers import scalar_text
+from judge.errors import UsageError, unwritable
+from judge.locking import lock
+from judge.records import dump, read
+from judge.records.base import own_id
+from judge.records.labels.items import LabelledItem, Own, label_key
+from judge.records.lines import MAX_OUTPUT_LINE, parsed
+from judge.run.output import sync_folder
+
+
+class Place(NamedTuple):
+    """What an answer is about: a record (`label_key`), a check, and an entry from 1 (0: none)."""
+
+    record: str
+    check: str
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAnswer:
+    """What a person answered, and why, if they said so."""
+
+    answer: str
+    why: str = ""
+
+
+class AnswerFile:
+    """The answers of all annotators in a file that grows; one of them answers here.
+
+    Args:
+        path: a file of such lines, or a new one.
+        annotator: who answers here.
+
+    Attributes:
+        given: by annotator the answers that stand, in the order in which they were given.
+
+    Raises:
+        UsageError: it holds other lines.
+    """
+
+    def __init__(self, path: Path, annotator: str) -> None:
+        self.path, self.annotator = path, annotator
+        self.given: dict[str, dict[Place, PersonAnswer]] = {annotator: {}}
+        self._end = self._count = 0
+        self._records: dict[str, str] = {}
+        if path.exists() and path.stat().st_size:
+            self._refuse_foreign()
+        self.refresh()
+
+    def _refuse_foreign(self) -> None:
+        """Raises UsageError for a line that holds no answers; the last one may be cut off."""
+        items = read(self.path, format="jsonl", max_line=MAX_OUTPUT_LINE)
+        whole = self.path.read_bytes().count(b"\n")
+        for item in Own(None, self.path.parent).read(items):
+            if not isinstance(item, LabelledItem) and item.line <= whole:
+                why = item.problem.message if item.problem else "holds no labels"
+                message = f"{self.path}, line {item.line}: {why}: name another file with -o"
+                raise UsageError(message)
+
+    @property
+    def own(self) -> Mapping[Place, PersonAnswer]:
+        """The answers of the annotator who answers here."""
+        return self.given[self.annotator]
+
+    def refuse_other_text(self, record: str, id: str | None) -> None:
+        """Raise UsageError where the file has another record of this id."""
+        if id is not None and self._records.get(id, record) != record:
+            raise UsageError(
+                f"{self.path} has answers about another text of record {id!r}: name another file"
+            )
+
+    def refresh(self) -> None:
+        """Take in the whole lines that were appended since."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self._end)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._end += len(line)
+                self._take(parsed(line) or {})
+
+    def _take(self, fields: Mapping[str, Any]) -> None:
+        record = label_key(fields)
+        if (id := own_id(fields)) is not None:
+            self._records[id] = record
+        about = fields.get("annotators") or {}
+        for check, answers in (fields.get("labels") or {}).items():
+            for annotator, answer in answers.items() if isinstance(answers, dict) else ():
+                standing = self.given.setdefault(annotator, {})
+                for place in [p for p in standing if p[:2] == (record, check)]:
+                    # An answer to another entry, which the line repeats, keeps its turn.
+                    if _at(answer, place.number) != standing[place].answer:
+                        del standing[place]
+                why = ((about.get(annotator) or {}).get("why") or {}).get(check)
+                numbers = range(1, len(answer) + 1) if isinstance(answer, list) else (0,)
+                for place in (Place(record, check, number) for number in numbers):
+                    if (text := _at(answer, place.number)) is not None:
+                        standing[place] = PersonAnswer(text, _at(why, place.number) or "")
+
+    def put(
+        self,
+        place: Place,
+        answer: PersonAnswer | None,
+        fields: Mapping[str, Any],
+        entries: int = 0,
+        weight: float | None = None,
+    ) -> None:
+        """Append the answer to a question about the record with these fields; None takes the
+        earlier one back. It is on disk when this returns.
+
+        `entries` are those of the record that the check is asked of. The line has the annotator's
+        answers to all of them, so that it stands for itself.
+
+        Raises:
+            JudgeError: it could not be written.
+        """
+        both: tuple[Any, Any] = (answer and answer.answer, answer and answer.why)
+        if place.number:
+            numbers = range(1, entries + 1)
+            standing = {n: self.own.get(place._replace(number=n)) for n in numbers}
+            standing[place.number] = answer
+            several = [standing[n] for n in numbers]
+            both = [a and a.answer for a in several], [a and a.why for a in several]
+        about: dict[str, Any] = {"why": {place.check: both[1]}} if any(both[1] or ()) else {}
+        about |= {} if weight is None else {"weight": weight}
+        line = dump(
+            {
+                **{name: part for name, part in fields.items() if name != "annotators"},
+                "labels": {place.check: {self.annotator: both[0]}},
+                **({"annotators": {self.annotator: about}} if about else {}),
+            }
+        )
+        try:
+            self._append(line)
+        except OSError as error:
+            raise unwritable(f"{self.path} cannot be written", error) from error
+        self.refresh()
+        if answer is not None:  # The last one is the first to be taken back.
+            self.given[self.annotator][place] = self.given[self.annotator].pop(place)
+
+    def _append(self, line: bytes) -> None:
+        """Write the line behind the last whole one, and flush it to disk."""
+        new = not self.path.exists()
+        with self.path.open("ab+", buffering=0) as file:
+            while not lock(file.fileno()):  # As long as another person's answer takes.
+                time.sleep(0.01)
+            size = os.fstat(file.fileno()).st_size
+            whole = _whole(file, size)
+            file.seek(whole)
+            if whole != size and parsed(file.read(size - whole)) is not None:
+                line = b"\n" + line
+            elif whole != size:
+                file.truncate(whole)
+            view = memoryview(line)
+            while view:
+                view = view[file.write(view) :]
+            os.fsync(file.fileno())
+        if new:
+            sync_folder(self.path)
+
+
+def _whole(file: Any, size: int) -> int:
+    """Where the last whole line of a file of this size ends."""
+    end = size
+    while end > 0:
+        start = max(0, end - 65_536)
+        file.seek(start)
+        at = file.read(end - start).rfind(b"\n")
+        if at >= 0:
+            return int(start + at + 1)
+        end = start
+    return 0
+
+
+def _at(content: Any, number: int) -> str | None:
+    """An answer as text; of a list that with this number."""
+    if isinstance(content, list):
+        content = content[number - 1] if 0 < number <= len(content) else None
+    elif number:
+        return None
+    return scalar_text(content) or None

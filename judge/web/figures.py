@@ -1,0 +1,117 @@
+"""What the answers on a page come to so far: how sure they will be of a judge, how far people agree
+with one another, and how far the judge agrees with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import combinations
+
+from judge.report.page import between, percent
+from judge.stats.intervals import Estimate, score_limits, wilson
+from judge.web.session import PageQuestion, Session
+
+USUAL = 0.9
+"""Agreement with the judge that the width of the coming interval is told for."""
+
+MOST = 5
+"""Differences from the judge that are listed."""
+
+_DRAWS = 200
+
+
+def half_width(labels: int) -> float:
+    """Half of the 95 % interval of a judge's agreement, at `USUAL`, that so many labels give."""
+    low, high = score_limits(USUAL, max(labels, 1))
+    return (high - low) / 2
+
+
+def progress(session: Session) -> str:
+    """How far the person is, and the intervals that the labels give now and in the end."""
+    done, of = session.answered, len(session.questions)
+    told = f"{done} of {of} answered"
+    if session.blind and done:
+        told += f"; {done} {'label tells' if done == 1 else 'labels tell'} a judge's agreement to "
+        told += f"± {100 * half_width(done):.0f} points"
+        told += f", all {of} to ± {100 * half_width(of):.0f}" if done < of else ""
+        told += f" (where it agrees {USUAL:.0%} of the time)"
+    return told
+
+
+def among_people(session: Session) -> list[str]:
+    """How far the annotators agree, a sentence for each check that two of them answered."""
+    items = [item for item in session.items() if len(item.annotations) > 1]
+    sentences = []
+    for check in dict.fromkeys(item.check for item in items):
+        part = [item for item in items if item.check == check]
+        pairs = [
+            one.answer == two.answer
+            for item in part
+            for one, two in combinations(item.annotations, 2)
+        ]
+        share = wilson(sum(pairs), len(pairs))
+        names = sorted({one.annotator for item in part for one in item.annotations})
+        both = "both" if len(names) == 2 else "two or more of them"
+        questions = "1 question" if len(part) == 1 else f"{len(part)} questions"
+        told = f"{', '.join(names)}: {questions} answered by {both} ({check}), the same answer "
+        told += f"{percent(share.value)} of the time ({between(share)})"
+        if all(map(find_spec, ("numpy", "scipy"))):
+            from judge.calibration.people import agreement
+
+            measures = agreement(part, draws=_DRAWS).checks[0].overall.measures
+            kappa = measures.get("cohen") or measures["fleiss"]
+            told += f", κ {kappa}" if kappa.value is not None else ""
+        sentences.append(told)
+    return sentences
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeComparison:
+    """A check's judge beside the annotator's answers: the share that it answers alike, weighted as
+    the records were drawn; `counts` by (person's answer, judge's); the latest differences.
+    `open` are answers to questions that the judge, or the person, left undecided."""
+
+    check: str
+    share: Estimate
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    differences: Sequence[PageQuestion] = ()
+    open: int = 0
+
+
+def beside_judge(session: Session) -> list[JudgeComparison]:
+    """The comparison for each check that the judge was asked."""
+    own = session.answers.own
+    places = dict(zip(session.places, session.questions, strict=True))
+    comparisons = []
+    for check in dict.fromkeys(place.check for place in session.places):
+        asked = [(q, own[p].answer) for p in own if p.check == check and (q := places.get(p))]
+        asked = [(question, answer) for question, answer in asked if question.of_judge()]
+        agree = [(question, answer, question.agrees(answer)) for question, answer in asked]
+        settled = [(question, alike) for question, _, alike in agree if alike is not None]
+        if not asked:
+            continue
+        counts: Counter[tuple[str, str]] = Counter()
+        for question, answer in asked:
+            judge = question.of_judge()
+            counts[answer, judge.said if judge else ""] += 1
+        share = _weighted([(q.weight or 1.0, alike) for q, alike in settled])
+        differing = [question for question, alike in settled if not alike]
+        undecided = len(asked) - len(settled)
+        comparisons.append(
+            JudgeComparison(check, share, counts, differing[: -MOST - 1 : -1], undecided)
+        )
+    return comparisons
+
+
+def _weighted(hits: Sequence[tuple[float, bool]]) -> Estimate:
+    """The weighted share of hits, with Wilson's interval over the effective number of items
+    (Kish 1965, *Survey Sampling*, section 11.7: the square of the weights' sum, by that of their
+    squares)."""
+    total = sum(weight for weight, _ in hits)
+    if not total:
+        return Estimate(None)
+    share = sum(weight for weight, hit in hits if hit) / total
+    effective = total**2 / sum(weight**2 for weight, _ in hits)
+    return Estimate(share, *score_limits(share, effective), n=len(hits), of=len(hits))

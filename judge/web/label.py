@@ -1,0 +1,143 @@
+"""`judge label -o FILE`: records put to a person on a page."""
+
+from __future__ import annotations
+
+import shlex
+from bisect import bisect
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from judge.errors import UsageError
+from judge.records import Record, mapped
+from judge.records.base import own_id, refuse_absent, stratum
+from judge.records.lines import Line
+from judge.report.sheet import questions_about, rubrics_asked, typed
+from judge.run.job import Job, drawn_evenly
+from judge.run.output import input_path, refuse_nameless, refuse_same
+from judge.settings import Settings, flag
+from judge.web.answers import AnswerFile
+from judge.web.server import serve
+from judge.web.session import PageQuestion, Session, without_judge
+
+BANDS = (0.1, 0.5, 0.9)
+"""Where P(pass) is cut: records of a band are drawn as often as those of another."""
+
+_QUESTION = ("ask", "name", "on", "answers", "pass_", "rubric", "check", "map")
+
+
+@dataclass(frozen=True, slots=True)
+class PageOutcome:
+    """What a page came to: questions answered, of how many, what to type next with what it is for;
+    `unasked` records have nothing to ask about, the first for the reason `why`."""
+
+    answered: int
+    of: int
+    closing: list[tuple[str, str]]
+    unasked: int = 0
+    why: str = ""
+
+
+def label(
+    out: Path,
+    job: Job,
+    settings: Settings,
+    *,
+    annotator: str,
+    ready: Callable[[str], None],
+    port: int = 0,
+) -> PageOutcome:
+    """Ask a person the questions of the settings (`ask`, `rubric`, `check`) about a job's records,
+    on a page, and append the answers to `out`, which `judge calibrate` and `agreement` read.
+
+    Records come in an order of the seed's, the same for every annotator; those that `annotator` has
+    answered are left out. A sample of judged lines is spread evenly over verdicts and P(pass).
+
+    Args:
+        ready: is called with the page's address.
+        port: 0 takes a free one.
+
+    Raises:
+        UsageError: no question is named, a file cannot be used, or there is nothing to ask about.
+    """
+    refuse_nameless("-o", out, "")
+    for source in job.inputs:
+        refuse_same("-o", out, input_path(source), "the input")
+    asked = rubrics_asked(job, settings)
+    answers = AnswerFile(out, annotator)
+    units, reasons = [], []
+    seen: set[str] = set()
+    for item, weight in _drawn(job, [rubric.name for rubric in asked]):
+        line = Line.of(item.fields or {}, item.line, item.source)
+        record = typed(next(mapped([item], settings.columns)))
+        record = replace(record, name=line.name if line else record.called)
+        found, why = (
+            ([], record.problem.message) if record.problem else questions_about(record, asked)
+        )
+        fields = without_judge(record.fields or {})
+        if found and (record.id in seen or own_id(fields) in seen):
+            found, why = [], f"id {record.id!r} stands there before"
+        seen.add(record.id)
+        units += [[PageQuestion(question, fields, line, weight) for question in found]]
+        reasons += [f"line {item.line} of {item.source}: {why}"] if why and not found else []
+    if not any(units):
+        raise UsageError(f"no record can be asked about; {(reasons or ['there is none'])[0]}")
+    Random(settings.seed).shuffle(units)
+    questions = {q.place: q for unit in units for q in unit}
+    commands = [
+        ("Hold a judge against these labels:", command(out, settings)),
+        ("See how far people agree:", f"judge agreement {shlex.quote(str(out))}"),
+    ]
+    session = Session([*questions.values()], answers, "Label records", closing=commands)
+    serve(session, ready, port)
+    why = reasons[0] if reasons else ""
+    return PageOutcome(session.answered, len(session.questions), commands, len(reasons), why)
+
+
+def command(labels: Path, settings: Settings) -> str:
+    """The command that calibrates a judge on the labels, with the questions as they were asked."""
+    words = ["judge", "calibrate", str(labels)]
+    for name in _QUESTION:
+        value: Any = getattr(settings, name)
+        several = ",".join(value) if name == "answers" else value
+        for one in [several] if isinstance(several, str) else several or ():
+            words += [flag(name), one] if one else []
+    return shlex.join([*words, "-m"]) + " MODEL -o calibrated"
+
+
+def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | None]]:
+    """The records to ask about; where they were drawn from several strata with the number of
+    records that each stands for."""
+    if job.sample is None:
+        return [(item, None) for item in job.items()]
+    items = replace(job, sample=None, limit=None).items()
+    groups = drawn_evenly(
+        items,
+        job.sample,
+        job.sample_seed,
+        lambda item: (_of_judge(item, checks), stratum(item.fields or {}, job.by)),
+    )
+    first = next((i.fields for _, part in groups.values() for _, i in part if i.fields), {})
+    refuse_absent([by for _, by in groups], job.by, first)
+    drawn = [
+        (place, item, size / len(part) if len(groups) > 1 else None)
+        for size, part in groups.values()
+        for place, item in part
+    ]
+    in_order = sorted(drawn, key=lambda one: one[0])
+    return islice(((item, weight) for _, item, weight in in_order), job.limit)
+
+
+def _of_judge(item: Record, checks: Collection[str]) -> tuple[str, int]:
+    """A judged line's verdict, and the band of the P(pass) among these checks that is nearest to
+    0.5; alike for all other records."""
+    line = Line.of(item.fields or {})
+    if line is None:
+        return "", 0
+    made = (check for name, check in line.last_checks.items() if name in checks)
+    chances = [chance for check in made if (chance := check.get("probability")) is not None]
+    nearest = min(chances, key=lambda chance: abs(chance - 0.5), default=None)
+    return line.verdict, -1 if nearest is None else bisect(BANDS, nearest)

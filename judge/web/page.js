@@ -1,0 +1,80 @@
+"use strict";
+// Answers go to the server one by one; it sends what comes next as a piece of the page, with every
+// text escaped.
+
+const main = document.querySelector("main");
+const trouble = document.getElementById("trouble");
+let busy = false;
+
+function say(message) {
+  trouble.textContent = message;
+  trouble.hidden = !message;
+}
+
+async function send(path, content) {
+  if (busy) return;
+  busy = true;
+  try {
+    const response = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(content),
+    });
+    const text = await response.text();
+    if (!response.ok) {
+      say(`Not saved: ${text}`);
+      return;
+    }
+    say("");
+    main.innerHTML = text;
+    window.scrollTo(0, 0);
+    const heading = main.querySelector("h2[tabindex]");
+    if (heading) heading.focus({ preventScroll: true });
+  } catch {
+    say("The server is gone. This answer was not saved, all before it were: start the same command again.");
+  } finally {
+    busy = false;
+  }
+}
+
+function press(button) {
+  if (button.disabled) return;
+  if ("undo" in button.dataset) {
+    send("undo", {});
+  } else if ("end" in button.dataset) {
+    send("end", {});
+  } else if ("answer" in button.dataset) {
+    const question = Number(button.parentElement.dataset.question);
+    const why = document.getElementById("why").value;
+    send("answer", { question, answer: Number(button.dataset.answer), why });
+  }
+}
+
+main.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button) press(button);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
+  const why = document.getElementById("why");
+  if (event.target === why) {
+    if (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey)) {
+      event.preventDefault();
+      why.blur();
+    }
+    return;
+  }
+  const key = event.key.toLowerCase();
+  if (key === "c" && why) {
+    event.preventDefault();
+    why.focus();
+    return;
+  }
+  const buttons = [...main.querySelectorAll("button[data-key]")];
+  const button = buttons.find((one) => one.dataset.key.split(" ").includes(key));
+  if (button) {
+    event.preventDefault();
+    press(button);
+  }
+});

@@ -1,0 +1,120 @@
+"""`judge review`: records that judges left open put to a person, whose answers decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from judge.errors import UsageError
+from judge.records import Record, mapped
+from judge.records.base import RESERVED
+from judge.records.lines import Line, Lines
+from judge.report.files import make_table
+from judge.report.sheet import questions_about, typed
+from judge.rubric import Rubric
+from judge.run.decisions import PERSON, Decisions, decide
+from judge.run.job import files_of
+from judge.run.output import rank, read_description
+from judge.run.rubrics import RubricSet
+from judge.run.task import FOR_PEOPLE
+from judge.settings import Settings
+from judge.verdict import Judgement, Verdict, last_of_each
+from judge.web.answers import AnswerFile
+from judge.web.label import PageOutcome
+from judge.web.server import serve
+from judge.web.session import PageQuestion, Session
+
+
+def review(
+    out: Path,
+    settings: Settings,
+    *,
+    failed: bool = False,
+    annotator: str,
+    ready: Callable[[str], None],
+    port: int = 0,
+) -> PageOutcome:
+    """Put the open checks of judged lines to a person, the least certain first, and write the
+    answers into the lines, as a person's checks, which decide.
+
+    Answers are kept in `OUT.decisions.jsonl` one by one, and written into OUT at the end, or when
+    the next review begins; `judge validate --decisions` takes that file as well.
+
+    Args:
+        out: what `judge validate -o` wrote.
+        settings: `rubric` or `ask`, where the run's description does not have its questions.
+        failed: also records that failed.
+        ready: is called with the page's address.
+
+    Raises:
+        UsageError: a file, or a rubric of a line, cannot be used.
+    """
+    files = files_of(out)
+    lines, table = files["out"], files["table"]
+    if not lines.is_file():
+        raise UsageError(f"{lines} does not exist: name what judge validate -o wrote")
+    settings, rubric_of = _of_run(lines, settings)
+    people = lines.with_name(f"{lines.name}.decisions.jsonl")
+    answers = AnswerFile(people, annotator)
+    _decide(lines, people, rubric_of, settings)
+    wanted = {*FOR_PEOPLE, *([Verdict.FAIL] if failed else [])}
+    open_lines = [(line, j) for line, j in Lines.read([str(lines)]) if j.verdict in wanted]
+    open_lines.sort(key=lambda pair: rank(pair[0]))
+    questions = {
+        question.place: question
+        for line, judgement in open_lines
+        for question in _open(line, judgement, wanted, rubric_of, settings)
+    }
+    commands = [
+        ("See what people decided:", f"judge report {out} -o report.html"),
+        ("Gates count it: type the command of the run again, with:", "--resume --fail-under 0.95"),
+    ]
+    session = Session([*questions.values()], answers, "Review records", False, commands)
+    if questions:
+        serve(session, ready, port)
+        _decide(lines, people, rubric_of, settings)
+    if table is not None:
+        make_table(lines, table)
+    return PageOutcome(session.answered, len(questions), commands)
+
+
+def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], Rubric]]:
+    """The settings with the columns of the run that wrote the lines, and its rubrics by name."""
+    runs: list[dict[str, Any]] = [*read_description(lines).values()]
+    own = {name: keys for run in runs for name, keys in run.get("own", {}).items()}
+    columns = next((run.get("settings", {}).get("map") for run in runs), None)
+    if columns and not settings.map:
+        settings = settings.model_copy(update={"map": tuple(columns)})
+    return settings, RubricSet.of(
+        settings, [Rubric.from_dict(keys) for keys in own.values()]
+    ).judging
+
+
+def _decide(
+    lines: Path, people: Path, rubric_of: Callable[[str], Rubric], settings: Settings
+) -> None:
+    """Write what people have answered into the lines."""
+    if people.is_file():
+        decide(lines, Decisions(people, rubric_of), settings.columns)
+
+
+def _open(
+    line: Line,
+    judgement: Judgement,
+    wanted: set[Verdict],
+    rubric_of: Callable[[str], Rubric],
+    settings: Settings,
+) -> Iterator[PageQuestion]:
+    """The questions that the judges' checks of a line leave open, of one on entries those alone."""
+    item = Record(line.source, line.number, dict(line.fields), name=line.name)
+    record = typed(next(mapped([item], settings.columns)))
+    fields = {**line.fields, RESERVED: dict(line.content)}
+    for check in last_of_each(judgement.checks):
+        if check.by == PERSON or check.verdict not in wanted:
+            continue
+        verdicts = check.verdicts()
+        for question in questions_about(record, [rubric_of(check.name)])[0]:
+            entry = record.entry(question.rubric.each, question.number)
+            if verdicts.get(entry, check.verdict) in wanted:
+                yield PageQuestion(question, fields, line)

@@ -1,0 +1,234 @@
+"""The page's server: on this machine alone, behind an address that nobody can guess.
+
+Whatever a browser on this machine opens can send requests to it. So the address holds a random
+token; the request must name this server as its host (against DNS that is turned round), and one
+that changes something must come from the page itself (`Origin`), as JSON. There are no cookies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import signal
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Any
+
+from aiohttp import web
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+
+from judge.errors import JudgeError, UsageError
+from judge.report import page as report_page
+from judge.report.entry import Entry
+from judge.web import figures
+from judge.web.session import UNSURE, PageQuestion, Session
+
+HOST = "127.0.0.1"
+MAX_BODY = 8 * 1024 * 1024
+"""Bytes of a request, at most."""
+
+LONG = 4_000
+"""Characters of a text behind which the page folds it."""
+
+_TURN = re.compile(r"\n(?=\d+\. [^\n:]{1,60}:)")
+_FOLDER = Path(__file__).parent
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def serve(session: Session, ready: Callable[[str], None], port: int = 0) -> None:
+    """Serve the page until the person finishes it, or a signal ends it.
+
+    Args:
+        ready: is called with the page's address.
+        port: 0 takes a free one.
+
+    Raises:
+        UsageError: the port is taken.
+    """
+    asyncio.run(_serve(session, ready, port))
+
+
+async def _serve(session: Session, ready: Callable[[str], None], port: int) -> None:
+    page = _Page(session)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(page.end.set))
+    runner = web.AppRunner(page.app(), access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, HOST, port).start()
+        except OSError as error:
+            raise UsageError(f"--port {port}: {error.strerror}; leave it out") from error
+        page.port = runner.addresses[0][1]
+        ready(f"http://{HOST}:{page.port}/{page.token}/")
+        await page.end.wait()
+    finally:
+        await runner.cleanup()
+
+
+class _Page:
+    """The page of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.token, self.port = session, token_urlsafe(24), 0
+        self.end = asyncio.Event()
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY)
+        app.router.add_get("/{token}/", self._whole)
+        app.router.add_get("/{token}/page.css", self._style)
+        app.router.add_get("/{token}/page.js", self._script)
+        for name, change in (("answer", self._answer), ("undo", self._undo), ("end", self._end)):
+            app.router.add_post(f"/{{token}}/{name}", change)
+        return app
+
+    # ------------------------------------------------------------ who may ask
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            if (refusal := self._refusal(request)) is not None:
+                raise web.HTTPForbidden(text=refusal)
+            response = await handler(request)
+        except web.HTTPException as error:
+            error.headers.update(_HEADERS)
+            raise
+        response.headers.update(_HEADERS)
+        return response
+
+    def _refusal(self, request: web.Request) -> str | None:
+        """Why the request is not answered; None where it is."""
+        hosts = [f"{name}:{self.port}" for name in (HOST, "localhost")]
+        if request.headers.get("Host") not in hosts:
+            return "This server answers on this machine alone."
+        token = request.path.split("/")[1]
+        if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self.token.encode()):
+            return "The address is not, or no longer, that of the page."
+        if request.method in ("GET", "HEAD"):
+            return None
+        if request.headers.get("Origin") != f"http://{request.headers['Host']}":
+            return "The request comes from another page."
+        return None if request.content_type == "application/json" else "Send JSON."
+
+    # ------------------------------------------------------------ what is asked
+
+    async def _whole(self, _: web.Request) -> web.Response:
+        self.session.answers.refresh()
+        return self._rendered("label.html")
+
+    async def _style(self, _: web.Request) -> web.Response:
+        report = Path(report_page.__file__).with_name("page.css")
+        text = report.read_text("utf-8") + (_FOLDER / "page.css").read_text("utf-8")
+        return web.Response(text=text, content_type="text/css")
+
+    async def _script(self, _: web.Request) -> web.Response:
+        text = (_FOLDER / "page.js").read_text("utf-8")
+        return web.Response(text=text, content_type="text/javascript")
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        try:
+            given = await request.json()
+            number, answer, why = given["question"], given["answer"], given["why"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise web.HTTPBadRequest(text="Send question, answer and why.") from None
+        if not (type(number) is type(answer) is int and isinstance(why, str)):
+            raise web.HTTPBadRequest(text="Send question, answer and why.")
+        return self._changed(lambda: self.session.answer(number, answer, why))
+
+    async def _undo(self, _: web.Request) -> web.Response:
+        return self._changed(self.session.undo)
+
+    async def _end(self, _: web.Request) -> web.Response:
+        self.end.set()
+        return self._rendered("end.html")
+
+    def _changed(self, change: Callable[[], None]) -> web.Response:
+        try:
+            self.session.answers.refresh()
+            change()
+        except UsageError as error:
+            raise web.HTTPBadRequest(text=str(error)) from error
+        except JudgeError as error:
+            raise web.HTTPInsufficientStorage(text=str(error)) from error
+        return self._rendered("question.html")
+
+    # ------------------------------------------------------------ what is shown
+
+    def _rendered(self, name: str) -> web.Response:
+        session = self.session
+        number = session.current
+        question = None if number is None else session.questions[number]
+        latest = None if session.latest is None else session.questions[session.latest]
+        text = (
+            _templates()
+            .get_template(name)
+            .render(
+                session=session,
+                number=number,
+                question=question,
+                keys={} if question is None else keys(question.rubric.answers),
+                words={} if question is None else words(question),
+                entry=None if question is None or session.blind else entry(question),
+                texts={} if question is None or not session.blind else question.texts,
+                latest=latest,
+                progress=figures.progress(session),
+                people=figures.among_people(session),
+                judge=figures.beside_judge(session) if session.blind and latest else [],
+            )
+        )
+        return web.Response(text=text, content_type="text/html")
+
+
+def keys(answers: tuple[str, ...]) -> dict[str, str]:
+    """The keys of each answer, with blanks between: its digit where all are digits, else its
+    number; y and n of yes and no."""
+    digits = all(len(answer) == 1 and answer.isdigit() for answer in answers)
+    by_answer = {
+        answer: answer if digits else str(number) if number <= 9 else ""
+        for number, answer in enumerate(answers, 1)
+    }
+    for answer in {"yes", "no"} & by_answer.keys():
+        by_answer[answer] = f"{answer[0]} {by_answer[answer]}"
+    return by_answer
+
+
+def words(question: PageQuestion) -> dict[str, str]:
+    """What stands on the button of each answer: of compared fields which of the two shown."""
+    rubric = question.rubric
+    pairs = zip(rubric.answers, rubric.words, strict=True)
+    return {a: f"answer {word}" if rubric.comparing and word in "12" else a for a, word in pairs}
+
+
+def turns(text: str) -> list[str]:
+    """The turns of a transcript, as judges are shown chats; any other text in one piece."""
+    return _TURN.split(text) if text.startswith("1. ") else [text]
+
+
+def entry(question: PageQuestion) -> Entry:
+    """The judged line as the report shows it."""
+    assert question.line is not None, "only a judged line is reviewed"
+    return Entry(question.line, question.line.judgement(), 1)
+
+
+@cache
+def _templates() -> Environment:
+    report = report_page.templates()
+    loaders = [loader for loader in (FileSystemLoader(_FOLDER), report.loader) if loader]
+    environment: Any = report.overlay(loader=ChoiceLoader(loaders))
+    environment.globals |= {"UNSURE": UNSURE, "LONG": LONG, "turns": turns}
+    return environment  # type: ignore[no-any-return]

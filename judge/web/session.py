@@ -1,0 +1,182 @@
+"""A person's way through questions: which is next, what was answered, what is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from judge.answers import spelt_as
+from judge.errors import UsageError
+from judge.records.base import RESERVED, own_id
+from judge.records.labels.items import Annotation, LabelledItem, label_key
+from judge.records.lines import Line
+from judge.report.sheet import PersonQuestion
+from judge.rubric import Rubric
+from judge.verdict import Verdict, last_of_each
+from judge.web.answers import AnswerFile, PersonAnswer, Place
+
+UNSURE = "unsure"
+"""What a person may always answer; it decides nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAnswer:
+    """What a judge said to a question: its verdict, its answer or score in words, and why."""
+
+    verdict: Verdict
+    said: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PageQuestion:
+    """A question on the page. `line` is the judge's line about the record, `weight` how many
+    records it stands for, where it was drawn with another chance than the others."""
+
+    question: PersonQuestion
+    fields: Mapping[str, Any]
+    line: Line | None = None
+    weight: float | None = None
+
+    @property
+    def rubric(self) -> Rubric:
+        return self.question.rubric
+
+    @property
+    def place(self) -> Place:
+        return Place(label_key(self.fields), self.rubric.name, self.question.number)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What a judge is shown of the record, by title."""
+        record = self.question.record
+        return {
+            title: record.texts[name] for title, name in self.rubric.shown(record.texts).items()
+        }
+
+    @property
+    def entries(self) -> int:
+        return len(self.question.record.entries(self.rubric.each)) if self.rubric.each else 0
+
+    def verdict_of(self, answer: str) -> Verdict | None:
+        """The verdict that a person's answer makes; None of one that decides nothing."""
+        spelt = spelt_as(answer, self.rubric.answers)
+        return (
+            None if spelt is None else self.rubric.rule.verdict(spelt, self.question.record.label)
+        )
+
+    def of_judge(self) -> JudgeAnswer | None:
+        """What the judge said; None where it was not asked."""
+        if self.line is None:
+            return None
+        checks = last_of_each(self.line.judgement().checks)
+        check = next((c for c in checks if c.name == self.rubric.name), None)
+        if check is None:
+            return None
+        value = self.question.record.entry(self.rubric.each, self.question.number)
+        verdict, answer = check.outcomes().get(value, (check.verdict, None))
+        score = None if check.score is None else f"{check.score:g}"
+        best = check.best_evidence
+        reason = (best and best.reason) or check.reason or ""
+        return JudgeAnswer(verdict, answer or check.answer or score or str(verdict), reason)
+
+    def agrees(self, answer: str) -> bool | None:
+        """Whether the judge and a person say the same; None where one of them is undecided."""
+        judge, verdict = self.of_judge(), self.verdict_of(answer)
+        if judge is None or verdict is None:
+            return None
+        if judge.verdict in (Verdict.PASS, Verdict.FAIL) and not self.rubric.graded:
+            return judge.verdict is verdict
+        if judge.verdict not in (Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED):
+            return None
+        return judge.said == spelt_as(answer, self.rubric.answers)
+
+
+@dataclass
+class Session:
+    """A person at the questions. `blind`: whether the judge's answers stay hidden until the person
+    has answered; `title` stands above, `closing` at the end: what to type next, each
+    with what it is for.
+
+    Raises:
+        UsageError: the file has answers about another text of one of the records.
+    """
+
+    questions: Sequence[PageQuestion]
+    answers: AnswerFile
+    title: str
+    blind: bool = True
+    closing: Sequence[tuple[str, str]] = ()
+    current: int | None = field(init=False)
+    back: PersonAnswer | None = None
+    """What was taken back of the question that is shown again."""
+    latest: int | None = None
+    """The question that was answered last on this page."""
+
+    def __post_init__(self) -> None:
+        self.places = [question.place for question in self.questions]
+        for question, place in zip(self.questions, self.places, strict=True):
+            self.answers.refuse_other_text(place.record, own_id(question.fields))
+        self.current = self._next()
+
+    @property
+    def answered(self) -> int:
+        return sum(place in self.answers.own for place in self.places)
+
+    def answer(self, number: int, choice: int, why: str) -> None:
+        """Keep the answer of this place (-1: unsure) to the question of this number, and go on to
+        the next.
+
+        Raises:
+            UsageError: there is no such question, or it has no such answer.
+        """
+        if not 0 <= number < len(self.questions):
+            raise UsageError("there is no such question")
+        answers = (*self.questions[number].rubric.answers, UNSURE)
+        if not -1 <= choice < len(answers):
+            raise UsageError("the question has no such answer")
+        self._put(number, PersonAnswer(answers[choice], why.strip()))
+        self.latest, self.back = number, None
+        self.current = self._next()
+
+    def undo(self) -> None:
+        """Take back the latest answer, and ask its question again; without one, nothing."""
+        numbers = {place: number for number, place in enumerate(self.places)}
+        last = next((place for place in reversed([*self.answers.own]) if place in numbers), None)
+        if last is not None:
+            self.back, self.latest = self.answers.own[last], None
+            self.current = numbers[last]
+            self._put(self.current, None)
+
+    def _put(self, number: int, answer: PersonAnswer | None) -> None:
+        question = self.questions[number]
+        self.answers.put(
+            self.places[number], answer, question.fields, question.entries, question.weight
+        )
+
+    def _next(self) -> int | None:
+        places = enumerate(self.places)
+        return next((n for n, place in places if place not in self.answers.own), None)
+
+    def items(self) -> list[LabelledItem]:
+        """All annotators' answers to the questions, as labels are read."""
+        return [
+            LabelledItem(
+                question.question.record,
+                place.check,
+                place.number,
+                annotations=tuple(
+                    Annotation(annotator, given[place].answer)
+                    for annotator, given in self.answers.given.items()
+                    if place in given
+                ),
+                weight=question.weight or 1.0,
+            )
+            for question, place in zip(self.questions, self.places, strict=True)
+        ]
+
+
+def without_judge(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's fields without what a judge said of it."""
+    return {name: part for name, part in fields.items() if name != RESERVED}
