@@ -165,6 +165,11 @@ def _refuse_unusable(
         option = "--guarantee" if job.agreement is not None else "--contrast-set"
         raise UsageError(f"{option} needs records that nothing was fitted to: leave out --folds")
     if job.agreement is not None:
+        if len({item.weight for item in items}) > 1:
+            raise UsageError(
+                "--guarantee takes records that were drawn with one chance, and these labels have "
+                "different weights (judge label --sample of judged lines): label a plain sample"
+            )
         if len(judges) > 2:
             count = f"{len(judges)} given"
             raise UsageError(f"--guarantee takes one judge, or a cheap and a strong one; {count}")

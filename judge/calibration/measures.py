@@ -97,7 +97,12 @@ def measure(
     usable = [answer for answer in labelled if answer.item.reference in classes]
     reference = [str(answer.item.reference) for answer in usable]
     answers = [answer.answer for answer in usable]
-    resamples = Resamples([answer.item.cluster for answer in usable], seed=seed, draws=draws)
+    resamples = Resamples(
+        [answer.item.cluster for answer in usable],
+        seed=seed,
+        draws=draws,
+        by_weight=[answer.item.weight for answer in usable],
+    )
     columns = (*classes, *UNANSWERED)
     outcomes = [answer.answer or answer.outcome for answer in usable]
     met = Counter(zip(reference, outcomes, strict=True))

@@ -262,9 +262,12 @@ def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
 def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
     """How the judge's verdicts err on items that nothing was fitted to.
 
-    Those count that got a reply, and whose reference is one of the check's answers.
+    Those count that got a reply, and whose reference is one of the check's answers. Where items
+    stand for different numbers of records, counts are of as many items, weighted so, and the design
+    effect has that of the weights, too (Kish 1965, *Survey Sampling*, section 11.7).
     """
     rows: list[tuple[str, bool, bool | None]] = []
+    weights: list[float] = []
     for answer in held_out:
         reference = answer.item.reference
         if (
@@ -278,6 +281,7 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
             None if answer.answer is None else should_pass(rubric, answer.record, answer.answer)
         )
         rows.append((answer.item.cluster, truth, verdict))
+        weights.append(answer.item.weight)
     # The undecided ones count as failed and as passed where a rate is corrected.
     as_failed = _design_effect(
         [(cluster, truth, verdict is True) for cluster, truth, verdict in rows]
@@ -285,7 +289,11 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
     as_passed = _design_effect(
         [(cluster, truth, verdict is not False) for cluster, truth, verdict in rows]
     )
-    met = Counter((truth, verdict) for _, truth, verdict in rows)
+    total, sums = sum(weights), defaultdict[tuple[bool, bool | None], float](float)
+    for (_, truth, verdict), weight in zip(rows, weights, strict=True):
+        sums[truth, verdict] += weight * len(rows) / total
+    met = Counter({cell: round(weight) for cell, weight in sums.items()})
+    of_weights = len(rows) * sum(w * w for w in weights) / total**2 if rows else 1.0
     return Rates(
         passed=met[True, True],
         passes=met[True, True] + met[True, False],
@@ -293,7 +301,7 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
         fails=met[False, False] + met[False, True],
         undecided_passes=met[True, None],
         undecided_fails=met[False, None],
-        design_effect=round(max(as_failed, as_passed), 4),
+        design_effect=round(max(as_failed, as_passed) * max(1.0, of_weights), 4),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, print_message
+from judge.cli.printing import counted, print_message, print_output
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ _SCREENS = {"DISPLAY", "WAYLAND_DISPLAY"}
 
 EPILOG = """\b
 Examples:
-  judge label mails.csv --ask "Is this e-mail polite?" --on email -o labels.jsonl
-  judge label judged.jsonl --ask "Is this e-mail polite?" --sample 100 -o labels.jsonl
-  judge label records.csv --check relevance --workers 3 --controls gold.jsonl \\
-      --sample 300 --by country --opt-out unsure --sheet sheet.csv
+  judge label mails.csv --ask "Is this e-mail polite?" -o labels.jsonl
+  judge label judged.jsonl --rubric polite --sample 100 -o labels.jsonl
+  judge label records.csv --check relevance --controls gold.jsonl \\
+      --workers 3 --sample 300 --by country --opt-out unsure --sheet s.csv
 
 On the page the keys 1-9, y and n answer, u is unsure, c says why, z takes the last answer back. The
 same command goes on where it stopped; another --annotator answers the same questions.
 A row of the sheet is one question to one annotator. judge calibrate and judge agreement read both.
 """
 
-Annotator = Annotated[
+AnnotatorName = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who answers. [default: the user's name]")
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 is a free one.")]
@@ -50,7 +50,7 @@ def command(
         Path | None,
         typer.Option("-o", "--out", help="Answer on a page; append the labels to this file."),
     ] = None,
-    annotator: Annotator = None,
+    annotator: AnnotatorName = None,
     port: Port = 0,
     open_page: Open = True,
     sheet: Annotated[
@@ -158,7 +158,8 @@ def end(outcome: PageOutcome, where: str) -> None:
     _left_out(outcome.unasked, outcome.why)
     print_message(f"{outcome.answered} of {counted(outcome.of, 'question')} answered, {where}")
     for about, words in outcome.closing:
-        print_message(f"{about} {words}")
+        print_message(about)
+        print_output(f"  {words}", err=True)
 
 
 def _left_out(records: int, why: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.label import Annotator, Open, Port, announce, end
+from judge.cli.label import AnnotatorName, Open, Port, announce, end
 from judge.cli.printing import print_message
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ EPILOG = """\b
 Examples:
   judge review judged.jsonl
   judge review judged.jsonl --failed --annotator ann
-  judge validate records.jsonl -m MODEL -o judged.jsonl --resume --fail-under 0.95
+  judge validate r.jsonl -m MODEL -o judged.jsonl --resume --fail-under 0.95
 
 The page shows each record with its votes, quotes and reasons; keys as in judge label. Answers are
 kept in OUT.decisions.jsonl, and written into OUT when the page ends. Of several people's answers to
@@ -31,7 +31,7 @@ def command(
     settings: Settings,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="What judge validate -o wrote.")],
     failed: Annotated[bool, typer.Option("--failed", help="Also records that failed.")] = False,
-    annotator: Annotator = None,
+    annotator: AnnotatorName = None,
     port: Port = 0,
     open_page: Open = True,
 ) -> None:

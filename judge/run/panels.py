@@ -47,7 +47,7 @@ class BoundWorkflow(RunInfo):
         rubrics = [panel.rubric for panel in self.context.panels]
         rubrics += [rewriter.rubric for rewriter in self.context.rewriters.values()]
         questions = {rubric.name: rubric.question.strip() or rubric.title for rubric in rubrics}
-        own = {r.name: r.keys for r in rubrics if r.name in self.own}
+        own = {r.name: r.keys for r in rubrics if r.name in self.own and not r.tested}
         described = {"workflow": self.name, **self.models, "questions": questions}
         return {**described, "own": own} if own else described
 

@@ -41,11 +41,19 @@ class Resamples:
         draws: how many resamples, each of as many clusters as there are.
         seed: the same seed and the same order of clusters give the same draws.
         fewest: over fewer clusters than these `estimate` gives no interval.
+        by_weight: how much each item counts, where they were drawn with different chances: the
+            inverse of its chance (Horvitz and Thompson 1952, JASA 47); None: all alike.
 
     """
 
     def __init__(
-        self, clusters: Sequence[Hashable], *, draws: int = 1000, seed: int = 0, fewest: int = 1
+        self,
+        clusters: Sequence[Hashable],
+        *,
+        draws: int = 1000,
+        seed: int = 0,
+        fewest: int = 1,
+        by_weight: Sequence[float] | None = None,
     ) -> None:
         import numpy as np
 
@@ -56,6 +64,7 @@ class Resamples:
         self.clusters = len(numbers)
         self.fewest = fewest
         self._draws = draws
+        self._by_weight = np.ones(len(self.of_item)) if by_weight is None else np.array(by_weight)
         self._stack = np.vstack(
             [
                 np.ones((1, self.clusters)),
@@ -69,7 +78,7 @@ class Resamples:
         import numpy as np
 
         by_cluster = np.zeros((self.clusters, rows.shape[1]))
-        np.add.at(by_cluster, self.of_item, rows)
+        np.add.at(by_cluster, self.of_item, rows * self._by_weight[:, None])
         return self._stack @ by_cluster
 
     def confusions(
@@ -86,8 +95,8 @@ class Resamples:
         return self.sums(cells).reshape(-1, size, size)
 
     def weights(self) -> NDArray[np.float64]:
-        """How often each item is in each sample of the stack: (stack, items)."""
-        return self._stack[:, self.of_item]
+        """How much each item counts in each sample of the stack: (stack, items)."""
+        return self._stack[:, self.of_item] * self._by_weight
 
     def estimate(self, values: NDArray[np.float64], *, n: int, of: int) -> Estimate:
         """The sample's value and its 95 % BCa interval, from a statistic's values over the stack.
