@@ -1,0 +1,100 @@
+"""What the pages' server refuses, and the file of answers, without a browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from judge.errors import UsageError
+from judge.records.labels import LabelledItem, read_labels
+from judge.records.labels.items import label_key
+from judge.web.answers import AnswerFile, PersonAnswer, Place
+from tests.web.conftest import ASK, Pages
+
+MAIL = {"id": "m1", "email": "Dear Ann"}
+CHATS = [{"id": f"c{n}", "p": n / 100, "verdict": "pass" if n < 90 else "fail"} for n in range(100)]
+
+
+def asked(
+    address: str, path: str = "", body: bytes | None = None, **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and content of an answer."""
+    parts = urlsplit(address)
+    link = http.client.HTTPConnection(parts.netloc, timeout=20)
+    names = {name.replace("_", "-"): text for name, text in headers.items()}
+    link.request("GET" if body is None else "POST", parts.path + path, body, names)
+    answer = link.getresponse()
+    return answer.status, dict(answer.getheaders()), answer.read()
+
+
+def test_only_the_page_itself_is_answered(pages: Pages) -> None:
+    pages.write("mails.jsonl", [MAIL])
+    _, address = pages.start("label", "mails.jsonl", *ASK, "-o", "labels.jsonl")
+    host = urlsplit(address).netloc
+    body = json.dumps({"question": 0, "answer": 0, "why": ""}).encode()
+    own = {"Origin": f"http://{host}", "Content_Type": "application/json"}
+    status, headers, page = asked(address)
+    assert status == 200 and b"Dear Ann" in page and "Set-Cookie" not in headers
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    refused = [
+        asked(address, Host="evil.example"),
+        asked(address, Host=f"evil.example:{host.partition(':')[2]}"),
+        asked(address.replace(address[-6:-2], "AAAA")),
+        asked(f"http://{host}/"),
+        asked(address, "answer", body, **{**own, "Host": "evil.example"}),
+        asked(address, "answer", body, Content_Type="application/json"),
+        asked(address, "answer", body, **{**own, "Origin": "http://evil.example"}),
+        asked(address, "answer", body, **{**own, "Origin": "null"}),
+        asked(address, "answer", body, **{**own, "Content_Type": "text/plain"}),
+        asked(address, "undo", b"{}", **{**own, "Origin": "http://localhost:1"}),
+        asked(address, "answer", b"[" * (9 << 20), **own),
+        asked(address, "answer", b"[" * 100_000, **own),
+        asked(address, "answer", body.replace(b"0", b"7"), **own),
+        asked(address, "../page.py"),
+    ]
+    assert [status for status, *_ in refused] == [*[403] * 10, 413, 400, 400, 404]
+    assert all("Content-Security-Policy" in headers for _, headers, _ in refused)
+    assert not (pages.folder / "labels.jsonl").exists()
+    status, _, page = asked(address, "answer", body, **own)
+    assert status == 200 and b"All questions are answered" in page
+    assert pages.lines("labels.jsonl")[0]["id"] == "m1"
+
+
+def answers_in(path: Path) -> dict[tuple[str, int], dict[str, str]]:
+    items = [item for item in read_labels(str(path)) if isinstance(item, LabelledItem)]
+    return {(i.record.id, i.number): {a.annotator: a.answer for a in i.annotations} for i in items}
+
+
+def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    ann, bo = AnswerFile(path, "ann"), AnswerFile(path, "bo")
+    fields = {"id": "r", "text": "One.", "values": ["a", "b", "c"], "label": "red"}
+    ann.refresh()
+    place = Place(label_key(fields), "says", 2)
+    ann.put(place, PersonAnswer("yes", "so"), fields, entries=3)
+    bo.refresh()
+    bo.put(place, PersonAnswer("no"), fields, entries=3)
+    ann.put(place._replace(number=3), PersonAnswer("no"), fields, entries=3, weight=2.5)
+    ann.put(place, PersonAnswer("unsure"), fields, entries=3)
+    assert [p.number for p in ann.own] == [3, 2], "the last one is taken back first"
+    bo.put(place, None, fields, entries=3)
+    with path.open("ab") as file:
+        file.write(b'{"id": "r", "labels": {"says": {"ann": [')
+    again = AnswerFile(path, "ann")
+    again.put(place._replace(number=1), PersonAnswer("yes"), fields, entries=3)
+    assert answers_in(path) == {
+        ("r", 1): {"ann": "yes"},
+        ("r", 2): {"ann": "unsure"},
+        ("r", 3): {"ann": "no"},
+    }
+    assert AnswerFile(path, "ann").given == {**again.given, "bo": {}}
+    with pytest.raises(UsageError, match="another text of record 'r'"):
+        again.refuse_other_text("0", "r")
+    path.write_text('{"id": "x", "text": "no labels"}\n')
+    with pytest.raises(UsageError, match=r"line 1: .*name another file"):
+        AnswerFile(path, "ann")
