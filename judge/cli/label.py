@@ -84,7 +84,9 @@ def command(
     together: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="Records with the same text in this field stand together."
+            metavar="FIELD",
+            help="Records with the same text in this field stand together.",
+            rich_help_panel=_SHEET,
         ),
     ] = None,
     format: opt.Format = None,
