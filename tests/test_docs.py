@@ -53,6 +53,27 @@ def test_docstrings_explain_arguments_that_are_there() -> None:
             assert explained <= arguments(node), f"{file.name}: {node.name}"
 
 
+def test_the_page_of_the_papers_counts_its_rows() -> None:
+    steps = read("docs/papers.md").partition("## Step by step")[2].partition("\n## ")[0]
+    first, *tables = re.findall(r"^\| ([^|]+) \|.*\n\|---.*\n((?:\|.*\n)+)", steps, re.M)
+    counted = {
+        row.split(" | ")[0].strip("| "): row.strip("|").split(" | ")[1:]
+        for row in first[1].splitlines()
+    }
+    states = ("as in the paper", "differs", "missing")
+    total = [0] * 4
+    for paper, rows in tables:
+        found = [row.split(" | ")[1] for row in rows.splitlines()]
+        assert {*found} <= {*states}, paper
+        counts = [len(found), *map(found.count, states)]
+        assert [*map(int, counted[paper])] == counts, paper
+        total = [a + b for a, b in zip(total, counts, strict=True)]
+        reasons = [row.split(" | ")[2].strip("| ") for row in rows.splitlines()]
+        assert all(why for why, state in zip(reasons, found, strict=True) if state != states[0])
+    assert [*map(int, counted["all"])] == total and len(tables) == 5
+    assert total[0] == 131 and total[3] <= 15
+
+
 def test_options_in_readme_and_guide_exist() -> None:
     known = {
         option

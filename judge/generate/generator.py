@@ -7,12 +7,13 @@ write: `compose` fills fields of the draft. A draft is kept, or lost at one of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, Literal
 
 from judge.records import Record, mapped
-from judge.records.base import LINEAGE
+from judge.records.base import LINEAGE, LabelError
 from judge.replies import NewFields
 from judge.rubric import Rubric
 from judge.run.job import Job
@@ -58,11 +59,16 @@ class Roles:
     rounds: int | None = None
 
 
+def given_up(work: Work) -> Lost:
+    """The writer's step that brought nothing, and why."""
+    stage, _, why = (work.notes or ["the writer gave up: no reply"])[-1].partition(" gave up: ")
+    return stage, why.partition(":")[0]
+
+
 def first_failure(work: Work, judgement: Judgement) -> Lost | None:
     """The writer, if it wrote nothing, or the first check that did not pass."""
     if not work.written:
-        stage, _, why = (work.notes or ["the writer gave up: no reply"])[-1].partition(" gave up: ")
-        return stage, why.partition(":")[0]
+        return given_up(work)
     for check in last_of_each(work.checks):
         if check.verdict not in SOUND:
             counting = check.by == "counting" and check.reason
@@ -126,6 +132,25 @@ def draft_of(
     lineage = {"set": set_name, "seed": seed, "index": index, "parent": parent}
     head = {"id": f"{set_name}-{seed}-{index}"}
     return Record(row.source, row.line, {**head, **fields, LINEAGE: lineage}, among=row.among)
+
+
+Contents = Callable[[Record, int], Iterable[Mapping[str, Any]]]
+"""The fields of the drafts that are made of a line, with its place among all (from 0). Raises
+LabelError for a line that none can be made of."""
+
+
+def drafts_of(
+    set_name: str, lines: Iterable[Record], options: DraftOptions, contents: Contents
+) -> Iterator[Record]:
+    """The drafts of each line, numbered; a line without any comes with its problem."""
+    numbers = count(1)
+    for place, line in enumerate(lines):
+        try:
+            made = [*contents(line, place)]
+        except LabelError as error:
+            yield replace(line, problem=error.problem)
+            continue
+        yield from (draft_of(line, set_name, options.seed, next(numbers), one) for one in made)
 
 
 async def compose(

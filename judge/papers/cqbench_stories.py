@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.evidence import fold
 from judge.graphs.values import Value, is_multiple, values_of
-from judge.papers.rows import REJECTED, fields_of
+from judge.papers.rows import REJECTED, fields_of, head_of
 from judge.records import RESERVED, Record, read
 from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
@@ -290,7 +290,7 @@ def values_and_stories(
     lists, question_files = [], []
     # Standard input cannot be looked into first: it holds stories.
     for source in (source for source in sources if source != "-"):
-        head = next((item.fields for item in read(source) if item.fields is not None), {})
+        head = head_of(source)
         if {"qcontent", "option"} <= normalised(head):
             lists.append(source)
         elif with_questions and built_task(head):

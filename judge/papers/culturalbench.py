@@ -29,10 +29,10 @@ from judge.papers.culturalbench_questions import (
     question_of,
     region_of,
 )
-from judge.papers.rows import asked, each_row
+from judge.papers.rows import asked, each_row, head_of
 from judge.papers.tables import ResultSample, crosstab, results_table, scores
 from judge.papers.tasks import Fields, MeasuredAnswer
-from judge.records import Problem, Record, read, renamed
+from judge.records import Problem, Record
 from judge.records.base import clip, own_fields
 from judge.records.fields import LabelError, id_text, listed, one_of, text_of
 from judge.report.table import Cell, Table, TableRow
@@ -97,8 +97,7 @@ def _slices(fields: Fields, *, multi: bool) -> dict[str, str]:
 
 def _is_hard(source: str, choices: Choices) -> bool:
     """Whether the first row of a source is one of a Hard file."""
-    rows = renamed(read(source), choices.columns)
-    return HARD_OPTION in next((row.fields for row in rows if row.fields is not None), {})
+    return HARD_OPTION in head_of(source, choices.columns)
 
 
 def _of_hard(sources: Sequence[str], choices: Choices) -> Iterator[Record]:

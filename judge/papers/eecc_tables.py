@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError
 from judge.evidence import UNSPACED
+from judge.papers.rows import head_of
 from judge.papers.tables import ResultSample
 from judge.papers.tasks import MeasuredAnswer
 from judge.records import read
@@ -112,7 +113,7 @@ def measures(folder: Path) -> dict[str, Path]:
     for path in sorted(folder.glob("*.csv")):
         head: Mapping[str, Any] = {}
         with suppress(UsageError):  # Another file of the user's, which is no table.
-            head = next((item.fields for item in read(str(path)) if item.fields is not None), {})
+            head = head_of(str(path))
         if path.name in names or _DEMONYM in head:
             found[names.get(path.name, path.stem)] = path
     return found

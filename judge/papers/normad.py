@@ -19,10 +19,10 @@ from typing import Any
 from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, exact, label_of
-from judge.papers.rows import asked, each_row
+from judge.papers.rows import asked, each_row, head_of
 from judge.papers.tables import MACRO, ResultSample, class_scores, crosstab, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer
-from judge.records import Record, read
+from judge.records import Record
 from judge.records.fields import LabelError
 from judge.records.lines import Line
 from judge.report.table import Cell, Table
@@ -141,8 +141,7 @@ def released(
     Raises:
         UsageError: the context is not known, or a row is at fault.
     """
-    head = next((item.fields for item in read(answers) if item.fields is not None), {})
-    column = next((name for name in head if name.startswith(_PREDICTED)), None)
+    column = next((name for name in head_of(answers) if name.startswith(_PREDICTED)), None)
     if column is None:
         return None
     contexts = [name for mark, name in _CONTEXTS.items() if mark in Path(answers).name]

@@ -30,7 +30,7 @@ from judge.generate.generator import (
     DraftOptions,
     Generator,
     compose,
-    draft_of,
+    drafts_of,
     objections,
     rows,
 )
@@ -71,26 +71,23 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
     """
     items = [_checked(item) for item in rows(sources, options)]
     sound = [item for item in items if item.problem is None]
-    index = 0
-    for item in items:
-        if item.problem is not None:
-            yield item
-            continue
-        here = item.visible
+
+    def contents(item: Record, number: int) -> Iterator[dict[str, Any]]:
+        here = item.usable().visible
         counts = here.get("drafts") or dict.fromkeys(LABELS, options.each or EACH)
         for label in LABELS:
             place = f"{here['country']}/{here['subcategory']}/{label}"
             chance = random.Random(f"{options.seed}/{place}")
             others = _others(item, sound) if label == "neutral" and counts.get(label) else [item]
             order = chance.sample(here["norms"], len(here["norms"]))
-            for number in range(counts.get(label, 0)):
-                there, norm = here, order[number % len(order)]
+            for turn in range(counts.get(label, 0)):
+                there, norm = here, order[turn % len(order)]
                 if label == "neutral":
                     there = chance.choice(others).visible
                     norm = chance.choice(there["norms"])
-                index += 1
-                fields = _fields(here, there, label, norm)
-                yield draft_of(item, "norms", options.seed, index, fields)
+                yield _fields(here, there, label, norm)
+
+    return drafts_of("norms", items, options, contents)
 
 
 def _checked(item: Record) -> Record:

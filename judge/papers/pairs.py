@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from random import Random
@@ -32,8 +31,9 @@ from judge.generate.generator import (
     Generator,
     Lost,
     compose,
-    draft_of,
+    drafts_of,
     first_failure,
+    given_up,
     objections,
     rows,
 )
@@ -42,7 +42,7 @@ from judge.papers.cali import HYPOTHESES
 from judge.papers.cqbench_stories import folded
 from judge.records import RESERVED, Record
 from judge.records.base import LINEAGE
-from judge.records.fields import LabelError, text_of
+from judge.records.fields import text_of
 from judge.verdict import Check, Judgement, Verdict
 from judge.workflow import State, Work, Workflow
 from judge.yamlfile import read_mapping
@@ -103,14 +103,11 @@ class Templates(BaseModel):
 def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
     """For each behaviour as many drafts as `options.each` (two), of different premise templates and
     of judgements in turn from each group; all drawn by the seed and the line's number."""
-    templates, index = Templates.of(options), 0
-    for number, row in enumerate(rows(sources, options)):
-        try:
-            fields = row.usable().visible
-            behaviour, location = text_of(fields, "behaviour"), text_of(fields, "location")
-        except LabelError as error:
-            yield replace(row, problem=error.problem)
-            continue
+    templates = Templates.of(options)
+
+    def contents(row: Record, number: int) -> Iterator[dict[str, Any]]:
+        fields = row.usable().visible
+        behaviour, location = text_of(fields, "behaviour"), text_of(fields, "location")
         script = {key: content for key, content in fields.items() if key not in _OURS}
         if not (own := bool(str(script.get("premise") or "").strip())):
             script.pop("premise", None)
@@ -129,9 +126,9 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
             told = {"judgement": drawn["judgement"], TEMPLATE: place + 1, "premise_task": task}
             if own:
                 told = {"premise_task": f"{behaviour}, {location}"}
-            index += 1
-            content = {**script, **told, **_hypothesis_tasks(templates, rng)}
-            yield draft_of(row, "pairs", options.seed, index, content)
+            yield {**script, **told, **_hypothesis_tasks(templates, rng)}
+
+    return drafts_of("pairs", rows(sources, options), options, contents)
 
 
 def _filled(template: str, texts: Mapping[str, str]) -> str:
@@ -227,8 +224,7 @@ def lost(work: Work, judgement: Judgement) -> Lost | None:
     if failure and failure[0] == FAULT and check is not None and check.answer in FAULTS:
         return check.answer, failure[1]
     if failure is None and HYPOTHESES[0] not in (work.record.fields or {}):
-        stage, _, why = work.notes[-1].partition(" gave up: ")
-        return stage, why.partition(":")[0]
+        return given_up(work)
     return failure
 
 

@@ -15,18 +15,18 @@ culturalbench-easy`); the answer that the writer gives is nobody's label.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from random import Random
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
 from judge.errors import UsageError
-from judge.generate.generator import DraftOptions, Generator, compose, draft_of, rows
+from judge.generate.generator import DraftOptions, Generator, compose, drafts_of, rows
 from judge.graphs.replies import Hints, NewQuestion
 from judge.papers.culturalbench_questions import OPTIONS, QUESTION, question_of
 from judge.records import RESERVED, Record
 from judge.records.base import LINEAGE
-from judge.records.fields import LabelError, text_of
+from judge.records.fields import text_of
 from judge.verdict import Verdict
 from judge.workflow import State, Workflow
 
@@ -48,24 +48,20 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
     turn = options.own.get("turn", "writer")
     if turn not in ("writer", "person"):
         raise UsageError(f"--option turn={turn}: there are writer and person")
-    index = 0
-    for row in rows(sources, options):
-        try:
-            fields = row.usable().visible
-            text_of(fields, "country")
-            if asked := bool(str(fields.get(QUESTION) or "").strip()):
-                question_of(fields)
-            else:
-                text_of(fields, "scenario")
-        except LabelError as error:
-            yield replace(row, problem=error.problem)
-            continue
+
+    def contents(row: Record, number: int) -> list[dict[str, Any]]:
+        fields = row.usable().visible
+        text_of(fields, "country")
+        if asked := bool(str(fields.get(QUESTION) or "").strip()):
+            question_of(fields)
+        else:
+            text_of(fields, "scenario")
         ours = _OURS if asked else (*_OURS, QUESTION, *OPTIONS, "answer")
         content = {key: c for key, c in fields.items() if key not in ours}
-        for _ in range(1 if asked else options.each or 1):
-            index += 1
-            told = {**content, "turn": turn} if turn == "person" else content
-            yield draft_of(row, "questions", options.seed, index, told)
+        told = {**content, "turn": turn} if turn == "person" else content
+        return [told] * (1 if asked else options.each or 1)
+
+    return drafts_of("questions", rows(sources, options), options, contents)
 
 
 _OURS = ("id", LINEAGE, RESERVED, "turn", "verifier", "fooled", "hints")

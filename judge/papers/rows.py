@@ -27,6 +27,12 @@ REJECTED = "rejected"
 """The type of problem of a sound row that a rule leaves out."""
 
 
+def head_of(source: str, columns: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, Any]:
+    """The fields of a source's first record; none where it has no record."""
+    items = renamed(read(source), columns)
+    return next((item.fields for item in items if item.fields is not None), {})
+
+
 def each_row(
     sources: Sequence[str],
     convert: Callable[[Record], Iterable[T]],
