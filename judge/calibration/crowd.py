@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Scale = Mapping[str, tuple[str, ...]]
 """What each rating stands for: a label, or several of which an annotator's own is found."""
 
+Place = tuple[str, str]
+"""A check and the record that it is about."""
+
 LEAST = 0.6
 """The share that must be right of the control questions that an annotator answered (B.3)."""
 
@@ -111,21 +114,22 @@ class Crowd:
             raise UsageError(f"{self.controls[0]}: {message}: see --least and --scale")
         return [self._read(item, annotators, against) for item in others], annotators
 
-    def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[tuple[str, str]]]:
-        """By annotator the pairs of records of which the two labels contradict each other."""
-        given: dict[str, dict[str, str]] = defaultdict(dict)
+    def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[set[Place]]]:
+        """By annotator the pairs of questions to which the answers contradict each other."""
+        given: dict[Place, dict[str, str]] = defaultdict(dict)
         for item in items if self.contrary else ():
             for one in item.annotations:
-                given[item.record.id].setdefault(one.annotator, one.answer)
-        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+                given[item.check, item.record.id].setdefault(one.annotator, one.answer)
+        checks = {check for check, _ in given}
+        found: dict[str, list[set[Place]]] = defaultdict(list)
         for source in self.contrary:
-            pairs = [*_contrary_pairs(source)]
-            if not any(given[first] and given[second] for first, second, _ in pairs):
+            pairs = [((c, a), (c, b), answer) for a, b, answer in _contrary(source) for c in checks]
+            if not any({first, second} <= given.keys() for first, second, _ in pairs):
                 raise UsageError(f"{source}: no two of these records both have labels")
             for first, second, answer in pairs:
-                for name, label in given[first].items():
-                    if answer == label == given[second].get(name):
-                        found[name].append((first, second))
+                for name, label in given.get(first, {}).items():
+                    if answer == label == given.get(second, {}).get(name):
+                        found[name].append({first, second})
         return found
 
     def _golds(self) -> dict[tuple[str, int, str], str]:
@@ -168,18 +172,19 @@ class Crowd:
     def _read(
         item: LabelledItem,
         annotators: Mapping[str, Annotator],
-        against: Mapping[str, Sequence[tuple[str, str]]],
+        against: Mapping[str, Sequence[set[Place]]],
     ) -> LabelledItem:
+        place = item.check, item.record.id
         annotations = tuple(
             replace(one, answer=about.scale.get(one.answer, one.answer))
             for one in item.annotations
             if not (about := annotators[one.annotator]).dropped
-            and not any(item.record.id in pair for pair in against.get(one.annotator, ()))
+            and not any(place in pair for pair in against.get(one.annotator, ()))
         )
         return replace(item, annotations=annotations)
 
 
-def _contrary_pairs(source: str) -> Iterator[tuple[str, str, str]]:
+def _contrary(source: str) -> Iterator[tuple[str, str, str]]:
     """Two records and the answer that not both can have, line by line; raises UsageError."""
     for item in read(source):
         try:
