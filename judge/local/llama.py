@@ -48,10 +48,11 @@ TAUGHT = "judge.taught"
 class LocalBackend(InProcess):
     """One GGUF model.
 
-    `name` is a name of the weights catalog or the path of a .gguf file; `+ADAPTER` behind it loads
-    an adapter that `judge teach` made. $JUDGE_LOCAL_CTX is the context in tokens (8192), at most
-    that of the model's training. Where other processes keep the cores busy, OMP_WAIT_POLICY=passive
-    in the environment makes calls several times faster; on idle cores it slows replies down.
+    `name` is one of `judge models list`, ORG/REPO:FILE of a hub, or the path of a .gguf file;
+    `+ADAPTER` behind it loads an adapter that `judge teach` made. $JUDGE_LOCAL_CTX is the context
+    in tokens (8192), at most that of the model's training. Where other processes keep the cores
+    busy, OMP_WAIT_POLICY=passive in the environment makes calls several times faster; on idle cores
+    it slows replies down.
 
     Raises:
         UsageError: the weights are not here, xllamacpp is not installed, or $JUDGE_LOCAL_CTX is not
@@ -69,7 +70,7 @@ class LocalBackend(InProcess):
     @staticmethod
     def installed() -> Sequence[str]:
         """The names of weights on this machine."""
-        return [name for name in store.CATALOG if store.path(name)]
+        return [weights.short for weights in store.known().values() if store.path_of(weights)]
 
     def identity(self) -> Mapping[str, str]:
         """File name, SHA-256 of the weights and of the adapter, and the engine's version."""

@@ -1,4 +1,4 @@
-"""The catalog of weights, each one file, pinned by size and SHA-256, and where they are stored."""
+"""Weights, each one file, pinned by size and SHA-256: a catalog, those of hubs, where they lie."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,9 @@ class WeightsPiece:
 class Weights:
     """One file of weights; `licence` is an SPDX identifier, `url` the publisher's.
 
-    The packages with the `pieces` are not trusted: nothing of them is imported or run, and the
-    bytes count only if `size` and `sha256` agree.
+    Those of a hub are called ORG/REPO:FILE; their `file` may be the path of one in the cache of
+    Hugging Face's tools. The packages with the `pieces` are not trusted: nothing of them is
+    imported or run, and the bytes count only if `size` and `sha256` agree.
     """
 
     name: str
@@ -46,8 +47,14 @@ class Weights:
     url: str
     pieces: tuple[WeightsPiece, ...] = ()
 
+    @property
+    def short(self) -> str:
+        """The name that is typed: of a hub's the file's, without its ending."""
+        return Path(self.file).stem if ":" in self.name else self.name
+
 
 HUB = "https://huggingface.co"
+LOCK = ".lock"
 _PART = 50 * 1024 * 1024
 _QWEN_SIZE = 1_117_320_768
 _QWEN = Weights(
@@ -90,11 +97,55 @@ _SMOLLM2 = Weights(
 CATALOG = {weights.name: weights for weights in (_QWEN, _SMOLLM2)}
 
 
+def known() -> dict[str, Weights]:
+    """The catalog, and what was pulled from a hub, by name."""
+    pulled: dict[str, Weights] = {}
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        notes = json.loads(_notes().read_text("utf-8"))
+        pulled = {name: Weights(name, **fields) for name, fields in notes.items() if ":" in name}
+    return {**CATALOG, **pulled}
+
+
+def _notes() -> Path:
+    """The file that holds size and SHA-256 of what was pulled from a hub."""
+    return weights_dir() / "pulled.json"
+
+
+def note(weights: Weights, *, forget: bool = False) -> None:
+    """Keep the size and SHA-256 of weights of a hub, or forget them."""
+    from judge.run.output import write_whole
+
+    pulled = {name: one for name, one in known().items() if name not in CATALOG}
+    pulled.pop(weights.name, None)
+    pulled |= {} if forget else {weights.name: weights}
+    content = {name: asdict(one) for name, one in pulled.items()}
+    for fields in content.values():
+        del fields["name"], fields["pieces"]
+    write_whole(_notes(), json.dumps(content, indent=1).encode())
+
+
+def find(name: str) -> Weights | None:
+    """The weights of that name, or of a hub's file of that name without its ending; None where
+    there are none.
+
+    Raises:
+        UsageError: several hubs' files have this name.
+    """
+    weights = known()
+    if name in weights:
+        return weights[name]
+    alike = [one for one in weights.values() if one.short == name]
+    if len(alike) > 1:
+        raise UsageError(f"{name} may be {' or '.join(one.name for one in alike)}: name one")
+    return alike[0] if alike else None
+
+
 def entry(name: str) -> Weights:
     """The weights of that name; raises UsageError for an unknown name."""
-    if name not in CATALOG:
-        raise UsageError(f"no weights are named {name!r}; there are {', '.join(CATALOG)}")
-    return CATALOG[name]
+    if (weights := find(name)) is None:
+        of_hub = "; hf:ORG/REPO:FILE is a file of a hub" if "/" in name or ":" in name else ""
+        raise UsageError(f"no weights are named {name!r}; there are {', '.join(known())}{of_hub}")
+    return weights
 
 
 def weights_dir() -> Path:
@@ -105,7 +156,12 @@ def weights_dir() -> Path:
 
 def file_path(weights: Weights) -> Path:
     """Where the weights are stored, if they are here."""
-    return weights_dir() / weights.name / weights.file
+    return folder_of(weights) / weights.file
+
+
+def folder_of(weights: Weights) -> Path:
+    """The folder of the weights; several files of one repository share it."""
+    return weights_dir() / weights.name.partition(":")[0]
 
 
 def path(name: str) -> Path | None:
@@ -113,9 +169,47 @@ def path(name: str) -> Path | None:
 
     Raises UsageError for an unknown name.
     """
-    weights = entry(name)
+    return path_of(entry(name))
+
+
+def path_of(weights: Weights) -> Path | None:
+    """The file of the weights; None if it is missing or has another size."""
     place = file_path(weights)
     return place if place.is_file() and place.stat().st_size == weights.size else None
+
+
+def remove(name: str) -> tuple[Path, int]:
+    """Delete weights, also a half pull of them; a file in another tool's cache stays there.
+
+    Returns:
+        The file, and how many bytes were freed.
+
+    Raises:
+        UsageError: an unknown name, or nothing of it is here.
+    """
+    weights = entry(name)
+    file = file_path(weights)
+    parts = [part for part in (file, part_of(file)) if part.is_file()]
+    if not parts and weights.name in CATALOG:
+        raise UsageError(f"the weights {name} are not in {weights_dir()}")
+    own = [part for part in parts if part.is_relative_to(weights_dir())]
+    freed = sum(part.stat().st_size for part in own)
+    for part in own:
+        part.unlink()
+    if weights.name not in CATALOG:
+        note(weights, forget=True)
+    for folder in (file.parent, *file.parent.parents):
+        if folder == weights_dir() or not folder.is_relative_to(weights_dir()):
+            break
+        if [entry.name for entry in folder.iterdir()] in ([], [LOCK]):
+            (folder / LOCK).unlink(missing_ok=True)
+            folder.rmdir()
+    return file, freed
+
+
+def part_of(file: Path) -> Path:
+    """Where a pull keeps what it has of a file so far."""
+    return file.with_name(f"{file.name}.part")
 
 
 def resolve(name_or_path: str) -> Path:
@@ -123,14 +217,14 @@ def resolve(name_or_path: str) -> Path:
 
     Raises UsageError for weights that are not here, or were changed since they were fetched.
     """
-    if name_or_path in CATALOG:
-        file = path(name_or_path)
+    if (weights := find(name_or_path)) is not None:
+        file = path_of(weights)
         if file is None:
             raise UsageError(
-                f"the weights {name_or_path} are not in {weights_dir()}: "
+                f"the weights {name_or_path} are not in {file_path(weights).parent}: "
                 f"run `judge models pull {name_or_path}`"
             )
-        if not proved(CATALOG[name_or_path]):
+        if not proved(weights):
             raise UsageError(
                 f"{file} was changed since it was fetched, its SHA-256 is another: "
                 f"`judge models pull {name_or_path}` fetches it anew"
@@ -139,9 +233,11 @@ def resolve(name_or_path: str) -> Path:
     file = Path(name_or_path).expanduser()
     if file.suffix == ".gguf" and file.is_file():
         return file
+    name = name_or_path.removeprefix("hf:")
+    pull = f"hf:{name}` fetches it" if ":" in name else f"{DEFAULT_NAME}` fetches the default"
     raise UsageError(
-        f"{name_or_path!r} is neither a .gguf file nor one of {', '.join(CATALOG)}; "
-        f"`judge models pull {DEFAULT_NAME}` fetches the default"
+        f"{name_or_path!r} is neither a .gguf file nor one of {', '.join(known())}; "
+        f"`judge models pull {pull}"
     )
 
 
@@ -151,7 +247,7 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
     Raises UsageError as `resolve`, and for an adapter that is not here.
     """
     base, plus, adapter = name.rpartition("+")
-    if not plus or Path(name).expanduser().is_file():
+    if not plus or name in known() or Path(name).expanduser().is_file():
         return resolve(name), None
     file = shipped_adapter(adapter) or Path(adapter).expanduser()
     if file.suffix != ".gguf" or not file.is_file():

