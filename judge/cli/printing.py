@@ -66,7 +66,8 @@ def guard_streams() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
         # Another process may have made the pipe non-blocking; then a full one would be an error.
-        with suppress(OSError):
+        # Windows has no such call before Python 3.12.
+        with suppress(OSError, AttributeError):
             os.set_blocking(sys.stdout.fileno(), True)
 
 
