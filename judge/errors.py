@@ -73,6 +73,14 @@ def install_hint(extra: str) -> str:
     return f"pip install '{source}[{extra}]'"
 
 
+def writes_nothing(model: str, remedy: str = "a model that writes for it") -> UsageError:
+    """The error for a decision model that is asked for a text or a hidden state."""
+    return UsageError(
+        f"{model} is a decision model: it answers typed questions with probabilities, and writes "
+        f"nothing; name {remedy}, such as openai:gpt-4o"
+    )
+
+
 _MAKE_ROOM = {
     errno.ENOSPC: "make room there",
     errno.EDQUOT: "make room there",

@@ -69,7 +69,7 @@ def _listed() -> Mapping[str, ListPrice]:
 
 
 class Server(BaseModel):
-    """A server with OpenAI's protocol: its address, the variable that holds its key, its ways.
+    """A server: its address, its protocol, the variable that holds its key, its ways.
 
     The variable's name ends in KEY, TOKEN, SECRET or PASSWORD, because the values of such variables
     are redacted in all that is written. Without `key_env` no key is sent. `key_header` is the
@@ -79,6 +79,7 @@ class Server(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     url: str
+    protocol: Literal["openai", "systemone", "decisions"] = "openai"
     key_env: str | None = Field(
         default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)$"
     )

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import get_args
 
-from judge.backends.base import Message, Prompt
+from judge.backends.base import Choice, Message, Prompt, QuestionKind, TypedQuestion
 from judge.names import entry_name, plain_name
+from judge.questions import FirstToken, Label, first_token_question
 from judge.records import Record
+from judge.replies import YES_NO
 from judge.rubric import Rubric
 from judge.templates import render, variables_of
 
@@ -127,6 +131,8 @@ def messages(
     content = "\n\n".join(part for part in (*blocks, examples, text.strip()) if part)
     system: Message = {"role": "system", "content": framing.system or rubric.system or ""}
     prompt = Prompt([system, {"role": "user", "content": content}])
+    if step is not None:
+        prompt.make_typed = partial(typed_question, rubric, record, step, tuple(numbers))
     record.prompts[key] = prompt
     return prompt
 
@@ -171,3 +177,76 @@ def _variables(
         entry = entry_name(rubric.each)
         variables[entry] = shown(entry, entries[numbers[0] - 1])
     return variables
+
+
+# ---------------------------------------------------------------- for decision models
+
+_MAX_LEVELS = 10
+"""Levels of a score that System One takes."""
+
+_COMPARED = ("answer 1", "answer 2", "neither is better")
+
+
+def typed_question(
+    rubric: Rubric, record: Record, step: int, numbers: Sequence[int] = ()
+) -> TypedQuestion:
+    """A question for the first token as a decision model is asked it.
+
+    The record's text stands in the state, and the instructions hold names of fields. The choices
+    are the rubric's answers where its question was made for the first token, else the words of the
+    question at hand.
+    """
+    assert rubric.first_token is not None
+    question, state = rubric.first_token[step], dict[str, str]()
+    instructions, kind, choices = _typed_parts(rubric, question)
+    names = variables_of(instructions) | ({entry_name(rubric.each)} if rubric.each else set())
+
+    def named(name: str, text: str, mark: str) -> str:
+        if name in names:
+            state[name] = without_controls(text)
+        return f"`{name}`"
+
+    for title, name in rubric.shown(record.texts, swap=question.swap).items():
+        state[title] = without_controls(record.texts[name])
+    variables = _variables(rubric, record, numbers, (), (), Framing(None, named, ""))
+    if variables["label"] not in ("", *get_args(Label), *rubric.answers):
+        variables["label"] = named("label", variables["label"], record.mark)
+    text = render(instructions, variables).strip()
+    if rubric.system_message:
+        text = f"{rubric.system_message}\n\n{text}"
+    return TypedQuestion(state, text, kind, choices)
+
+
+def _typed_parts(
+    rubric: Rubric, question: FirstToken
+) -> tuple[str, QuestionKind, tuple[Choice, ...]]:
+    """The template of the instructions, without how the answer is spelt; kind and choices."""
+    answers, criteria = tuple(question.means.values()), rubric.criteria
+    made = _made(rubric.question, answers, rubric.comparing, tuple(criteria.items()))
+    own = question.question != made
+    template = _without_words(question.question, question.words) if own else rubric.question
+    names = question.words if own else _COMPARED if rubric.comparing else answers
+    meanings = [criteria.get(question.means.get(word, "")) for word in question.words]
+    choices = tuple(map(Choice, question.words, names, meanings))
+    kind: QuestionKind = "yes-no" if {*names} == {*YES_NO} else "choice"
+    if not own and rubric.scale and all(meanings) and len(choices) <= _MAX_LEVELS:
+        kind = "score"
+    return template, kind, choices
+
+
+@lru_cache(maxsize=256)
+def _made(
+    question: str, answers: tuple[str, ...], comparing: bool, criteria: tuple[tuple[str, str], ...]
+) -> str | None:
+    """The text that a rubric's question has for the first token; None where it cannot be made."""
+    if not answers or not question:
+        return None
+    made = first_token_question(question, answers, comparing=comparing, criteria=dict(criteria))
+    return made.question
+
+
+@lru_cache(maxsize=256)
+def _without_words(question: str, words: tuple[str, ...]) -> str:
+    """The question without a sentence that only lists its words: Answer Yes or No."""
+    listed = r",?\s+(?:or\s+)?".join(words)
+    return re.sub(rf"\s*\bAnswer\s+(?:with\s+)?{listed}\.", "", question, flags=re.IGNORECASE)

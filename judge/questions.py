@@ -8,6 +8,7 @@ import string
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_serializer, model_validator
@@ -60,6 +61,9 @@ class Bound:
 
 EQUALS_LABEL = "= label"
 """What `pass` says where the answer must be the record's label."""
+
+NONE = "none of these"
+"""The answer, with `none`, that no other one fits."""
 
 COUNTED = "= none"
 """What `pass` says where answers are counted, and none passes or fails."""
@@ -294,23 +298,49 @@ def joint_question(questions: Mapping[str, tuple[str, Sequence[str]]]) -> str:
     return "\n\n".join(("Answer each of these questions by itself.", *lines, instructions))
 
 
-def first_token_question(question: str, answers: Sequence[str], *, comparing: bool) -> FirstToken:
+def with_criteria(question: str, criteria: Mapping[str, str]) -> str:
+    """The question with a line for what each answer means."""
+    return "\n".join((question, *(f"{answer}: {text}" for answer, text in criteria.items())))
+
+
+def first_token_question(
+    question: str,
+    answers: Sequence[str],
+    *,
+    comparing: bool = False,
+    criteria: Mapping[str, str] = MappingProxyType({}),
+) -> FirstToken:
     """The question for the first token, where the rubric has none: its words stand for the answers,
     a first token each, whatever the tokenizer."""
     words, instruction = tuple(string.ascii_lowercase[: len(answers)]), ""
+    break_ = "\n" if criteria else " "
     if comparing:
         words, instruction = ("1", "2"), " Answer 1 or 2, for the better one."
         if len(answers) > len(words):
             words, instruction = (*words, "0"), f"{instruction[:-1]}, or 0 where neither is better."
     elif tuple(answers) == YES_NO:
-        words, instruction = YES_NO, " Answer Yes or No."
+        words, instruction = YES_NO, f"{break_}Answer Yes or No."
     elif all(len(answer) == 1 and answer in string.digits for answer in answers):
         words = tuple(answers)
-        instruction = f" Answer with one of the numbers {', '.join(answers)}."
+        instruction = f"{break_}Answer with one of the numbers {', '.join(answers)}."
     else:
-        lines = (f"{w.upper()}. {answer}" for w, answer in zip(words, answers, strict=True))
-        instruction = "\n" + "\n".join((*lines, "Answer with the letter."))
-    return FirstToken(question=question + instruction, words=words)
+        options = (f"{a}: {criteria[a]}" if a in criteria else a for a in answers)
+        lines = (f"{word.upper()}. {option}" for word, option in zip(words, options, strict=True))
+        instruction, criteria = "\n" + "\n".join((*lines, "Answer with the letter.")), {}
+    return FirstToken(question=with_criteria(question, criteria) + instruction, words=words)
+
+
+def in_orders(
+    question: str, answers: Sequence[str], criteria: Mapping[str, str], orders: int
+) -> tuple[FirstToken, ...]:
+    """The question for the first token with its answers in so many cyclic orders, evenly spread."""
+    starts = (round(place * len(answers) / orders) for place in range(orders))
+    turned = [(*answers[start:], *answers[:start]) for start in starts]
+    made = [(first_token_question(question, order, criteria=criteria), order) for order in turned]
+    return tuple(
+        first.model_copy(update={"means": dict(zip(first.words, order, strict=True))})
+        for first, order in made
+    )
 
 
 def with_meanings(
@@ -335,7 +365,10 @@ def with_meanings(
 
 
 def decision_fault(
-    questions: Sequence[FirstToken], answers: Sequence[str], compare: tuple[str, str] | None
+    questions: Sequence[FirstToken],
+    answers: Sequence[str],
+    compare: tuple[str, str] | None,
+    orders: int = 1,
 ) -> str | None:
     """Why these questions give none of the rubric's answers, or not all that they should."""
     outcomes = {answer for question in questions for answer in question.means.values()}
@@ -349,6 +382,9 @@ def decision_fault(
         if not pair or (deciding[0].swap, deciding[1].swap) != (None, compare):
             return "a comparison is decided by one question, asked in both orders"
         return None
+    if orders > 1:
+        settling = len(deciding) == orders and all(question.settles for question in deciding)
+        return None if settling else f"the rubric decides by one question in {orders} orders"
     for number, question in enumerate(deciding, 1):
         last = number == len(deciding)
         if question.settles and not last:

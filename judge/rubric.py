@@ -34,6 +34,7 @@ from judge.questions import (
     joint_question,
     reply_instructions,
     scale_of,
+    with_criteria,
 )
 from judge.records.kinds import shown_first
 from judge.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
@@ -114,10 +115,10 @@ class Rubric(RubricKeys):
         if self.together:
             return joint_question(self.together)
         usual = self.role == "judge" and self.form is None
-        instructions = self.instructions
+        instructions, question = self.instructions, with_criteria(self.question, self.criteria)
         if instructions is None and usual:
             instructions = reply_instructions(self.answers, comparing=self.comparing)
-        return f"{self.question}\n\n{instructions.strip()}" if instructions else self.question
+        return f"{question}\n\n{instructions.strip()}" if instructions else question
 
     @cached_property
     def deciding_questions(self) -> tuple[FirstToken, ...]:

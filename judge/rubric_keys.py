@@ -16,6 +16,7 @@ from judge.names import entry_name
 from judge.problems import KeyProblem, Problems
 from judge.questions import (
     MAX_ANSWERS,
+    NONE,
     TIE,
     Control,
     Example,
@@ -28,6 +29,7 @@ from judge.questions import (
     as_tuple,
     decision_fault,
     first_token_question,
+    in_orders,
     scale_of,
     scores_of_range,
     with_meanings,
@@ -70,6 +72,11 @@ class RubricKeys(Section):
     pass: the answers that pass, a bound on scores (`>= 4`), or `= label`; without it answers of
         one's own are counted. `pass_by_label`: another answer passes for records with a certain
         label; with one in `not_for_labels` they are skipped.
+    criteria: what an answer means, by answer.
+    none: the answers have "none of these" beside them, which never passes: where it is the
+        likeliest the check abstains.
+    rotations: in how many orders a first token is asked about labels; their mean answers, and
+        where they differ on the likeliest the check abstains.
     instructions: how a typed reply answers, after the question.
     quote: the answers that need a quote, and the field that it is from.
     control: the field that decides.
@@ -98,11 +105,14 @@ class RubricKeys(Section):
     reply: str | None = None
     needs: tuple[str, ...] = ()
     not_for_labels: tuple[Label, ...] = ()
+    none: bool = False
     answers: Annotated[
         tuple[Text, ...],
         BeforeValidator(scores_of_range),
         Field(max_length=MAX_ANSWERS, validate_default=True),
     ] = ()
+    criteria: Mapping[str, Text] = {}
+    rotations: Annotated[int, Field(ge=1, le=MAX_ANSWERS)] = 1
     pass_by_label: Mapping[Label, str] = {}
     passes: Annotated[tuple[str, ...], BeforeValidator(as_tuple), Field(alias="pass")] = ()
     quote: QuoteRule | None = None
@@ -201,7 +211,7 @@ class RubricKeys(Section):
     @field_validator("answers")
     @classmethod
     def _answers_differ(cls, answers: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if not {"compare", "tie", "reply"} <= info.data.keys():
+        if not {"compare", "tie", "reply", "none"} <= info.data.keys():
             return ()
         compare, form = info.data["compare"], form_of(info.data["reply"])
         compare = (*compare, TIE) if compare and info.data["tie"] else compare
@@ -210,6 +220,10 @@ class RubricKeys(Section):
             raise ValueError("a comparison is answered by the name of a field; leave them out")
         if form and answers not in ((), form.choices):
             raise ValueError(f"the reply {form.__name__} has answers of its own; leave them out")
+        if info.data["none"] and NONE not in answers:
+            if compare or form or scale_of(answers):
+                raise ValueError(f"none: only labels have {NONE!r} beside them")
+            answers = (*(answers or usual), NONE)
         if not answers or compare:
             return usual
         if len({*answers}) < max(2, len(answers)):
@@ -223,6 +237,34 @@ class RubricKeys(Section):
         if scale_of(answers) is None and all(scale_of((answer, "1e300")) for answer in answers):
             raise ValueError("list the scores in rising order")
         return answers
+
+    @field_validator("criteria")
+    @classmethod
+    def _of_answers(cls, criteria: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        answers = info.data.get("answers")
+        if criteria and info.data.get("compare"):
+            raise ValueError("a comparison has none: its answers are fields")
+        problems: list[KeyProblem] = [
+            ((answer,), _no_answer(answer, answers))
+            for answer in criteria
+            if answers and answer not in answers
+        ]
+        if problems:
+            raise Problems(problems)
+        if criteria and (problem := fault("\n".join(criteria.values()), ())):
+            raise ValueError(problem)
+        return {answer: criteria[answer].strip() for answer in answers or () if answer in criteria}
+
+    @field_validator("rotations")
+    @classmethod
+    def _can_turn(cls, rotations: int, info: ValidationInfo) -> int:
+        answers = info.data.get("answers", ())
+        if rotations > 1 and answers:
+            if len(answers) < 3 or info.data.get("compare") or scale_of(answers):
+                raise ValueError("only three labels and more have orders to turn through")
+            if rotations > len(answers):
+                raise ValueError(f"{len(answers)} answers have {len(answers)} orders")
+        return rotations
 
     @field_validator("pass_by_label")
     @classmethod
@@ -310,12 +352,16 @@ class RubricKeys(Section):
     ) -> tuple[FirstToken, ...] | None:
         keys = info.data
         needed = {"answers", "passes", "question", "compare", "tie", "fields", "reply"}
+        needed |= {"criteria", "rotations"}
         if not needed <= keys.keys():
             return questions
         answers, compare, passes = keys["answers"], keys["compare"], keys["passes"]
+        criteria, orders, question = keys["criteria"], keys["rotations"], keys["question"]
         if questions is None and passes and not keys["reply"]:
-            questions = (
-                first_token_question(keys["question"], answers, comparing=compare is not None),
+            comparing = compare is not None
+            questions = in_orders(question, answers, criteria, orders) if orders > 1 else ()
+            questions = questions or (
+                first_token_question(question, answers, comparing=comparing, criteria=criteria),
             )
         questions = questions or ()
         if questions and not passes:
@@ -336,7 +382,7 @@ class RubricKeys(Section):
         for unknown in sorted(swap_fields - {*keys["fields"]}):
             raise ValueError(f"swap: {unknown!r} is not among the fields")
         questions = with_meanings(questions, answers, compare)
-        if questions and (problem := decision_fault(questions, answers, compare)):
+        if questions and (problem := decision_fault(questions, answers, compare, orders)):
             raise ValueError(problem)
         outcomes = {answer for question in questions for answer in question.means.values()}
         rule = _rule(keys, passes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -77,12 +77,17 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Replies, and the tokens of each when it was first made; an unknown cost is None."""
+    """Replies, and the tokens of each when it was first made; an unknown cost is None.
+
+    `models` are those that gave them, of decision models alone, whose versions a profile is bound
+    to.
+    """
 
     replies: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0
+    models: tuple[str, ...] = ()
 
     def __add__(self, usage: Usage) -> Usage:
         priced = self.cost_usd is not None and usage.cost_usd is not None
@@ -91,11 +96,13 @@ class Usage:
             self.input_tokens + usage.input_tokens,
             self.output_tokens + usage.output_tokens,
             (self.cost_usd or 0.0) + (usage.cost_usd or 0.0) if priced else None,
+            tuple(dict.fromkeys((*self.models, *usage.models))),
         )
 
     def as_json(self) -> dict[str, Any]:
         cost = None if self.cost_usd is None else round(self.cost_usd, 8)
-        return {**asdict(self), "cost_usd": cost}
+        names = (name for name in self.__slots__ if name != "models")
+        return {**{name: getattr(self, name) for name in names}, "cost_usd": cost}
 
 
 class _Part(BaseModel):
@@ -136,11 +143,13 @@ class Vote(_Part):
     vote (`unreadable`, `error`) too. `part` is `cheap` for a cascade's cheap judge, which settles
     the values that it is sure of; the verdict is counted from the `panel`'s votes. `score` is the
     answer where answers are scores, by log-probabilities the mean of their distribution.
+    `answered_by` are the versions of a decision model that answered.
     """
 
     model: str
     seed: int | None = None
     temperature: float | None = None
+    answered_by: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
     method: Literal["structured", "logprobs", "probe", "test"] = "structured"
     part: Literal["panel", "cheap"] = Field(
         default="panel", exclude_if=lambda part: part == "panel"

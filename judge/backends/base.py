@@ -7,11 +7,11 @@ import binascii
 import json
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, TypedDict, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypedDict, runtime_checkable
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -30,13 +30,56 @@ class Message(TypedDict):
     content: str
 
 
+QuestionKind = Literal["yes-no", "choice", "score"]
+
+
+class Choice(NamedTuple):
+    """One answer of a typed question: the word that stands for it in the prompt, its name, and what
+    it means (None: the name says it)."""
+
+    word: str
+    name: str
+    meaning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TypedQuestion:
+    """What a prompt asks, taken apart for decision models.
+
+    The record's text stands in `state` alone, by field. Of a `score` the choices are its levels,
+    the lowest first.
+    """
+
+    state: Mapping[str, str]
+    instructions: str
+    kind: QuestionKind
+    choices: tuple[Choice, ...]
+
+
 class Prompt(tuple[Message, ...]):
-    """Chat messages with the hash of their text, computed once: many calls share a prompt."""
+    """Chat messages with the hash of their text, computed once: many calls share a prompt.
+
+    `make_typed` makes the same question for a decision model (None: a text is wanted).
+    """
+
+    make_typed: Callable[[], TypedQuestion] | None = None
+
+    @classmethod
+    def of(cls, messages: Iterable[Message], make_typed: Callable[[], TypedQuestion]) -> Self:
+        """The prompt of these messages, which ask the typed question."""
+        prompt = cls(messages)
+        prompt.make_typed = make_typed
+        return prompt
 
     @cached_property
     def digest(self) -> str:
         """40 hex digits."""
         return digest(list(self))
+
+    @cached_property
+    def typed(self) -> TypedQuestion | None:
+        """The typed question, made once."""
+        return self.make_typed() if self.make_typed else None
 
 
 class Mode(StrEnum):
@@ -89,6 +132,7 @@ class Call:
 class Completion:
     """What a model returned for one call.
 
+    A reply that is `invalid` holds no answer; its text says why.
     `first_token` lists the alternatives for the first token with their natural log-probabilities;
     `cached_tokens` counts prompt tokens that the engine did not evaluate again (None: unknown).
     `model` is the one that answered, as the server names it, `system_fingerprint` the server's mark
@@ -98,7 +142,7 @@ class Completion:
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     text: str
-    finish_reason: Literal["stop", "length", "refusal"] = "stop"
+    finish_reason: Literal["stop", "length", "refusal", "invalid"] = "stop"
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int | None = None
@@ -132,6 +176,7 @@ class Backend(Protocol):
         method: the default method.
 
     A model in this process has `in_process = True`: its calls cost nothing and have no time-out.
+    A decision model has `decides = True`: it answers a prompt's typed question and nothing else.
 
     `complete` neither retries nor caches; whatever a server or an engine does wrong, it raises a
     `BackendError`. A backend whose replies depend on more of a call than is sent has a method

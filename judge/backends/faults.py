@@ -80,13 +80,20 @@ def complaint(body: bytes) -> tuple[str, str | None]:
         data = orjson.loads(body)
     except (ValueError, RecursionError):
         return body.decode("utf-8", "replace"), None
-    return _said(data.get("error", data) if isinstance(data, dict) else data)
+    if isinstance(data, dict):
+        data = data.get("error") or data.get("detail") or data
+    return _said(data)
 
 
 def _said(error: Any) -> tuple[str, str | None]:
+    if isinstance(error, list) and all(isinstance(part, dict) for part in error):
+        # What FastAPI says of a body that does not fit.
+        parts = (f"{'.'.join(map(str, p.get('loc', ())))}: {p.get('msg')}" for p in error)
+        return "; ".join(parts), None
     if not isinstance(error, dict):
         return str(error), None
-    code, message = error.get("code"), str(error.get("message") or error)
+    code = error.get("code") or error.get("error_type")
+    message = str(error.get("message") or error)
     # OpenRouter's own words are "Provider returned error"; the provider's stand beside them.
     metadata = error.get("metadata")
     if isinstance(metadata, dict) and (raw := metadata.get("raw")) and str(raw) not in message:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from judge.judging.classifiers import Chances, Classifier, Observation, Probe
+from judge.questions import NONE
 from judge.rubric import Rubric
 from judge.verdict import Answer, Verdict
 
-ORDERS_DISAGREE = "the two orders disagree"
+ORDERS_DISAGREE = "the orders disagree"
+NONE_FITS = "none of these answers is likelier than that none fits"
 FAR = "far from the labelled records that the probe was fitted to"
 NOT_LISTED = "the model lists too little of the first token's probability"
 
@@ -19,7 +21,7 @@ NOT_LISTED = "the model lists too little of the first token's probability"
 class Decision:
     """The answer read, whether the method is sure enough of it, and every answer's probability.
 
-    `torn`: the two orders of a comparison disagree; `far`: no labelled record is like this one.
+    `torn`: the orders of a question disagree; `far`: no labelled record is like this one.
     `ends` are the probabilities wherever the open share of a question (`Observation`) is one
     word's: the answer's lie between these. Without an open share there are none.
     """
@@ -59,6 +61,8 @@ class Decision:
         """Why the answer, as it was judged, is not sure."""
         if self.torn or self.far:
             return ORDERS_DISAGREE if self.torn else FAR
+        if self.answer == NONE and answer.verdict is Verdict.ABSTAIN:
+            return NONE_FITS
         if answer.probability_range is None or answer.verdict is not Verdict.ABSTAIN:
             return None
         low, high = answer.probability_range
@@ -126,12 +130,13 @@ class AnswerReader:
         decision = self._decide(rubric, observation)
         ends = [self._decide(rubric, end) for end in _ends(replace(observation, open=shares))]
         sure = decision.sure and all(end.sure and end.answer == decision.answer for end in ends)
+        sure = sure and not (rubric.none and decision.answer == NONE)
         return replace(decision, sure=sure, ends=tuple(end.probabilities for end in ends))
 
     def _decide(self, rubric: Rubric, observation: Observation) -> Decision:
         if self.classifier is None:
             chances = [observation.chances[place] for place in self.questions(rubric)]
-            decide = self._compare if rubric.comparing else self._walk
+            decide = self._compare if rubric.comparing or rubric.rotations > 1 else self._walk
             return decide(rubric, chances)
         shares = self.classifier.probabilities(observation)
         answer = max(shares, key=lambda name: shares[name])
@@ -161,7 +166,7 @@ class AnswerReader:
         return Decision(answer, sure and outcomes[answer] >= self.sure_at, outcomes)
 
     def _compare(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
-        """The likelier of two fields over both orders; sure where the orders agree."""
+        """The likeliest answer over all orders; sure where the orders agree."""
         orders = [
             {question.means[w]: share for w, share in zip(question.outcomes, row, strict=True)}
             for question, row in zip(rubric.deciding_questions, chances, strict=True)

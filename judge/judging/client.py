@@ -6,6 +6,8 @@ An invalid reply is handed to instructor, which says what is wrong
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,6 +23,7 @@ from judge.backends.base import (
     HiddenStates,
     Message,
     Mode,
+    Prompt,
     unpacked,
 )
 from judge.backends.reading import cut
@@ -32,7 +35,7 @@ from judge.judging.first_token import added_up
 from judge.judging.limits import Budget
 from judge.judging.negotiation import Negotiation
 from judge.judging.served_model import ServedModel
-from judge.judging.transport import CANARY, Transport
+from judge.judging.transport import CANARY, IS_WATER_WET, Transport
 from judge.model_tables import Price
 from judge.replies import Reply, held_against, schema_of
 from judge.verdict import Usage
@@ -40,8 +43,15 @@ from judge.verdict import Usage
 R = TypeVar("R", bound=Reply)
 Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut", "no distribution"]
 
+_log = logging.getLogger(__name__)
+
+_FLOATING = re.compile(r"^~|-latest$")
+
 _TOKEN_CANARY = Call(
-    messages=[*CANARY.messages[:1], {"role": "user", "content": "Is water wet? Yes or No?"}],
+    messages=Prompt.of(
+        [*CANARY.messages[:1], {"role": "user", "content": "Is water wet? Yes or No?"}],
+        lambda: IS_WATER_WET,
+    ),
     seed=0,
     max_tokens=1,
     logprobs=20,
@@ -62,7 +72,8 @@ class Client:
         backoff: seconds before the first retry.
         timeout: seconds until a call is given up; an engine in this process has none.
 
-    `remote` says whether calls go to a server, `counters` what was done in this run.
+    `remote` says whether calls go to a server, `decides` whether the model is a decision model, and
+    `floating` that it is named by an alias that moves; `counters` what was done in this run.
     """
 
     def __init__(
@@ -82,6 +93,8 @@ class Client:
         self.spec, self.backend = spec, backend
         identity = dict(backend.identity())
         self.remote = not getattr(backend, "in_process", False)
+        self.decides: bool = getattr(backend, "decides", False)
+        self.floating = self.decides and bool(_FLOATING.search(spec.partition(":")[2]))
         # A `vllm:` server at an address may be anyone's.
         ours = not self.remote or (spec.startswith("vllm:") and "server" not in identity)
         self.price = Price(input=0.0, output=0.0) if ours else price
@@ -277,8 +290,9 @@ class Client:
 
     async def _refuse_unread(self, call: Call, completion: Completion, attempts: Attempts) -> None:
         problem: tuple[Trouble, str] | None = None
-        if completion.finish_reason == "refusal":
-            problem = "refused", completion.text[:200]
+        if completion.finish_reason in ("refusal", "invalid"):
+            refused = completion.finish_reason == "refusal"
+            problem = "refused" if refused else "invalid", completion.text[:200]
         elif loss := cut(call, completion):
             problem = "the prompt was cut", loss
         if problem is not None:
@@ -297,15 +311,25 @@ class Client:
         Args:
             flag: what named the model, such as `--cheap-model`; the message begins with it.
 
+        A decision model on a server is asked in any case, so that it is known who answers.
+
         Raises:
             BackendError: unreachable, or the key is refused.
-            UsageError: it gives none.
+            UsageError: it gives none, or is not the model that its profile is bound to.
         """
-        if len(self.backend.modes) == 1:
+        if not (self.decides and self.remote) and len(self.backend.modes) == 1:
             return
+        if self.floating:
+            _log.warning(
+                "judge: %s names whatever version is the newest; the version that answered is "
+                "noted in each line. Name one to judge alike next month",
+                self.spec,
+            )
         try:
             await self.first_token(_TOKEN_CANARY)
-        except (BadRequest, UsageError) as error:
+        except (BadRequest, Unread, UsageError) as error:
+            if self.decides:
+                raise UsageError(f"{flag} {self.spec}: {error}") from error
             remedy = "leave it out" if flag == "--cheap-model" else "use --method structured"
             raise UsageError(
                 f"{flag} {self.spec}: this model gives no log-probabilities; {remedy}, or name a "
@@ -368,7 +392,10 @@ class Client:
         return Usage(1, input_tokens, output_tokens, cost)
 
     def _usage(self, completion: Completion) -> Usage:
-        return self.estimate(completion.input_tokens, completion.output_tokens)
+        usage = self.estimate(completion.input_tokens, completion.output_tokens)
+        if self.decides and completion.model:
+            return replace(usage, models=(completion.model,))
+        return usage
 
 
 class Unread(BackendError):

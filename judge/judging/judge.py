@@ -21,7 +21,7 @@ from judge.judging.client import Client, Unread
 from judge.judging.first_token import Observer
 from judge.names import entry_name
 from judge.prompts import DEFENDED, Framing, messages, shown_texts
-from judge.questions import in_other_order
+from judge.questions import NONE, in_other_order
 from judge.records import Record
 from judge.replies import YES_NO, JudgingReply, Reply
 from judge.rubric import Rubric
@@ -205,6 +205,7 @@ class Judge:
             model=self.client.spec,
             seed=call_sent.seed,
             temperature=call_sent.temperature,
+            answered_by=usage.models,
             method=self.method if self.probabilistic else "structured",
             verdict=worst(answer.verdict for answer in evidence),
             evidence=tuple(evidence),
@@ -242,13 +243,20 @@ class Judge:
             return self._lost(call, record, numbers, str(error), error.usage)
         assert isinstance(reply, JudgingReply), "a judge's rubric has such a reply"
         part = reply.part(rubric.name)
-        replied = [part.answers(number, context) for number in numbers]
+        replied = [self._judged(part.answers(number, context)) for number in numbers]
         located = [_located(answers, context.texts.values()) for answers in replied]
         unlocated = any(map(_fewer_quotes, located, replied))
         answers = [answer for of_value in located for answer in of_value]
         score = float(str(answers[0].answer)) if rubric.scale and not rubric.each else None
         usage = Usage() if rubric.paid_elsewhere else usage
         return self._vote(call, answers, usage, QUOTE_NOT_FOUND if unlocated else None, score)
+
+    def _judged(self, answers: list[Answer]) -> list[Answer]:
+        """The answers of a reply, undecided where it says that none of the rubric's fits."""
+        if not self.rubric.none:
+            return answers
+        unsure = {"verdict": Verdict.ABSTAIN}
+        return [a.model_copy(update=unsure) if a.answer == NONE else a for a in answers]
 
     def _context(self, record: Record, numbers: Sequence[int], swapped: bool) -> ReplyContext:
         """What a reply about these values, or the record (0), is held against."""

@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 from judge.backends.base import Backend, Completion
 from judge.cache import ReplyCache
 from judge.digest import digest
-from judge.errors import BackendError
+from judge.errors import BackendError, Denied, UsageError
 from judge.judging.transport import Counters
 
 _log = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ class ServedModel:
         self.names: tuple[str, ...] = ()
         self.fingerprints: tuple[str, ...] = ()
         self.ready, self._counters = False, counters
+        self._decides = getattr(backend, "decides", False)
         self._spec, self._alias = spec, str(identity.get("model", ""))
         self._backend, self._cache, self._small_call = backend, cache, small_call
         self._entry = digest({"kind": "served model", "identity": identity})
@@ -87,11 +88,17 @@ class ServedModel:
         self.fingerprints = tuple(dict.fromkeys((*self.fingerprints, *fingerprints)))
 
     def fitted_to(self, models: Collection[str], profile: str) -> None:
-        """Another model than these, to whose answers a profile was fitted, is told on stderr."""
+        """Another model than these, to whose answers a profile was fitted, is told on stderr; of a
+        decision model it is refused (`Denied`, or UsageError before any answer is used)."""
         self._fitted = models, profile
 
     def _compare(self, name: str) -> None:
         models, profile = self._fitted
+        if models and name not in models and self._decides:
+            raise (Denied if self.names else UsageError)(
+                f"{profile} was calibrated on {', '.join(models)}, and {name} answers now: "
+                "calibrate again, or name the version"
+            )
         if models and name not in models:
             _log.warning(
                 "judge: %s was fitted to the answers of %s; %s answers now, for which its "

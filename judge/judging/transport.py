@@ -12,7 +12,18 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
 
-from judge.backends.base import Backend, Call, Completion, HiddenStates, Mode, Starting, packed
+from judge.backends.base import (
+    Backend,
+    Call,
+    Choice,
+    Completion,
+    HiddenStates,
+    Mode,
+    Prompt,
+    Starting,
+    TypedQuestion,
+    packed,
+)
 from judge.backends.reading import CHARACTERS_PER_TOKEN, answer_of, counted
 from judge.errors import (
     Adapted,
@@ -41,11 +52,21 @@ MAX_TRIES_PAID = 3
 MAX_WAIT = 120.0
 """Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
 
+IS_WATER_WET = TypedQuestion(
+    {"text": "Water is wet."},
+    "Is `text` about water?",
+    "yes-no",
+    (Choice("yes", "yes"), Choice("no", "no")),
+)
+
 CANARY = Call(
-    messages=[
-        {"role": "system", "content": "You answer as you are asked."},
-        {"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'},
-    ],
+    messages=Prompt.of(
+        [
+            {"role": "system", "content": "You answer as you are asked."},
+            {"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'},
+        ],
+        lambda: IS_WATER_WET,
+    ),
     schema_name="Ready",
     schema={
         "type": "object",

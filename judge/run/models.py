@@ -146,9 +146,10 @@ class Models:
         """
         for spec in self.names:
             method = methods(spec)
+            rewrites = self.settings.repair and not self.client(spec).decides
             if spec == self.settings.cheap_model:
                 await self.client(spec).prove_logprobs("--cheap-model")
-            elif method == "structured" or self.settings.repair:
+            elif method == "structured" or rewrites:
                 await self.client(spec).prepare()
             elif method == "logprobs":
                 await self.client(spec).prove_logprobs("--model")
@@ -215,6 +216,12 @@ def backend_of(spec: str, settings: Settings) -> Backend:
         key_header=server.key_header,
         headers=server.headers,
     )
+    if server.protocol != "openai":
+        from judge.backends.decisions import DecisionBackend, SystemOne, dialect_at
+
+        systemone = server.protocol == "systemone"
+        dialect = SystemOne() if systemone else dialect_at(address.server)
+        return DecisionBackend(provider, name, address, dialect)
     return OpenAIBackend(name, server=address, request=_request(settings, server))
 
 
@@ -361,12 +368,14 @@ def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> N
 
 
 def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
-    """Check that every model has a price if cost is limited, and raise the limit on open files.
+    """Check that every model has a price if cost is limited, and that no decision model gives the
+    same vote several times; raise the limit on open files.
 
     Raises:
         UsageError: one has no price (says what to write where), or the system does not allow so
             many open files.
     """
+    _refuse_for_decisions(settings, clients)
     unpriced = [client.spec for client in clients if not client.priced]
     if unpriced and settings.max_cost is not None:
         raise UsageError(
@@ -383,6 +392,17 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
     distant = [c for c in clients if c.remote and not batched(c.spec, settings)]
     if distant and resource is not None:
         _allow_open_files(sum(client.limit.most for client in distant) + RESERVE)
+
+
+def _refuse_for_decisions(settings: Settings, clients: Collection[Client]) -> None:
+    """Refuse what no decision model does: to be asked the same several times, and alone."""
+    names = {client.spec for client in clients if client.decides}
+    judges = settings.model
+    if (settings.votes or 1) > 1 and judges and names.issuperset(judges):
+        raise UsageError(
+            f"--votes {settings.votes}: {judges[0]} is a decision model, and says the same of the "
+            "same question; leave --votes out, or name another model beside it"
+        )
 
 
 def _allow_open_files(count: int) -> None:

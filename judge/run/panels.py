@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from judge.backends.base import Method
-from judge.errors import UsageError
+from judge.errors import UsageError, writes_nothing
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
@@ -259,6 +259,8 @@ class Resources:
         settings, step = self.settings, self.settings.model_for.get(name, StepModel())
         warm = settings.rewrite_temperature if step.temperature is None else step.temperature
         client = self.models.client(step.model or self.models.rewriter)
+        if client.decides and settings.repair:
+            raise UsageError(f"--repair: {writes_nothing(client.spec, '--rewrite-model MODEL')}")
         return Rewriter(self.rubrics.by_name[name], client, Sampling(warm, settings.seed))
 
     def _panel(
@@ -307,7 +309,12 @@ class Resources:
     def _bare(self, rubric: Rubric, spec: str, by: By) -> Judge:
         client = self.models.client(spec)
         method = self.settings.method or client.backend.method
-        return Judge(rubric, client, method, by, per_entry=self.settings.per_entry)
+        judge = Judge(rubric, client, method, by, per_entry=self.settings.per_entry)
+        if client.decides and (judge.method != "logprobs" or not judge.probabilistic):
+            remedy = f"a model that writes (--model-for {rubric.name}=MODEL)"
+            what = rubric.name if judge.method == "logprobs" else f"--method {judge.method}"
+            raise UsageError(f"{what}: {writes_nothing(spec, remedy)}")
+        return judge
 
     def _reading(
         self, judge: Judge, votes: int, temperature: float, decides: bool, *, cheap: bool = False

@@ -53,7 +53,7 @@ REPLY_SHARE = 0.25
 DEAREST = 0.2
 """Share of records that take the most in a likely run; the others take the least."""
 
-_ELSEWHERE = ("langchain", "openai", "transformers", "vllm")
+_ELSEWHERE = ("decisions", "langchain", "openai", "systemone", "transformers", "vllm")
 """Providers whose models may need a key, a library or a GPU that this machine lacks."""
 
 _log = logging.getLogger(__name__)
@@ -305,9 +305,14 @@ def planned_client(
         if not (server or provider in _ELSEWHERE) or settings.profile is not None:
             raise
         _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
-        method = factory("openai:it" if server else spec).method
+        kind = factory("openai:it" if server else spec)
         absent = SimpleNamespace(
-            slots=None, seeded=False, method=method, modes=(Mode.JSON_SCHEMA,), identity=dict
+            slots=None,
+            seeded=False,
+            method=kind.method,
+            modes=(Mode.JSON_SCHEMA,),
+            identity=dict,
+            decides=getattr(kind, "decides", False),
         )
         backend = cast(Backend, absent)
     lists = settings.engine != "batch"  # Lists have no discount for batches.

@@ -153,7 +153,7 @@ def test_a_comparison_stands_where_both_orders_agree(
     check, _ = judged(entries, "--rubric", "better.yaml", "--method", method)
     assert (check.get("answer"), check["verdict"]) == found
     if found[0] is None:
-        assert check["reason"] == "the two orders disagree"
+        assert check["reason"] == "the orders disagree"
 
 
 def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
