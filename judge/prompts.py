@@ -239,7 +239,7 @@ def _made(
     question: str, answers: tuple[str, ...], comparing: bool, criteria: tuple[tuple[str, str], ...]
 ) -> str | None:
     """The text that a rubric's question has for the first token; None where it cannot be made."""
-    if not answers or not question:
+    if len(answers) < 2 or not question:
         return None
     made = first_token_question(question, answers, comparing=comparing, criteria=dict(criteria))
     return made.question

@@ -10,6 +10,9 @@ from judge.verdict import Check, Verdict, worst
 MAX_LENGTH = 300
 """Characters of a reason at most."""
 
+NO_REASON = "this kind of model gives no reason"
+"""Said of decision models."""
+
 _VALUE, _QUOTE, _WHY = 70, 90, 110
 _SILENT = (Verdict.PASS, Verdict.ANSWERED, Verdict.SKIPPED)
 
@@ -49,7 +52,8 @@ def _short(check: Check) -> str:
         return str(check.verdict)
     # First tokens give neither quote nor reason: their answer and P(pass) tell what was read.
     name = next((answer.answer for answer in evidence if answer.answer), check.verdict)
-    return f"{'undecided' if undecided else name} (P(pass) {check.probability:.2f})"
+    silent = f"; {NO_REASON}" if any(vote.answered_by for vote in check.votes) else ""
+    return f"{'undecided' if undecided else name} (P(pass) {check.probability:.2f}{silent})"
 
 
 def _evidence(check: Check) -> str:

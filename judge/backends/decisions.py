@@ -85,7 +85,7 @@ class Dialect(Protocol):
         ...
 
 
-class SystemOne:
+class QuestionMap:
     """TypeSafe's System One: a map of questions."""
 
     def __init__(self, path: str = "/systemone") -> None:
@@ -113,7 +113,7 @@ class SystemOne:
         return _mapping(answer.get("probabilities"))
 
 
-class Decisions:
+class QuestionList:
     """OpenAI's Decisions: a list of questions. A predicate has no criteria: the instructions hold
     them."""
 
@@ -323,7 +323,7 @@ class SystemOneBackend(DecisionBackend):
 
     def __init__(self, name: str) -> None:
         server = _server(f"systemone:{name}", ("SYSTEMONE", "TYPESAFE"), _TYPESAFE)
-        super().__init__("systemone", name, server, SystemOne())
+        super().__init__("systemone", name, server, QuestionMap())
 
 
 class DecisionsBackend(DecisionBackend):
@@ -336,7 +336,7 @@ class DecisionsBackend(DecisionBackend):
 
 def dialect_at(address: str) -> Dialect:
     """What an address of `decisions:` speaks."""
-    return SystemOne("/decisions") if _OF_MAPS.search(address) else Decisions()
+    return QuestionMap("/decisions") if _OF_MAPS.search(address) else QuestionList()
 
 
 def _server(spec: str, prefixes: Sequence[str], default: str) -> HttpServer:

@@ -53,6 +53,7 @@ def calibrate(
 
     async def go() -> Calibration:
         resources = Resources.of(plain, rubrics=job.rubrics)
+        _refuse_floating(resources)
         try:
             await resources.prepare()
             return await acalibrate(job, resources, progress)
@@ -130,6 +131,16 @@ async def acalibrate(
     no_label = sum(item.left_out for items in labels.values() for item in items)
     why = "; ".join(refusals) or None
     return Calibration(tuple(job.sources), checks, profile, problems, why, left_out, no_label)
+
+
+def _refuse_floating(resources: Resources) -> None:
+    """Refuse a decision model's alias that moves: what is learnt would be another model's soon."""
+    for spec in resources.models.judges:
+        if resources.models.client(spec).floating:
+            raise UsageError(
+                f"{spec} names whatever version is the newest, and a profile holds for one: name "
+                "the version, as in systemone:jev-1.14.0 (a run's lines tell which answers)"
+            )
 
 
 def untaught(

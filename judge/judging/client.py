@@ -393,9 +393,8 @@ class Client:
 
     def _usage(self, completion: Completion) -> Usage:
         usage = self.estimate(completion.input_tokens, completion.output_tokens)
-        if self.decides and completion.model:
-            return replace(usage, models=(completion.model,))
-        return usage
+        name = completion.model or self.spec.partition(":")[2]
+        return replace(usage, models=(name,)) if self.decides else usage
 
 
 class Unread(BackendError):

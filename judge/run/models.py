@@ -217,10 +217,10 @@ def backend_of(spec: str, settings: Settings) -> Backend:
         headers=server.headers,
     )
     if server.protocol != "openai":
-        from judge.backends.decisions import DecisionBackend, SystemOne, dialect_at
+        from judge.backends.decisions import DecisionBackend, QuestionMap, dialect_at
 
         systemone = server.protocol == "systemone"
-        dialect = SystemOne() if systemone else dialect_at(address.server)
+        dialect = QuestionMap() if systemone else dialect_at(address.server)
         return DecisionBackend(provider, name, address, dialect)
     return OpenAIBackend(name, server=address, request=_request(settings, server))
 
