@@ -36,6 +36,9 @@ _PROMPT_CACHE_MIB = 512
 _LEAST_TOKENS = 8
 _REWOUND_CHARACTERS = 80
 
+_WHOLE = frozenset(("laya", "clef"))
+"""Decision models that read a prompt in one batch."""
+
 _TEMPLATE_SECONDS = 30
 
 # The first token of a thinking model's thoughts says neither yes nor no.
@@ -54,6 +57,10 @@ class LocalBackend(InProcess):
     busy, OMP_WAIT_POLICY=passive in the environment makes calls several times faster; on idle cores
     it slows replies down.
 
+    A decision model, whose file says so (`ARCHITECTURE.decision.type`), answers by llama.cpp's own
+    System One. Its probabilities move in their last digits with what was asked before
+    (docs/decision-models.md); the reply cache makes a run repeatable.
+
     Raises:
         UsageError: the weights are not here, xllamacpp is not installed, or $JUDGE_LOCAL_CTX is not
             a positive number.
@@ -64,6 +71,12 @@ class LocalBackend(InProcess):
         if find_spec("xllamacpp") is None:
             raise errors.missing_extra("local models need xllamacpp", "local")
         self._context = _context_tokens()
+        self._decision = store.decision_type(self.weights)
+        if self._decision is not None:
+            from judge.backends.decisions import key_parts
+
+            self.decides, self.states_beside_replies = True, False
+            self.key_parts = key_parts
         self._key = secrets.token_urlsafe(32)
         super().__init__("llama.cpp")
 
@@ -85,7 +98,7 @@ class LocalBackend(InProcess):
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         """One reply. Cancelling stops the engine within one batch of prompt or one token."""
-        return await self._on_thread(self._answer, call)
+        return await self._on_thread(self._answer if self._decision is None else self._decide, call)
 
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
@@ -122,7 +135,8 @@ class LocalBackend(InProcess):
             params.lora_adapters = [adapter]
         params.warmup = params.fit_params = params.ui = False
         params.n_ctx = self._context
-        params.n_batch = params.n_ubatch = _BATCH_TOKENS
+        whole = self._decision in _WHOLE
+        params.n_batch = params.n_ubatch = self._context if whole else _BATCH_TOKENS
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _physical_cores()
         params.cache_ram_mib = _PROMPT_CACHE_MIB
         # Flash attention and repacked weights round differently for a prompt that is half cached.
@@ -132,7 +146,7 @@ class LocalBackend(InProcess):
         params.n_parallel = 1
         # The engine also listens on a loopback port, open to every page and user of this machine.
         params.api_keys = [self._key]
-        params.embedding = True
+        params.embedding = self._decision is None
         params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_LAST
         params.embd_normalize = -1
         try:
@@ -178,6 +192,20 @@ class LocalBackend(InProcess):
         if stop.is_set():
             raise errors.ServerFault("the call was cancelled")
         return _completion(events)
+
+    def _decide(self, call: Call, stop: threading.Event) -> Completion:
+        from judge.backends.decisions import QuestionMap, answered, typed
+
+        question, dialect = typed(call, f"local:{self.weights.name}"), QuestionMap()
+        if stop.is_set():
+            raise errors.ServerFault("the call was cancelled")
+        request = {"model": self.weights.name, **dialect.request(question)}
+        reply = self._engine.handle_systemone(request)
+        if "error" in reply:
+            raise _error(reply["error"])
+        tokens = reply["usage"]["input_tokens"]
+        completion = Completion("", input_tokens=tokens, model=self.weights.name)
+        return answered(completion, question, dialect.answer(reply), dialect)
 
     def _events(
         self, body: Mapping[str, Any], stop: threading.Event, *, careful: bool = False

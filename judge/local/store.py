@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import resources
@@ -52,6 +53,9 @@ class Weights:
         """The name that is typed: of a hub's the file's, without its ending."""
         return Path(self.file).stem if ":" in self.name else self.name
 
+
+_HEADER = 32 * 1024 * 1024
+"""Bytes of a weights file that hold what it says of itself, before its numbers."""
 
 HUB = "https://huggingface.co"
 LOCK = ".lock"
@@ -239,6 +243,14 @@ def resolve(name_or_path: str) -> Path:
         f"{name_or_path!r} is neither a .gguf file nor one of {', '.join(known())}; "
         f"`judge models pull {pull}"
     )
+
+
+def decision_type(weights: Path) -> str | None:
+    """What kind of decision model a file holds, by its header; None for any other model."""
+    with weights.open("rb") as file:
+        header = file.read(_HEADER)
+    match = re.search(rb"\.decision\.type\x08\x00{3}(.)\x00{7}", header, re.DOTALL)
+    return header[match.end() : match.end() + match[1][0]].decode() if match else None
 
 
 def with_adapter(name: str) -> tuple[Path, Path | None]:

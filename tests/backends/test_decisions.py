@@ -300,7 +300,7 @@ async def test_a_server_without_a_decision_model_is_told_and_nothing_is_written(
     complete: Complete, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = {"error": {"code": 501, "message": "not a decision model", "type": "not_supported"}}
-    with pytest.raises(UsageError, match="no decision model .*openai:"):
+    with pytest.raises(UsageError, match=r"no decision model .*openai:"):
         await complete(NOUL, lambda reply: (501, error))
     monkeypatch.setenv("SYSTEMONE_BASE_URL", "http://127.0.0.1:9")
     chat = Call([{"role": "user", "content": "Hello"}])
