@@ -264,7 +264,12 @@ class DecisionBackend:
             dialect,
         )
         self._redact = reply_redactor(server.secrets)
-        self._identity = {"provider": provider, "model": name, "server": server.server}
+        self._identity = {
+            "provider": provider,
+            "model": name,
+            "server": server.server,
+            "protocol": type(dialect).__name__,
+        }
         self._path = dialect.path
         if server.server.endswith(dialect.path):
             self._path = ""

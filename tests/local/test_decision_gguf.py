@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from cli.typed import Typed
+
 from judge.local.store import decision_type
 from local.made_gguf import decision_model
 
@@ -41,7 +41,7 @@ def test_a_decision_gguf_judges_and_says_what_it_cannot(
         assert {*map(tuple, (vote["answered_by"] for vote in votes))} == {("d1.gguf",)}
         assert len({vote["evidence"][0]["probability"] for vote in votes}) == 4
         assert judge.text(*run)[1] == out, "from the cache"
-    for words in (("--method", "structured"), ("--method", "probe"), ("--repair",)):
+    for words in (("--method", "structured"), ("--method", "probe")):
         code, _, told = judge.text(
             "validate", "in.jsonl", "-m", model, "--ask", "Is it so?", *words
         )
