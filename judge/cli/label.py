@@ -147,7 +147,8 @@ def command(
 
 def announce(address: str, *, open_page: bool) -> None:
     """Print the page's address, and open it where a person sits at a screen."""
-    print_message(f"open {address} (Ctrl-C ends it)")
+    print_message(f"open {address}")
+    print_message("Ctrl-C, or the page itself, ends it; every answer is kept")
     screen = sys.platform in ("darwin", "win32") or os.environ.keys() & _SCREENS
     if open_page and screen and sys.stderr.isatty():
         import webbrowser

@@ -87,15 +87,12 @@ def beside_judge(session: Session) -> list[JudgeComparison]:
     comparisons = []
     for check in dict.fromkeys(place.check for place in session.places):
         asked = [(q, own[p].answer) for p in own if p.check == check and (q := places.get(p))]
-        asked = [(question, answer) for question, answer in asked if question.of_judge()]
+        asked = [(question, answer) for question, answer in asked if question.judge]
         agree = [(question, answer, question.agrees(answer)) for question, answer in asked]
         settled = [(question, alike) for question, _, alike in agree if alike is not None]
         if not asked:
             continue
-        counts: Counter[tuple[str, str]] = Counter()
-        for question, answer in asked:
-            judge = question.of_judge()
-            counts[answer, judge.said if judge else ""] += 1
+        counts = Counter((answer, q.judge.said) for q, answer in asked if q.judge)
         share = _weighted([(q.weight or 1.0, alike) for q, alike in settled])
         differing = [question for question, alike in settled if not alike]
         undecided = len(asked) - len(settled)

@@ -148,7 +148,8 @@ class _Page:
             raise web.HTTPBadRequest(text="Send question, answer and why.") from None
         if not (type(number) is type(answer) is int and isinstance(why, str)):
             raise web.HTTPBadRequest(text="Send question, answer and why.")
-        return self._changed(lambda: self.session.answer(number, answer, why))
+        plain = why.encode("utf-8", "replace").decode()  # Without lone surrogates.
+        return self._changed(lambda: self.session.answer(number, answer, plain))
 
     async def _undo(self, _: web.Request) -> web.Response:
         return self._changed(self.session.undo)

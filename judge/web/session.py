@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from judge.answers import spelt_as
@@ -66,7 +67,8 @@ class PageQuestion:
             None if spelt is None else self.rubric.rule.verdict(spelt, self.question.record.label)
         )
 
-    def of_judge(self) -> JudgeAnswer | None:
+    @cached_property
+    def judge(self) -> JudgeAnswer | None:
         """What the judge said; None where it was not asked."""
         if self.line is None:
             return None
@@ -83,7 +85,7 @@ class PageQuestion:
 
     def agrees(self, answer: str) -> bool | None:
         """Whether the judge and a person say the same; None where one of them is undecided."""
-        judge, verdict = self.of_judge(), self.verdict_of(answer)
+        judge, verdict = self.judge, self.verdict_of(answer)
         if judge is None or verdict is None:
             return None
         if judge.verdict in (Verdict.PASS, Verdict.FAIL) and not self.rubric.graded:

@@ -16,7 +16,7 @@ from judge.web.answers import AnswerFile, PersonAnswer, Place
 from tests.web.conftest import ASK, Pages
 
 MAIL = {"id": "m1", "email": "Dear Ann"}
-CHATS = [{"id": f"c{n}", "p": n / 100, "verdict": "pass" if n < 90 else "fail"} for n in range(100)]
+MAILS = [{"id": f"m{n}", "email": f"{'Dear' if n < 18 else 'Fool'} {n}"} for n in range(20)]
 
 
 def asked(
@@ -98,3 +98,48 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
     path.write_text('{"id": "x", "text": "no labels"}\n')
     with pytest.raises(UsageError, match=r"line 1: .*name another file"):
         AnswerFile(path, "ann")
+
+
+@pytest.mark.slow
+def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pages: Pages) -> None:
+    """18 pass and 2 fail, of which 2 and 2 are drawn; a person passes one that failed: agreement
+    with the judge is (2 * 9 + 1) of 20 records."""
+    pages.write("mails.jsonl", MAILS)
+    reply = {"quote": None, "reason": "A kind word.", "answer": "yes"}
+    rude = {"reply": {**reply, "reason": "It insults.", "answer": "no"}}
+    replies = [{"when": {"contains": "Dear"}, "reply": reply}, rude]
+    (pages.folder / "j.yaml").write_text(json.dumps({"replies": replies}))
+    assert (
+        pages("validate", "mails.jsonl", *ASK, "-m", "scripted:j.yaml", "-o", "j.jsonl").returncode
+        == 0
+    )
+    words = ("label", "j.jsonl", *ASK, "--sample", "4", "-o", "labels.jsonl", "--annotator", "ann")
+    process, address = pages.start(*words)
+    own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
+    page, wrong = asked(address)[2], 0
+    for number in range(4):
+        shown = page.decode().partition('class="ask"')[0]
+        assert "insults" not in shown and "kind word" not in shown
+        said = 0 if "Dear" in shown or not wrong else 1
+        wrong += "Fool" in shown
+        body = json.dumps({"question": number, "answer": said, "why": "\ud800"}).encode()
+        status, _, page = asked(address, "answer", body, **own)
+        assert status == 200 and b"What your answers say about the judge" in page
+    assert b"agrees with you 95.0% of the time" in page and b"It insults." in page
+    labels = pages.lines("labels.jsonl")
+    weights = {line["id"]: line["annotators"]["ann"]["weight"] for line in labels}
+    assert sorted(weights.values()) == [1, 1, 9, 9] and {weights["m18"], weights["m19"]} == {1}
+    assert all(line.keys() == {"id", "email", "labels", "annotators"} for line in labels)
+    process.terminate()
+    assert process.wait(10) == 0
+    calibrate = ("calibrate", "labels.jsonl", *ASK, "-m", "scripted:j.yaml")
+    (check,) = json.loads(pages(*calibrate, "--json").stdout)["checks"]
+    assert check["judges"][0]["stands"]["accuracy"]["value"] == pytest.approx(0.95)
+    done = pages(*calibrate, "--guarantee", "0.9")
+    assert done.returncode == 2 and "different weights" in done.stderr
+    pages.write("mails.jsonl", [{**mail, "email": "Other"} for mail in MAILS])
+    done = pages("label", "mails.jsonl", *ASK, "-o", "labels.jsonl")
+    assert done.returncode == 2 and "another text of record" in done.stderr
+    for more, why in (((), "name -o"), (("-o", "mails.jsonl"), "is the input")):
+        done = pages("label", "mails.jsonl", *ASK, *more)
+        assert done.returncode == 2 and why in done.stderr
