@@ -84,7 +84,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     lines += _what_next(job, made=report.finished) if summary.records else ()
     if report.traffic and not (settings.model or settings.profile):
         lines.append(
-            "to make it judge as you do: label about 100 records, then judge calibrate LABELS "
+            "to make it judge as you do: judge label about 100 records, then judge calibrate "
             "(docs/teaching.md)"
         )
     print_lines(lines, err=True)
