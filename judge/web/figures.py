@@ -29,13 +29,15 @@ def half_width(labels: int) -> float:
 
 
 def progress(session: Session) -> str:
-    """How far the person is, and the intervals that the labels give now and in the end."""
+    """How far the person is, and the intervals that a check's labels give now and in the end."""
     done, of = session.answered, len(session.questions)
     told = f"{done} of {of} answered"
-    if session.blind and done:
-        told += f"; {done} {'label tells' if done == 1 else 'labels tell'} a judge's agreement to "
-        told += f"± {100 * half_width(done):.0f} points"
-        told += f", all {of} to ± {100 * half_width(of):.0f}" if done < of else ""
+    checks = len({place.check for place in session.places})
+    labels, all_labels = done // checks, of // checks
+    if session.blind and labels:
+        told += f"; {labels} {'label tells' if labels == 1 else 'labels tell'} a judge's agreement"
+        told += f" to ± {100 * half_width(labels):.0f} points"
+        told += f", all {all_labels} to ± {100 * half_width(all_labels):.0f}" if done < of else ""
         told += f" (where it agrees {USUAL:.0%} of the time)"
     return told
 

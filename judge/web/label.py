@@ -64,6 +64,8 @@ def label(
         UsageError: no question is named, a file cannot be used, or there is nothing to ask about.
     """
     refuse_nameless("-o", out, "")
+    if out.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise UsageError(f"-o {out}: labels are JSON lines: name a .jsonl file")
     for source in job.inputs:
         refuse_same("-o", out, input_path(source), "the input")
     asked = rubrics_asked(job, settings)

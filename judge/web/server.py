@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import re
-import signal
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
@@ -23,6 +22,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from judge.errors import JudgeError, UsageError
 from judge.report import page as report_page
 from judge.report.entry import Entry
+from judge.run.stream import beside_any_loop, interrupts
 from judge.web import figures
 from judge.web.session import UNSURE, PageQuestion, Session
 
@@ -59,14 +59,16 @@ def serve(session: Session, ready: Callable[[str], None], port: int = 0) -> None
     Raises:
         UsageError: the port is taken.
     """
-    asyncio.run(_serve(session, ready, port))
+    beside_any_loop(lambda: asyncio.run(_serve(session, ready, port)))
 
 
 async def _serve(session: Session, ready: Callable[[str], None], port: int) -> None:
     page = _Page(session)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(page.end.set))
+
+    def end(_: bool) -> None:
+        loop.call_soon_threadsafe(page.end.set)
+
     runner = web.AppRunner(page.app(), access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:
@@ -75,8 +77,9 @@ async def _serve(session: Session, ready: Callable[[str], None], port: int) -> N
         except OSError as error:
             raise UsageError(f"--port {port}: {error.strerror}; leave it out") from error
         page.port = runner.addresses[0][1]
-        ready(f"http://{HOST}:{page.port}/{page.token}/")
-        await page.end.wait()
+        with interrupts(end):
+            ready(f"http://{HOST}:{page.port}/{page.token}/")
+            await page.end.wait()
     finally:
         await runner.cleanup()
 

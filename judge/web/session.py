@@ -14,11 +14,14 @@ from judge.records.labels.items import Annotation, LabelledItem, label_key
 from judge.records.lines import Line
 from judge.report.sheet import PersonQuestion
 from judge.rubric import Rubric
+from judge.run.decisions import PERSON
 from judge.verdict import Verdict, last_of_each
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 
 UNSURE = "unsure"
 """What a person may always answer; it decides nothing."""
+
+_SETTLED = (Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,39 +63,32 @@ class PageQuestion:
     def entries(self) -> int:
         return len(self.question.record.entries(self.rubric.each)) if self.rubric.each else 0
 
-    def verdict_of(self, answer: str) -> Verdict | None:
-        """The verdict that a person's answer makes; None of one that decides nothing."""
-        spelt = spelt_as(answer, self.rubric.answers)
-        return (
-            None if spelt is None else self.rubric.rule.verdict(spelt, self.question.record.label)
-        )
-
     @cached_property
     def judge(self) -> JudgeAnswer | None:
         """What the judge said; None where it was not asked."""
         if self.line is None:
             return None
-        checks = last_of_each(self.line.judgement().checks)
-        check = next((c for c in checks if c.name == self.rubric.name), None)
+        made = (c for c in self.line.judgement().checks if c.by != PERSON)
+        check = next((c for c in last_of_each(made) if c.name == self.rubric.name), None)
         if check is None:
             return None
         value = self.question.record.entry(self.rubric.each, self.question.number)
         verdict, answer = check.outcomes().get(value, (check.verdict, None))
         score = None if check.score is None else f"{check.score:g}"
-        best = check.best_evidence
-        reason = (best and best.reason) or check.reason or ""
-        return JudgeAnswer(verdict, answer or check.answer or score or str(verdict), reason)
+        reasons = (a.reason for a in check.supporting_evidence() if a.value == value and a.reason)
+        said = answer or check.answer or score or str(verdict)
+        return JudgeAnswer(verdict, said, next(reasons, check.reason or ""))
 
     def agrees(self, answer: str) -> bool | None:
         """Whether the judge and a person say the same; None where one of them is undecided."""
-        judge, verdict = self.judge, self.verdict_of(answer)
-        if judge is None or verdict is None:
+        judge, spelt = self.judge, spelt_as(answer, self.rubric.answers)
+        if judge is None or spelt is None or judge.verdict not in _SETTLED:
             return None
-        if judge.verdict in (Verdict.PASS, Verdict.FAIL) and not self.rubric.graded:
-            return judge.verdict is verdict
-        if judge.verdict not in (Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED):
-            return None
-        return judge.said == spelt_as(answer, self.rubric.answers)
+        if judge.verdict is Verdict.ANSWERED and self.rubric.scale:
+            return abs(float(judge.said) - float(spelt)) <= 0.5
+        if judge.verdict is Verdict.ANSWERED or self.rubric.graded:
+            return judge.said == spelt
+        return self.rubric.rule.verdict(spelt, self.question.record.label) is judge.verdict
 
 
 @dataclass

@@ -60,9 +60,10 @@ def pages(tmp_path: Path, judge_path: str) -> Iterator[Pages]:
         process.wait()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium, or another that is there, through Playwright's driver."""
+    """Debian's Chromium, or another that is there, through Playwright's driver; its event loop runs
+    as long, so that no test with a loop of its own may come between."""
     names = ("chromium", "chromium-browser", "google-chrome")
     program = next((found for name in names if (found := shutil.which(name))), None)
     if program is None:
