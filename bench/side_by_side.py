@@ -1,19 +1,21 @@
-"""The same ten jobs in promptfoo, deepeval, inspect_ai and judge: what a user writes, and gets.
+"""The same twenty jobs in promptfoo, deepeval, inspect_ai, openevals and judge: what a user writes,
+and gets.
 
-    python bench/side_by_side.py [--venvs DIR] [--jobs 1-question,...] [--tools judge,...] [--write]
-                                 [--show]
+    python bench/side_by_side.py [--venvs DIR] [--jobs 01-question,...] [--tools judge,...]
+                                 [--write] [--show]
 
-bench/peers/jobs.md has what the user of each tool writes and types, and what comes out; where a
-tool cannot do a job it says so with its source. Lines are counted without blank ones, commands
-included. Every job runs in a fresh folder over 100 e-mails against one server on this machine
-(tests/loopback.py), which answers each call after 50 ms in the form that the tool asks for.
+bench/peers/jobs/ has, a file a job, what the user of each tool writes and types, and what comes
+out; where a tool cannot do a job it says so with its source. Lines are counted without blank ones,
+commands included. Every job runs in a fresh folder over 100 records against one server on this
+machine (tests/loopback.py), which answers each call after 50 ms in the form that the tool asks for.
 `--write` puts the table into docs/compare.md; `--show` prints what the tools said. Peers are
-installed as bench/throughput.py does it.
+installed as bench/throughput.py does it, with what their users install beside them (BESIDE).
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import re
@@ -33,16 +35,26 @@ sys.path[:0] = [str(HERE), str(HERE / "peers"), str(HERE.parent / "tests")]
 from loopback import Loopback, says  # noqa: E402
 from throughput import installed  # noqa: E402
 
-JOBS = HERE / "peers" / "jobs.md"
+JOBS = HERE / "peers" / "jobs"
 PAGE = HERE.parent / "docs" / "compare.md"
-TOOLS = ("judge", "deepeval", "inspect_ai", "promptfoo")
+TOOLS = ("judge", "deepeval", "inspect_ai", "openevals", "promptfoo")
+BESIDE = {
+    "deepeval": ["pandas"],
+    "inspect_ai": ["pandas", "pyarrow", "pytest"],
+    "openevals": ["langchain-community", "pandas", "pytest"],
+    "promptfoo": ["pandas"],
+}
+"""What a peer does not bring and its jobs need."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 MAILS = 100
 LATENCY = 0.05
 KILLED_AFTER = 40
-"""Calls after which the run of `6-resume` is killed."""
-TIMEOUT = 120
+"""Calls after which the run of `06-resume` is killed."""
+TIMEOUT = 600
 """Seconds after which a job is given up."""
+_FORM = {"type": "object", "properties": {"form": {"type": "string"}}, "required": ["form"]}
+FUNCTIONS = [{"type": "function", "function": {"name": "find_form", "parameters": _FORM}}]
+"""The tools of an agent whose calls are judged."""
 
 
 @dataclass(slots=True)
@@ -83,11 +95,11 @@ class Ran:
 
 
 def work_by_job() -> dict[str, dict[str, Work]]:
-    """bench/peers/jobs.md: by job, by tool."""
+    """The files of bench/peers/jobs: by job, by tool."""
     found: dict[str, dict[str, Work]] = {}
-    for section in re.split("^## ", JOBS.read_text("utf-8"), flags=re.M)[1:]:
-        head, *parts = re.split("^### ", section, flags=re.M)
-        job, title = head.strip().split(": ", 1)
+    for page in sorted(JOBS.glob("*.md")):
+        head, *parts = re.split("^## ", page.read_text("utf-8"), flags=re.M)
+        job, title = page.stem, head.removeprefix("# ").strip()
         found[job] = {}
         for part in parts:
             tool, rest = part.split("\n", 1)
@@ -107,8 +119,8 @@ def work_by_job() -> dict[str, dict[str, Work]]:
 # ---------------------------------------------------------------- the models
 
 
-def polite(text: str) -> bool:
-    return "could you please send" in text
+def good(text: str) -> bool:
+    return "wrong again" not in text
 
 
 def preference(tool: str, prompt: str) -> str:
@@ -125,91 +137,113 @@ def preference(tool: str, prompt: str) -> str:
         return str(int(number) - 1)
     if tool == "inspect_ai":
         return f"{number}: it asks kindly"
+    if tool == "openevals":
+        return json.dumps({"reasoning": "It asks.", "score": not first})
     return json.dumps({"reason": "It asks.", "answer": number, "quote": None})
+
+
+def words(tool: str, job: str, prompt: str) -> str | None:
+    """What a model answers where the tool wants plain words; None where it wants JSON."""
+    yes = "yes" if good(prompt) else "no"
+    if job == "13-labels" and tool in ("inspect_ai", "promptfoo"):
+        return "kind" if good(prompt) else "rude"
+    if (tool, job) == ("promptfoo", "11-faithful"):
+        if "natural language inference" in prompt.lower():
+            return f"Final verdict for each statement in order: {yes.title()}."
+        return "The form was sent." if good(prompt) else "The form is wrong again."
+    if (tool, job) == ("promptfoo", "08-calibrate"):
+        return f"{yes}: it asks kindly"
+    if tool == "inspect_ai" and job == "02-panel":
+        return f"It asks kindly.\n\nGRADE: {'C' if good(prompt) else 'I'}"
+    if tool == "inspect_ai":
+        return f"{(4 if good(prompt) else 2) if job == '03-score' else yes}: it asks kindly"
+    return None
 
 
 def content(tool: str, job: str, prompt: str) -> str:
     """What a model answers, in the form that the tool's prompt asks for."""
-    good = polite(prompt)
-    yes = "yes" if good else "no"
-    if job == "4-pairwise":
+    if job == "04-pairwise":
         return preference(tool, prompt)
-    if tool == "deepeval":
-        return json.dumps(
-            {"reason": "It asks kindly.", "score": (4 if good else 2) * (2, 1)[job == "3-score"]}
-        )
-    if (tool, job) == ("promptfoo", "8-calibrate"):
-        return f"{yes}: it asks kindly"
-    if tool == "promptfoo":
-        score = 0.8 if good else 0.4
-        return json.dumps({"reason": "It asks kindly.", "pass": good, "score": score})
-    if tool == "inspect_ai":
-        if job == "2-panel":
-            return f"It asks kindly.\n\nGRADE: {'C' if good else 'I'}"
-        return f"{(4 if good else 2) if job == '3-score' else yes}: it asks kindly"
-    quote = re.search(r"could you please send form|is wrong again\. Send it", prompt)
-    answer = (4 if good else 2) if job == "3-score" else yes
-    return json.dumps({"reason": "So it reads.", "answer": answer, "quote": quote and quote[0]})
+    if (plain := words(tool, job, prompt)) is not None:
+        return plain
+    yes, label = ("yes", "kind") if good(prompt) else ("no", "rude")
+    points = 4 if good(prompt) else 2
+    found: dict[str, Any] = {"reason": "It asks kindly.", "tone": label, "label": label}
+    if tool == "deepeval":  # GEval's points of ten, and what its metrics of steps ask for
+        found["score"] = points * (1 if job == "03-score" else 2)
+        claim = "It was sent." if good(prompt) else "It is wrong again."
+        found |= {"verdicts": [{"verdict": yes}], "truths": ["A truth."], "claims": [claim]}
+    elif tool == "promptfoo":
+        found |= {"pass": good(prompt), "score": points / 5}
+    elif tool == "openevals":
+        found |= {"reasoning": "It asks.", "score": points if job == "03-score" else points == 4}
+    else:
+        quote = re.search(r"could you please send form|is wrong again\. Send it", prompt)
+        answer = {"03-score": points, "13-labels": label}.get(job, yes)
+        found = {"reason": "So it reads.", "answer": answer, "quote": quote and quote[0]}
+    return json.dumps(found)
 
 
 # ---------------------------------------------------------------- the material
 
 
 def write_material(folder: Path) -> None:
-    """Writes mails, labels (csv and jsonl), pairs.jsonl and bad.jsonl.
+    """Writes mails, labels, pairs, RAG records, chats and tool calls as CSV and JSON lines, and
+    bad.jsonl. Two in five are bad.
 
     One label in ten is wrong; the bad lines are a torn one, a number, and a record without e-mail.
     """
-    rows = []
+    sets: dict[str, list[dict[str, Any]]] = {name: [] for name in ("mails", "pairs", "rag")}
+    sets |= {"chats": [], "tools": []}
     for number in range(MAILS):
         kind = f"Dear Ann, could you please send form {number}? Many thanks."
         rude = f"Form {number} is wrong again. Send it now."
-        rows.append({"id": f"mail-{number}", "email": rude if number % 5 < 2 else kind})
-    pairs = [
-        {
-            "id": f"pair-{number}",
-            "old": f"Form {number} is wrong again. Send it now.",
-            "new": f"Dear Ann, could you please send form {number}? Many thanks.",
-        }
-        for number in range(MAILS)
+        bad = number % 5 < 2
+        name, sent = {"id": f"mail-{number}"}, f"Form {number} was sent on Monday."
+        sets["mails"].append(name | {"email": rude if bad else kind})
+        sets["pairs"].append(name | {"old": rude, "new": kind})
+        asked = f"Where is form {number}?"
+        sets["rag"].append(
+            name | {"question": asked, "contexts": [sent], "answer": rude if bad else sent}
+        )
+        turn = {"role": "user", "content": asked}
+        said = {"role": "assistant", "content": rude if bad else sent}
+        sets["chats"].append(name | {"messages": [turn, said]})
+        arguments = json.dumps({"form": "wrong again" if bad else str(number)})
+        function = {"name": "find_form", "arguments": arguments}
+        call = {"id": "call_1", "type": "function", "function": function}
+        called = {"role": "assistant", "content": None, "tool_calls": [call]}
+        sets["tools"].append(name | {"tools": FUNCTIONS, "messages": [turn, called]})
+    sets["labels"] = [
+        row | {"label": "yes" if good(row["email"]) != (number % 10 == 9) else "no"}
+        for number, row in enumerate(sets["mails"])
     ]
-    labels = [
-        row | {"label": "yes" if polite(row["email"]) != (number % 10 == 9) else "no"}
-        for number, row in enumerate(rows)
-    ]
-    lines = [json.dumps(row) for row in rows]
-    bad = [*lines[:50], lines[50][:20], "17", '{"id": "no-mail"}', *lines[50:]]
-    _table(folder / "mails.csv", rows)
-    _table(folder / "labels.csv", labels)
-    _table(folder / "pairs.csv", pairs)
-    for name, given in {
-        "mails": lines,
-        "bad": bad,
-        "pairs": [json.dumps(pair) for pair in pairs],
-        "labels": [
-            json.dumps({"id": r["id"], "email": r["email"], "labels": {"polite": r["label"]}})
-            for r in labels
-        ],
-    }.items():
-        (folder / f"{name}.jsonl").write_text("\n".join(given) + "\n")
+    for name, rows in sets.items():
+        lines = [json.dumps(row) for row in rows]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            table = csv.DictWriter(file, rows[0])
+            table.writeheader()
+            table.writerows({k: _cell(v) for k, v in row.items()} for row in rows)
+        if name == "mails":
+            half = len(lines) // 2
+            torn = [*lines[:half], lines[half][:20], "17", '{"id": "no-mail"}', *lines[half:]]
+            (folder / "bad.jsonl").write_text("\n".join(torn) + "\n")
 
 
-def _table(path: Path, rows: list[dict[str, str]]) -> None:
-    lines = [",".join(rows[0]), *(",".join(f'"{cell}"' for cell in row.values()) for row in rows)]
-    path.write_text("\n".join(lines) + "\n")
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 # ---------------------------------------------------------------- running
 
 
 def ready(tool: str, venvs: Path) -> bool:
-    """Whether the peer is installed; deepeval reads CSV with pandas, which it does not bring."""
+    """Whether the peer is installed, with what its users install beside it."""
     if not installed(f"{tool}_peer", venvs):
         return False
-    if tool == "deepeval":
-        pip = venvs / "deepeval_peer/bin/pip"
-        return not subprocess.run([pip, "install", "-q", "pandas==3.1.1"], check=False).returncode
-    return True
+    pip = venvs / f"{tool}_peer/bin/pip"
+    return not subprocess.run([pip, "install", "-q", *BESIDE[tool]], check=False).returncode
 
 
 def environment(tool: str, folder: Path, venvs: Path, url: str) -> dict[str, str]:
@@ -234,7 +268,7 @@ def environment(tool: str, folder: Path, venvs: Path, url: str) -> dict[str, str
 
 
 def ran(work: Work, venvs: Path) -> Ran:
-    """One job in a fresh folder; of `7-cached` the second run counts, of `6-resume` both."""
+    """One job in a fresh folder; of `07-cached` the second run counts, of `06-resume` both."""
     script = lambda asked: says(content(work.tool, work.job, asked.prompt), delay=LATENCY)  # noqa: E731
     with Loopback(script) as server, tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -243,9 +277,11 @@ def ran(work: Work, venvs: Path) -> Ran:
         for name, text in work.files.items():
             (folder / name).write_text(text)
         env = environment(work.tool, folder, venvs, server.url)
+        if work.job == "18-cost":
+            del env["OPENAI_BASE_URL"]  # list prices are of OpenAI's own address; none is called
         if len(work.commands) > 1:
             _killed(work.commands[0], folder, env, server)
-        for _ in range(1 + (work.job == "7-cached")):
+        for _ in range(1 + (work.job == "07-cached")):
             before, began = len(server.asked), time.monotonic()
             done = subprocess.run(
                 ["bash", "-o", "pipefail", "-c", work.commands[-1]],
@@ -258,7 +294,7 @@ def ran(work: Work, venvs: Path) -> Ran:
                 check=False,
             )
             seconds = time.monotonic() - began
-        calls = len(server.asked) - (before if work.job == "7-cached" else 0)
+        calls = len(server.asked) - (before if work.job == "07-cached" else 0)
         kept = folder / "kept.jsonl"
         count = f"\nkept: {len(kept.read_text().splitlines())}" if kept.exists() else ""
         return Ran(seconds, calls, done.returncode, done.stdout + done.stderr + count)

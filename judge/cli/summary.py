@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_message, print_table, shortened
-from judge.errors import Exit
+from judge.errors import ContextExceeded, Exit
 from judge.reasons import MAX_LENGTH
 from judge.verdict import Verdict
 
@@ -81,7 +81,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
     lines += _effort(report)
-    lines += _what_next(job, made=report.finished) if summary.records else ()
+    lines += _what_next(report, job) if summary.records else ()
     if report.traffic and not (settings.model or settings.profile):
         lines.append(
             "to make it judge as you do: judge label about 100 records, then judge calibrate "
@@ -90,11 +90,17 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     print_lines(lines, err=True)
 
 
-def _what_next(job: Job, *, made: bool) -> Iterator[str]:
-    """Where the output is, and the command that shows more; a table is `made` of all lines."""
+def _what_next(report: Report, job: Job) -> Iterator[str]:
+    """Where the output is, what of it people decide, and the command that shows more; a table is
+    made of all lines."""
     out = job.out
+    if job.review is not None:
+        count = counted(report.reviewed, "record") if report.reviewed else "no record"
+        how = "; put answers into its labels, then --resume --decisions FILE"
+        yield f"for people: {count} in {job.review}{how if report.reviewed else ''}"
     if out is not None:
         page = shlex.quote(str(out.with_suffix(".html")))
+        made = report.finished
         yield f"output: {out if job.table is None else _table(job.table, out, made=made)}"
         yield f"next: judge report {shlex.quote(str(out))} -o {page}"
     elif job.silent:
@@ -242,6 +248,8 @@ def troubles(summary: Summary) -> list[str]:
         example = shortened(summary.examples.get(kind, ""), _MAX_MESSAGE)
         first = "first, " if count > 1 and example.startswith("line ") else ""
         lines.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
+        if kind == ContextExceeded.kind:
+            lines[-1] += " A model that reads more: --resume --rejudge error -m MODEL"
     return lines
 
 

@@ -200,8 +200,8 @@ def _looks(head: bytes, display: str) -> str:
     if not text:
         return "jsonl"
     raise UsageError(
-        f"cannot tell the format of {display}: give it a file name that ends in "
-        f"{', '.join(f'.{name}' for name in FORMATS)} (judge validate: --format)"
+        f"cannot tell the format of {display}: name it (judge validate: --format csv), or "
+        f"give a file name that ends in {', '.join(f'.{name}' for name in FORMATS)}"
     )
 
 

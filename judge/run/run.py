@@ -270,6 +270,7 @@ class _Run:
         if self.review is not None and self.task.for_people(line):
             self.review.start()
             self.review.write(line.text)
+            self.report.reviewed += 1
         self.task.count(line, self.report)
 
     def _describe(self, line: Line) -> None:

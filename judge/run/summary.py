@@ -309,7 +309,8 @@ class Report:
     """How a run ended: its exit code, sums, gates, and the reason.
 
     `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
-    `unmatched` finished lines of it found no record in the input, and lie beside it. `runs` says
+    `unmatched` finished lines of it found no record in the input, and lie beside it; `reviewed` are
+    those that people are to decide. `runs` says
     what lines were made with, by fingerprint; of `unpriced` models no price is known.
     """
 
@@ -322,6 +323,7 @@ class Report:
     batches: int = 0
     begun: bool = False
     unmatched: int = 0
+    reviewed: int = 0
     traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
     cost: float | None = 0.0
     unpriced: tuple[str, ...] = ()

@@ -239,7 +239,7 @@ class Validation(Task):
         if readable and paths and len(items) < MAX_LOOK_AHEAD:
             raise UsageError(no_such_field(*next(iter(paths.items())), readable))
         if first is None and problem is not None:
-            raise UsageError(f'{problem}: add --ask "QUESTION" or --rubric FILE')
+            raise UsageError(f'add --ask "QUESTION" or --rubric FILE: {problem}')
         if first is not None and on and len(items) < MAX_LOOK_AHEAD:
             raise UsageError(no_such_field(f"--on {min(on)}", min(on), [*first.texts]))
         if first is not None and not askable and len(items) < MAX_LOOK_AHEAD:

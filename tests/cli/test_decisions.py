@@ -55,7 +55,10 @@ def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     assert judged(*again).returncode == 0 and json.loads(judged.read("s.json"))["kept"] == 3
     assert judged.read("out.jsonl") == written
     fresh = ("validate", "mails.jsonl", *ASK, "-o", "fresh.jsonl", "--decisions", "review.jsonl")
-    assert judged(*fresh, "--review", "left.jsonl", "--review-verdicts", "fail").returncode == 0
+    code, _, told = judged.text(*fresh, "--review", "left.jsonl", "--review-verdicts", "fail")
+    assert code == 0 and "for people: 1 record in left.jsonl; put answers into its" in told
+    told = judged.text(*fresh, "--overwrite", "--review", "none.jsonl")[2]
+    assert "for people: no record in none.jsonl\n" in told
     assert judged.read("fresh.jsonl") == written
     assert [line["id"] for line in lines(judged, "left.jsonl")] == ["m3"]
     decide(judged, m2="yes", m3="no")

@@ -438,3 +438,21 @@ def test_what_a_setting_asks_for_is_not_left_out(
         "validate", "in.jsonl", "-m", "scripted:x", "--reasoning-effort", "low"
     )
     assert code == 2, told
+
+
+def test_a_text_too_long_for_one_model_goes_to_another(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def script(asked: Asked) -> Answer:
+        long = asked.model == "short" and "parcels" in asked.prompt
+        return fails(400, "too long", code="context_length_exceeded") if long else says(YES)
+
+    typed.write("in.jsonl", [*MAILS, {"id": "m3", "email": "Thank you."}])
+    run = ("validate", "in.jsonl", *ASK, "-o", "out.jsonl")
+    with Loopback(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        code, _, told = typed.text(*run, "-m", "openai:short")
+        more = "A model that reads more: --resume --rejudge error -m MODEL"
+        assert code == 3 and "3 x context-exceeded" in told and more in " ".join(told.split())
+        code, _, told = typed.text(*run, *["--resume", "--rejudge", "error", "-m", "openai:long"])
+    assert code == 0 and "1 kept" in told and "4 of 4 records pass" in told

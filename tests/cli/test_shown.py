@@ -344,11 +344,9 @@ def test_records_that_no_workflow_knows_need_a_question(typed: Typed, server: Lo
     typed.write("in.jsonl", [{"mail": "Thank you.", "sender": "x" * 200}])
     code, out, message = typed.text("validate", "in.jsonl", "-m", "openai:m", "-o", "o.jsonl")
     assert (code, out, (typed.folder / "o.jsonl").exists()) == (2, "", False)
-    assert message.startswith("judge: line 1 of in.jsonl: is of no known kind (extraction: ")
-    assert message.endswith(
-        "its fields are ['mail', 'sender']; --ask and --rubric ask your own "
-        'question about any record: add --ask "QUESTION" or --rubric FILE\n'
-    )
+    asks = 'judge: add --ask "QUESTION" or --rubric FILE: line 1 of in.jsonl: is of no known kind ('
+    assert message.startswith(asks)
+    assert "its fields are ['mail', 'sender'];" in message
     # One that a workflow knows is judged, and the others have error lines.
     norm = {"rule_of_thumb": "Greet.", "story": "Ann greets."}
     typed.write("in.jsonl", [{"mail": "Thank you."}, norm])
