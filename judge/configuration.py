@@ -16,6 +16,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -109,19 +110,19 @@ def found_file() -> Path | None:
     Raises:
         UsageError: the one in the working directory is another user's, or its folder is.
     """
-    folder = Path.cwd()
-    parents = [*folder.parents]
-    root = next((n for n, f in enumerate([folder, *parents]) if (f / ".git").exists()), 0)
-    if (file := folder / TOML).is_file():
-        if not (_is_own(folder) and _is_own(file)):
+    # A folder may have been deleted, or one above it may not be looked into.
+    with suppress(OSError):
+        folder = Path.cwd()
+        folders = [folder, *folder.parents]
+        root = next((n for n, f in enumerate(folders) if os.access(f / ".git", os.F_OK)), 0)
+        if (file := folder / TOML).is_file() and not (_is_own(folder) and _is_own(file)):
             raise UsageError(
                 f"{file}: the file or its folder is another user's: {flag('config')} {TOML} reads "
                 f"it, {flag('config')} {os.devnull} does not"
             )
-        return file
-    for parent in takewhile(_is_own, parents[:root] if _is_own(folder) else ()):
-        if (file := parent / TOML).is_file():
-            return file if _is_own(file) else None
+        for folder in takewhile(_is_own, folders[: root + 1]):
+            if (file := folder / TOML).is_file():
+                return file if _is_own(file) else None
     return None
 
 

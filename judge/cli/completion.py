@@ -20,11 +20,12 @@ _SECONDS = 1.5
 def values(kind: str, incomplete: str) -> list[str]:
     """The values of a kind that begin with what is typed: `models`, `rubrics`, a group of entry
     points, or words such as `a|b`; of `verdicts`, which commas part, for the last one."""
+    before = incomplete[: incomplete.rfind(",") + 1] if kind == "verdicts" else ""
     logging.disable()
-    before = ""
-    if kind == "verdicts":
-        before = incomplete[: incomplete.rfind(",") + 1]
-    names = (f"{before}{name}" for name in _names(kind, incomplete))
+    try:
+        names = [f"{before}{name}" for name in _names(kind, incomplete)]
+    finally:
+        logging.disable(logging.NOTSET)
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -93,6 +93,8 @@ def test_a_file_is_found_in_parents_up_to_the_repository(
     (deep.parent / "judge.toml").unlink()
     (folder / "judge.toml").unlink()
     assert resolve({}).timeout == 120, "never above the repository"
+    deep.rmdir()
+    assert resolve({}).timeout == 120, "nor where the folder is gone"
 
 
 def test_a_file_of_another_user_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
