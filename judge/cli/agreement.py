@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -229,6 +230,11 @@ def _print(report: Agreement, all_tables: bool, by_class: bool) -> None:
         for group, figures in {"all": check.overall, **check.groups}.items()
     ]
     measures = [name for name in _MEASURES if any(name in row[2].measures for row in rows)]
+    averaged = {
+        (check.check, "mean of groups"): [*check.groups.values()] for check in report.checks
+    }
+    averaged["mean of checks", ""] = [check.overall for check in report.checks]
+    means = {of: parts for of, parts in averaged.items() if all_tables and len(parts) > 1}
     agreement = [
         [
             check,
@@ -237,10 +243,15 @@ def _print(report: Agreement, all_tables: bool, by_class: bool) -> None:
         ]
         for check, group, f in rows
     ]
+    agreement += [
+        [*of, "", *(_mean(parts, m) for m in measures), ""] for of, parts in means.items()
+    ]
     majorities = [
         [check, group, str(f.questions), *map(str, f.outcomes.values()), _accuracy(f)]
         for check, group, f in rows
     ]
+    blank = [""] * (1 + len(rows[0][2].outcomes))
+    majorities += [[*of, *blank, _mean(parts, "accuracy", "{:.1%}")] for of, parts in means.items()]
     answers = [
         [check, who, answer, str(n), f"{n / f.labels:.1%}", str(f.majorities.get(answer, 0))]
         for check, who, f in rows
@@ -306,6 +317,13 @@ def _print_annotators(tables: Tables, report: Agreement) -> None:
     heads = ["annotator", "controls", "right", "labels", "", "scale"]
     if people:
         tables.add(heads, people, headline=False, title="Annotators on control questions")
+
+
+def _mean(figures: Sequence[Figures], measure: str, form: str = "{:.2f}") -> str:
+    """The unweighted mean of a measure, as tables of several checks or countries end with it."""
+    estimates = [f.measures.get(measure) for f in figures]
+    values = [e.value for e in estimates if e is not None and e.value is not None]
+    return form.format(fmean(values)) if values else "–"
 
 
 def _accuracy(figures: Figures) -> str:
