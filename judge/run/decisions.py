@@ -35,7 +35,7 @@ class Decisions:
 
     def __init__(self, path: Path, rubric_of: Callable[[str], Rubric]) -> None:
         self._rubric_of = rubric_of
-        self._answers: dict[str, dict[str, dict[int, str]]] = {}
+        self._answers: dict[str, dict[str, dict[int, tuple[str, str | None]]]] = {}
         items = list(read(path, format="jsonl", max_line=MAX_OUTPUT_LINE))
         fields_of = {item.line: item.fields or {} for item in items}
         for item in Own(None, path.parent).read(items):
@@ -59,7 +59,8 @@ class Decisions:
                 raise UsageError(f"{place} {why}")
             key = label_key(fields if line is None else line.original_fields)
             by_check = self._answers.setdefault(key, {})
-            by_check.setdefault(item.check, {})[item.number] = answer
+            whys = [a.why for a in item.annotations if a.answer == item.reference and a.why]
+            by_check.setdefault(item.check, {})[item.number] = answer, "; ".join(whys) or None
         self.unmatched = {*self._answers}
 
     def settled(self, line: Line, columns: Mapping[str, str]) -> Line:
@@ -89,10 +90,15 @@ class Decisions:
         return line if decided.text == line.text else decided
 
     def _check(
-        self, name: str, answers: Mapping[int, str], record: Record, judged: Check | None
+        self,
+        name: str,
+        answers: Mapping[int, tuple[str, str | None]],
+        record: Record,
+        judged: Check | None,
     ) -> Check:
-        """The answers as a check; of a check about entries with an answer for each, and with what
-        the judges' check (`judged`) says of those that nobody answered."""
+        """The answers, with the reasons that people gave, as a check; of a check about entries with
+        an answer for each, and with what the judges' check (`judged`) says of those that nobody
+        answered."""
         rubric = self._rubric_of(name)
         entries = record.entries(rubric.each) if rubric.each and 0 not in answers else ()
         given = tuple(
@@ -100,8 +106,9 @@ class Decisions:
                 value=entries[number - 1] if number else None,
                 verdict=rubric.rule.verdict(answer, record.label),
                 answer=answer,
+                reason=why,
             )
-            for number, answer in sorted(answers.items())
+            for number, (answer, why) in sorted(answers.items())
             if number <= len(entries)
         )
         answered = {answer.value for answer in given}
@@ -110,7 +117,8 @@ class Decisions:
         verdict = worst(answer.verdict for answer in evidence)
         alone = evidence[0].answer if len(evidence) == 1 else None
         labels = rubric.graded and not rubric.each
-        reason = f"a person says {alone}" if alone else None
+        why = f": {evidence[0].reason}" if evidence and evidence[0].reason else ""
+        reason = f"a person says {alone}{why}" if alone else None
         if left_open:
             reason = f"a person answered {len(given)} of {len(entries)}"
         return Check(

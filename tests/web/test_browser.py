@@ -112,6 +112,9 @@ def test_a_review_turns_an_abstention_into_a_persons_pass(pages: Pages, browser:
     seen = page.inner_text("main")
     assert asked(page) == "m1" and "0 of 1 answered" in seen and "Curt." in seen
     assert page.inner_text("mark") == "Dear Ann"
+    page.keyboard.press("c")
+    page.keyboard.type("She is greeted.")
+    page.keyboard.press("Escape")
     press(page, "y")
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -120,6 +123,7 @@ def test_a_review_turns_an_abstention_into_a_persons_pass(pages: Pages, browser:
     assert "nothing is open" in done.stderr, "what the killed page left is written first"
     check = pages.lines("out.jsonl")[1]["judge"]["checks"][-1]
     assert (check["by"], check["verdict"]) == ("person", "pass")
+    assert check["reason"] == "a person says yes: She is greeted."
     assert pages(*run, "--resume").returncode == 0, "the gate counts it"
     process, address = pages.start("review", "out.jsonl", "--failed")
     page = opened(browser, address, faults)

@@ -6,6 +6,7 @@ In JSON lines a record stands as it is validated, or as validation wrote it, and
     "labels": {CHECK: {ANNOTATOR: ANSWER}}      the answers of single annotators
     "annotators": {ANNOTATOR: {"group": ...}}   what is known of them, may be left out; "labels",
                                                 {CHECK: ANSWER}, are answers beside a reference,
+                                                "why", {CHECK: TEXT}, reasons of answers,
                                                 "weight" how many records the labelled one stands
                                                 for (1), where it was drawn with another chance
     "author"                                    who gave the labels, may be left out
@@ -42,11 +43,12 @@ def label_key(fields: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One annotator's answer about one item; `group` is a nationality, say."""
+    """One annotator's answer about one item, and why; `group` is a nationality, say."""
 
     annotator: str
     answer: str
     group: str | None = None
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +259,12 @@ class Own(LabelSet):
                     if annotator is not None
                 ]
                 annotations = tuple(
-                    Annotation(annotator, answer, groups.get(annotator))
+                    Annotation(
+                        annotator,
+                        answer,
+                        groups.get(annotator),
+                        _reason(people_fields.get(annotator), check, number),
+                    )
                     for annotator, answer in people
                 )
                 gold = answers.get(None)
@@ -283,6 +290,14 @@ class Own(LabelSet):
                 for annotator in answers:
                     by_annotator.pop(annotator, None)
         return Record(item.source, item.line, visible, name=name)
+
+
+def _reason(about: Mapping[str, Any] | None, check: str, number: int) -> str | None:
+    """Why an annotator answered so; of a list's entry (from 1) that of its place."""
+    reasons = object_of((about or {}).get("why") or {}, "why").get(check)
+    if isinstance(reasons, list):
+        reasons = reasons[number - 1] if 0 < number <= len(reasons) else None
+    return scalar_text(reasons) or None
 
 
 def _weight(annotators: Mapping[str, Mapping[str, Any]]) -> float:
