@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -44,6 +45,9 @@ from judge.yamlfile import read_mapping, read_plain
 MAX_QUESTIONS = 12
 """Questions that one reply may answer."""
 
+
+_NO_ANSWER = ("title", "source", "control", "ranking")
+"""Keys that change no answer."""
 
 _ENTRIES = 5
 """Entries that a reply of `max_tokens` has room for."""
@@ -207,7 +211,7 @@ class Rubric(RubricKeys):
             mode="json",
             by_alias=True,
             exclude_defaults=True,
-            exclude={"title": True, "source": True, "control": True, "python": {"path"}},
+            exclude={**dict.fromkeys(_NO_ANSWER, True), "python": {"path"}},
         )
         return digest({**keys, "system": self.system}, 6)
 
@@ -308,7 +312,7 @@ ASKED = "question"
 """The name of the rubric of a question on the command line."""
 
 
-def rubric_from_flags(
+def rubrics_from_flags(
     question: str,
     fields: Sequence[str],
     answers: Sequence[str] = (),
@@ -317,8 +321,9 @@ def rubric_from_flags(
     name: str = ASKED,
     compare: Sequence[str] = (),
     tie: bool = False,
-) -> Rubric:
-    """The rubric of a question on the command line.
+) -> list[Rubric]:
+    """The rubric of a question on the command line; of one that compares several fields one for
+    every two.
 
     Raises UsageError with every mistake, each with its flag.
     """
@@ -330,7 +335,7 @@ def rubric_from_flags(
         # One label, several with commas between them, or a bound.
         keys["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
     try:
-        return _rubrics(keys)[0]
+        return _rubrics(keys)
     except Problems as error:
         flags = {"question": "--ask", "fields": "--on"}
         message = "\n".join(
@@ -366,10 +371,13 @@ def test_from_flag(text: str) -> Rubric:
         ) from error
 
 
+_OURS = ("together", "ranking")
+"""Keys that judge sets itself."""
+
 _FIELDS = (field for part in Section.__subclasses__() for field in part.model_fields.items())
 _KEYS = (
     "questions",
-    *(key for name, field in _FIELDS if (key := field.alias or name) != "together"),
+    *(key for name, field in _FIELDS if (key := field.alias or name) not in _OURS),
 )
 _TEST_KEYS = (
     *("name", "title", "source", "kinds", "fields", "needs", "each", "not_for_labels"),
@@ -384,9 +392,11 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
     if "questions" in data:
         return _several(data)
     problems: list[KeyProblem] = []
-    if "together" in data:
-        problems.append((("together",), no_such_key("together", _KEYS)))
-    keys: Mapping[str, Any] = {key: data[key] for key in data if key != "together"}
+    for key in data.keys() & {*_OURS}:
+        problems.append(((key,), no_such_key(key, _KEYS)))
+    keys: Mapping[str, Any] = {key: data[key] for key in data if key not in _OURS}
+    if isinstance(compare := keys.get("compare"), list | tuple) and len(compare) > 2:
+        return _pairs(keys, compare)
     if tests := keys.keys() & {"test", "python"}:
         unfit = [key for key in keys if key not in _TEST_KEYS and key in _KEYS]
         problems += [((key,), "a test asks nothing: leave it out") for key in unfit]
@@ -396,6 +406,24 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
     if rubric is None or problems:
         raise Problems([*problems, *extra])
     return [rubric]
+
+
+def _pairs(keys: Mapping[str, Any], compare: Sequence[Any]) -> list[Rubric]:
+    """A rubric for every two of several fields, called after them."""
+    fields = [*map(str, compare)]
+    plain = [re.sub(r"[^a-z0-9_]+", "_", field.lower()).strip("_") for field in fields]
+    if len({*plain}) < len(fields) or "pass" in keys:
+        what = "leave it out: several fields are ranked, and none passes"
+        alike = "name different fields, also without case, blanks and dots"
+        raise Problems([(("pass",), what) if "pass" in keys else (("compare",), alike)])
+    ranking, rubrics = str(keys.get("name", ASKED)), list[Rubric]()
+    for (first, name), (second, other) in combinations(zip(fields, plain, strict=True), 2):
+        pair = {"name": f"{ranking}_{name}_{other}", "compare": (first, second)}
+        rubric, problems = _validated(_with_pass({**keys, **pair, "ranking": ranking}))
+        if rubric is None:
+            raise Problems(problems)
+        rubrics.append(rubric)
+    return rubrics
 
 
 def _tested(keys: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -65,7 +65,7 @@ class RubricKeys(Section):
     each: a list field; the question is asked once for each entry, which it may hold as `{{ entry's
         name }}` (`value` of `values`); an entry that it does not hold is shown before it.
     compare: two fields, which of them is better? Asked in both orders; the answers are their names,
-        and with `tie` also that.
+        and with `tie` also that. More fields make a rubric for every two, by which they are ranked.
     reply: the form of a typed reply, where it is not quote, reason and answer.
     answers: labels, or numbers that rise, which are scores (`1-5` for 1 to 5); yes and no by
         default.
@@ -87,6 +87,7 @@ class RubricKeys(Section):
     test, python: what a field, or each entry, must hold, or a function of a file that says whether
         a record passes (judge/field_tests.py), in the place of a question: no model is asked, and
         the answers are yes and no. `first`: a record that fails it is asked nothing else.
+    ranking: the name of the file whose fields the rubric, of two of them, ranks.
     together: the questions that one reply answers, by name, with their answers; this one is called
         `file.question`.
     """
@@ -126,6 +127,7 @@ class RubricKeys(Section):
     max_tokens: Annotated[int, Field(ge=16, le=32000)] = 1024
     first_token: Annotated[tuple[FirstToken, ...] | None, Field(validate_default=True)] = None
     examples: tuple[Example, ...] = ()
+    ranking: str = ""
     together: Mapping[str, tuple[str, tuple[str, ...]]] = {}
 
     # Each key is checked against those before it, so that all mistakes are reported at once. A key

@@ -110,7 +110,7 @@ class CoreSettings(Options):
         metavar="NAME",
     )
     compare: Words = _several(
-        "Which field is better? Asked both ways.",
+        "Which field is best? Asked both ways.",
         metavar="A,B",
     )
     tie: bool = _choosing("With --compare: a tie is an answer, too.", default=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from judge.prompts import messages
 from judge.records import Record
-from judge.rubric import rubric_from_flags
+from judge.rubric import rubrics_from_flags
 
 PAGE = Path(__file__).parents[1] / "docs" / "shown.md"
 EXAMPLE = re.compile(r"```bash\n(.*?)```\n\n```json\n(.*?)```\n\n```text\n(.*?)```", re.S)
@@ -23,7 +23,7 @@ def sent(command: str, record: str) -> str:
     """The user's message for the one record of this file."""
     words = shlex.split(command)
     on = [field for flag, field in pairwise(words) if flag == "--on"]
-    rubric = rubric_from_flags(words[words.index("--ask") + 1], on)
+    rubric = rubrics_from_flags(words[words.index("--ask") + 1], on)[0]
     read = Record("in.jsonl", 1, json.loads(record)).of_kind("record")
     return str(messages(rubric, read)[-1]["content"]) + "\n"
 

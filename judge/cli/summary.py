@@ -126,6 +126,10 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
         return [name, *(str(counts[c] or "") for c in columns)]
 
     print_table(["check", *columns], [row(*check) for check in checks], err=True)
+    for name, ranking in summary.ranked().items():
+        ranked = ((r.field, r.strength, r.wins, r.losses, r.ties) for r in ranking.fields)
+        heads = [name, "strength", "wins", "losses", "ties"]
+        print_table(heads, [[*map(str, row)] for row in ranked], err=True)
     if summary.funnel:
         print_table(["stage", "in", "out"], [[*map(str, row)] for row in summary.funnel], err=True)
     if panels := summary.panels:
@@ -225,6 +229,8 @@ def _answered(summary: Summary) -> Iterator[str]:
     for name, count in summary.torn.items():
         if name not in summary.answers:
             yield f"{name}: the orders disagreed in {count} of {summary.asked(name)}"
+    for name, ranking in summary.ranked().items():
+        yield f"{name}: {ranking}"
     for name, counts in summary.answers.items():
         text = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
         torn = f"; the orders disagreed in {summary.torn[name]}" if summary.torn[name] else ""

@@ -107,7 +107,7 @@ def render(
     by fingerprint; `by` fields (`a.b` is the field b of object a) whose values are counted by.
     Raises UsageError where none of the lines is judged, or none has a field of `by`.
     """
-    overview = Overview(Summary(by))
+    overview = Overview(Summary(by, rankings=_rankings(described or {})))
     groups: dict[Verdict, list[tuple[Line, Judgement]]] = {verdict: [] for verdict in MEANINGS}
     first: Line | None = None
     for line, judgement in lines:
@@ -137,6 +137,15 @@ def render(
         )
     )
     return page, counts
+
+
+def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]]]:
+    """The rankings of all runs: by name their checks, with the two fields that each compares."""
+    rankings: dict[str, dict[str, Sequence[str]]] = {}
+    for run in described.values():
+        for name, pairs in run.get("rankings", {}).items():
+            rankings.setdefault(name, {}).update(pairs)
+    return rankings
 
 
 @cache

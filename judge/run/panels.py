@@ -48,8 +48,13 @@ class BoundWorkflow(RunInfo):
         rubrics += [rewriter.rubric for rewriter in self.context.rewriters.values()]
         questions = {rubric.name: rubric.question.strip() or rubric.title for rubric in rubrics}
         own = {r.name: r.keys for r in rubrics if r.name in self.own and not r.tested}
+        rankings: dict[str, dict[str, Sequence[str]]] = {}
+        for rubric in rubrics:
+            if rubric.ranking and rubric.compare:
+                rankings.setdefault(rubric.ranking, {})[rubric.name] = list(rubric.compare)
         described = {"workflow": self.name, **self.models, "questions": questions}
-        return {**described, "own": own} if own else described
+        described |= {"own": own} if own else {}
+        return described | ({"rankings": rankings} if rankings else {})
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from judge.rubric import (
     load,
     ready,
     ready_made,
-    rubric_from_flags,
+    rubrics_from_flags,
     test_from_flag,
 )
 from judge.settings import Settings, flag, option
@@ -92,6 +92,16 @@ class RubricSet:
         """The lowest and the highest answer of each rubric whose answers are scores."""
         pairs = ((name, rubric.scale) for name, rubric in self.by_name.items())
         return {name: (scale[0], scale[-1]) for name, scale in pairs if scale}
+
+    @property
+    def rankings(self) -> dict[str, dict[str, tuple[str, str]]]:
+        """By the name of each ranking its checks with the two fields that they compare."""
+        rankings: dict[str, dict[str, tuple[str, str]]] = {}
+        for name in self.own:
+            rubric = self.by_name[name]
+            if rubric.ranking and rubric.compare:
+                rankings.setdefault(rubric.ranking, {})[name] = rubric.compare
+        return rankings
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -224,8 +234,8 @@ def _asked(settings: Settings) -> list[Rubric]:
             raise UsageError("--answers, --pass and --name need --ask")
     if settings.tie and not settings.compare:
         raise UsageError("--tie needs --compare: two fields, such as --compare a,b")
-    if len(settings.compare) not in (0, 2):
-        raise UsageError(f"--compare {','.join(settings.compare)}: name two fields, as in a,b")
+    if len(settings.compare) == 1:
+        raise UsageError(f"--compare {settings.compare[0]}: name two fields or more, as in a,b")
     if names and len(names) != len(questions):
         raise UsageError(
             f"--name: {len(names)} for {len(questions)} questions; name each --ask, in its order"
@@ -237,7 +247,9 @@ def _asked(settings: Settings) -> list[Rubric]:
             why = "it stands for whole records" if name == RECORD else "it is named twice"
             raise UsageError(f"--name {name}: {why}; choose another name")
     return _tests(settings) + [
-        rubric_from_flags(
+        rubric
+        for question, name in zip(questions, names, strict=True)
+        for rubric in rubrics_from_flags(
             question,
             settings.on,
             settings.answers,
@@ -246,7 +258,6 @@ def _asked(settings: Settings) -> list[Rubric]:
             compare=settings.compare,
             tie=settings.tie,
         )
-        for question, name in zip(questions, names, strict=True)
     ]
 
 

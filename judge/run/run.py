@@ -98,7 +98,7 @@ class _Run:
         task.watcher = watcher
         self.resources = task.resources
         rubrics = task.resources.rubrics
-        summary = Summary(job.by, rubrics.scales, rubrics.stages)
+        summary = Summary(job.by, rubrics.scales, rubrics.stages, rubrics.rankings)
         self.report = Report(summary, task.gates)
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.gates import Gate, GateOutcome
     from judge.stats.intervals import Estimate
+    from judge.stats.ranking import Ranking
 
 FAILURES_SHOWN = 5
 """Failed records, and abstained ones, shown at the end of a run."""
@@ -49,13 +50,19 @@ class Summary:
     records had nothing to show. `cheap_votes` are those of a cascade's cheap judge, `cheap_lost` of
     these the ones without an answer.
     `recalls` sum what extractions are credited with, over records and over values. `stages` are
-    checks of which each takes what passed the one before. `unsure_scores` are those of undecided
-    checks; of the `error_lines`, `checked_errors` have a check. `named` are the first records that
-    fail, and that abstain, with their reasons; `votes` those of each check."""
+    checks of which each takes what passed the one before; `rankings` have the checks of each
+    ranking with their two fields, `compared` counts records by the answers of these checks.
+    `unsure_scores` are those of undecided checks; of the `error_lines`, `checked_errors` have a
+    check. `named` are the first records that fail, and that abstain, with their reasons; `votes`
+    those of each check."""
 
     by: Sequence[str] = ()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stages: Sequence[str] = ()
+    rankings: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    compared: dict[str, Counter[tuple[str | None, ...]]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
     slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -107,6 +114,10 @@ class Summary:
         if line.error:
             self.error_lines += 1
             self.checked_errors.update(last.keys())
+        for name, pairs in self.rankings.items():
+            if any(check in last for check in pairs):
+                answers = (last.get(check, {}).get("answer") for check in pairs)
+                self.compared[name][tuple(answers)] += 1
         for name, check in last.items():
             self.checks[name][check["verdict"]] += 1
             if (score := check.get("score")) is not None:
@@ -202,6 +213,28 @@ class Summary:
 
         return {name: plain(self.mean_score(name)) for name in self.scores}
 
+    def ranked(self) -> dict[str, Ranking]:
+        """Each ranking by name, of what was compared."""
+        from judge.stats.ranking import ranking
+
+        rankings: dict[str, Ranking] = {}
+        for name, records in self.compared.items():
+            pairs = self.rankings[name]
+            fields = [*dict.fromkeys(field for pair in pairs.values() for field in pair)]
+            numbers = [tuple(map(fields.index, pair)) for pair in pairs.values()]
+            decided: Counter[tuple[tuple[int, int, float], ...]] = Counter()
+            for answers, count in records.items():
+                compared = (
+                    (i, j, {fields[i]: 1.0, fields[j]: 0.0}.get(answer, 0.5))
+                    for (i, j), answer in zip(numbers, answers, strict=True)
+                    if answer is not None
+                )
+                decided[tuple(compared)] += count
+            undecided = sum(answers.count(None) * count for answers, count in records.items())
+            disagreed = sum(self.torn[check] for check in pairs)
+            rankings[name] = ranking(fields, decided, undecided=undecided, disagreed=disagreed)
+        return rankings
+
     def _add_recall(self, name: str, credits: Sequence[float | None]) -> None:
         of, n, total, squares = self.recalls.get(name, (0, 0, 0.0, 0.0))
         settled = [credit for credit in credits if credit is not None]
@@ -220,6 +253,11 @@ class Summary:
             alone = Estimate(mean.value, n=mean.n, of=mean.of)
             estimates[name] = mean if name == "records" else alone
         return estimates
+
+    def _rankings(self) -> dict[str, Any]:
+        from judge.stats.intervals import plain
+
+        return {name: plain(ranking) for name, ranking in self.ranked().items()}
 
     def _recalls(self) -> dict[str, Any]:
         from judge.stats.intervals import plain
@@ -297,6 +335,7 @@ class Summary:
             **({"scores": self._mean_scores()} if self.scores else {}),
             **({"recall": self._recalls()} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
+            **({"rankings": self._rankings()} if self.compared else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
             **({"panels": {n: p.as_json() for n, p in panels.items()}} if panels else {}),
             "errors": dict(self.errors),

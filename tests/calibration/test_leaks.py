@@ -10,7 +10,7 @@ from judge.calibration.controls import leak_of
 from judge.calibration.labels import without_answers
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import rubric_from_flags
+from judge.rubric import rubrics_from_flags
 
 ANSWERS = ["yes", "no"]
 GOLD = [ANSWERS[n % 2] for n in range(40)]
@@ -63,10 +63,10 @@ def mostly(right: int) -> list[str]:
 )
 def test_which_fields_hold_answers_of_people(name: str, content: list[Any], held: bool) -> None:
     made = items(mail=[f"mail {n} of many" for n in range(40)], **{name: content})
-    found = without_answers(made, rubric_from_flags("Is it so?", []))
+    found = without_answers(made, rubrics_from_flags("Is it so?", [])[0])
     assert (found[0].withheld == (name,)) is held
     assert [*found[0].record.visible] == ["mail", name][: 2 - held]
-    assert without_answers(made, rubric_from_flags("Is it so?", [name])) == made
+    assert without_answers(made, rubrics_from_flags("Is it so?", [name])[0]) == made
 
 
 @pytest.mark.parametrize("listed", [False, True])
@@ -77,7 +77,7 @@ def test_answers_within_objects_are_left_out_like_the_records_own(listed: bool) 
     ]
     mail = [f"mail {n} of many" for n in range(40)]
     made = items(mail=mail, meta=[[one] for one in inner] if listed else inner)
-    found = without_answers(made, rubric_from_flags("Is it so?", []))
+    found = without_answers(made, rubrics_from_flags("Is it so?", [])[0])
     assert found[7].withheld == ("meta.annotator_2", "meta.more.w1")
     left = {"from": "town 7", "more": {}}
     assert found[7].record.visible == {"mail": mail[7], "meta": [left] if listed else left}

@@ -27,13 +27,13 @@ from judge.local import store, teaching
 from judge.local.adapter import TrainingExample
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric, rubric_from_flags
+from judge.rubric import Rubric, rubrics_from_flags
 from judge.verdict import AnswerOutcome
 
 from .asking import client, resources_of
 
 SMALL = "smollm2-135m"
-ANY = rubric_from_flags("Is it polite?", [])
+ANY = rubrics_from_flags("Is it polite?", [])[0]
 MAIL = "Dear Ann, the parcel of May 3 has not come; please be so kind and look where it is, Bo"
 
 
@@ -79,7 +79,7 @@ def test_a_number_or_name_beside_a_text_makes_no_other_item_and_another_text_doe
     asked = [mail(name, question=f"Who is the {name} here?") for name in "cd"]
     assert parts_of([*numbered, *asked]) == [["a", "b"], ["c"], ["d"]]
     # What the judge is not shown plays no part; where all is short, all is read.
-    shown = rubric_from_flags("Is it polite?", ["mail"])
+    shown = rubrics_from_flags("Is it polite?", ["mail"])[0]
     assert parts_of(asked, shown) == [["c", "d"]]
     short = [mail(name, text) for name, text in zip("abc", ("Go!", "go", "no"), strict=True)]
     assert parts_of(short) == [["a", "b"], ["c"]]

@@ -196,3 +196,38 @@ def test_a_comparison_may_be_a_tie_and_says_where_the_orders_disagreed(typed: Ty
     answers = [line["judge"]["checks"][0].get("answer") for line in lines(out.encode())]
     assert answers == ["a", "tie", None]
     assert "question: 1 a, 1 tie (2 of 3 answered); the orders disagreed in 1" in told
+
+
+RANKING = """
+{% set one = prompt.split('[answer 1')[1].split('[end')[0] %}
+{% set two = prompt.split('[answer 2')[1].split('[end')[0] %}
+{% set better = one[-5:-1] < two[-5:-1] %}
+{"quote": null, "reason": "So.", "answer":
+ "{{ '1' if 'torn' in one else 'tie' if one[-5:-1] == two[-5:-1] else '1' if better else '2' }}"}
+"""
+
+
+def test_three_fields_are_ranked_by_all_pairs_in_both_orders(typed: Typed) -> None:
+    """The text that is first in the alphabet is better; one record's texts are torn."""
+    rows = [("aaaa", "bbbb", "cccc"), ("bbbb", "aaaa", "cccc"), ("cccc", "aaaa", "aaaa")]
+    rows += [("aaaa", "bbbb", "bbbb"), ("bbbb", "cccc", "aaaa"), ("torn", "torn", "torn")]
+    records = [dict(zip(("old", "new", "my own"), row, strict=True)) for row in rows]
+    typed.write("c.jsonl", records)
+    model = typed.script("r.yaml", [{"reply": RANKING}])
+    run = ("--compare", "old,new,my own", "--tie", "--name", "better", "--summary", "s.json")
+    code, _, told = typed.text("validate", "c.jsonl", *run, "-m", model, "-o", "o.jsonl")
+    assert code == 0, told
+    summary = json.loads(typed.read("s.json"))
+    made = summary["rankings"]["better"]
+    counts = {r["field"]: (r["wins"], r["losses"], r["ties"]) for r in made["fields"]}
+    assert counts == {"old": (6, 4, 0), "new": (4, 4, 2), "my own": (3, 5, 2)}
+    assert (made["comparisons"], made["undecided"], made["disagreed"]) == (15, 3, 3)
+    assert [row["field"] for row in made["fields"]] == ["old", "new", "my own"]
+    low, high = (made["fields"][0]["strength"][end] for end in ("low", "high"))
+    assert 0 < low < made["fields"][0]["strength"]["value"] < high < 1
+    assert "the orders disagreed in 3 of 18 comparisons" in " ".join(told.split())
+    assert {*summary["answers"]} == {"better_old_new", "better_old_my_own", "better_new_my_own"}
+    assert typed.text("report", "o.jsonl", "-o", "o.html")[0] == 0
+    assert "Ranking by <bdi>better</bdi>" in typed.read("o.html").decode()
+    code, _, told = typed.text("validate", "c.jsonl", *run[:2], "--pass", "new", "-m", model)
+    assert code == 2 and "several fields are ranked" in told
