@@ -409,14 +409,19 @@ def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
 
 
 def _pairs(keys: Mapping[str, Any], compare: Sequence[Any]) -> list[Rubric]:
-    """A rubric for every two of several fields, called after them."""
+    """A rubric for every two of several fields, called after them, or after their numbers."""
     fields = [*map(str, compare)]
+    faults: dict[str, str] = {} if "name" in keys else {"name": "missing key"}
+    if len({*fields}) < len(fields):
+        faults["compare"] = "name different fields"
+    if "pass" in keys:
+        faults["pass"] = "leave it out: several fields are ranked, and none passes"
+    if faults:
+        raise Problems(((key,), fault) for key, fault in faults.items())
     plain = [re.sub(r"[^a-z0-9_]+", "_", field.lower()).strip("_") for field in fields]
-    if len({*plain}) < len(fields) or "pass" in keys:
-        what = "leave it out: several fields are ranked, and none passes"
-        alike = "name different fields, also without case, blanks and dots"
-        raise Problems([(("pass",), what) if "pass" in keys else (("compare",), alike)])
-    ranking, rubrics = str(keys.get("name", ASKED)), list[Rubric]()
+    if len({"", *plain}) <= len(fields):
+        plain = [str(number) for number in range(1, len(fields) + 1)]
+    ranking, rubrics = str(keys["name"]), list[Rubric]()
     for (first, name), (second, other) in combinations(zip(fields, plain, strict=True), 2):
         pair = {"name": f"{ranking}_{name}_{other}", "compare": (first, second)}
         rubric, problems = _validated(_with_pass({**keys, **pair, "ranking": ranking}))

@@ -14,7 +14,7 @@ from math import exp, log, sqrt, tanh
 
 from judge.stats.intervals import Z_95, Estimate
 
-Comparison = tuple[int, int, float]
+PairOutcome = tuple[int, int, float]
 """Two fields by number, and what the first got: 1 (it is better), 0.5 (a tie), 0."""
 
 _MAX_STEPS = 10_000
@@ -56,7 +56,7 @@ class Ranking:
 
 def ranking(
     names: Sequence[str],
-    records: Mapping[tuple[Comparison, ...], int],
+    records: Mapping[tuple[PairOutcome, ...], int],
     *,
     undecided: int = 0,
     disagreed: int = 0,
@@ -123,7 +123,7 @@ def _never_win(wins: Sequence[Sequence[float]]) -> set[int]:
 
 
 def _strengths(
-    wins: Sequence[Sequence[float]], records: Mapping[tuple[Comparison, ...], int]
+    wins: Sequence[Sequence[float]], records: Mapping[tuple[PairOutcome, ...], int]
 ) -> list[Estimate]:
     size = len(wins)
     made = [[wins[i][j] + wins[j][i] for j in range(size)] for i in range(size)]

@@ -353,7 +353,7 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         (SHORT + "kinds: [zz]\n", ":4: kinds.0: ", "'zz' is not one of comparison, "),
         (SHORT.replace("own", "My name"), ":1: name: ", "a name has small letters"),
         (SHORT + "compare: [a]\n", ":4: compare: ", "too few entries"),
-        (SHORT + "compare: [a, b, c]\n", ":4: compare: ", "too many entries: at most 2"),
+        (SHORT + "compare: [a, b, a]\n", ":4: compare: ", "name different fields"),
         (SHORT + "quote: story\n", ":4: quote: ", "a mapping of keys"),
         (SHORT + "quote: {field: story}\n", ":4: quote.answers: ", "missing key"),
         (SHORT + "bare: maybe\n", ":4: bare: ", "must be true or false"),

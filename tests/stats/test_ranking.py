@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from judge.stats.ranking import Comparison, ranking
+from judge.stats.ranking import PairOutcome, ranking
 
 WIN, TIE, LOSS = 1.0, 0.5, 0.0
 PAIRS = ((0, 1), (0, 2), (1, 2))
@@ -42,7 +42,7 @@ def test_a_tie_is_half_a_win_for_each() -> None:
     ],
 )
 def test_strengths_are_undefined_where_fields_never_win(
-    compared: tuple[Comparison, ...], why: str
+    compared: tuple[PairOutcome, ...], why: str
 ) -> None:
     made = ranking("abc", {compared: 3}, undecided=2, disagreed=1)
     assert made.undefined == why and why in str(made)
@@ -54,7 +54,7 @@ def test_intervals_agree_with_the_bootstrap_over_records() -> None:
     """Where what makes a record easy for one field does so in both of its comparisons."""
     import numpy as np
 
-    chance, records = Random(1), Counter[tuple[Comparison, ...]]()
+    chance, records = Random(1), Counter[tuple[PairOutcome, ...]]()
     for _ in range(300):
         taste = chance.gauss(0, 1.5)
         odds = [exp(0.8 + taste), exp(1.6 + taste), exp(0.8)]
