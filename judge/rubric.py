@@ -218,7 +218,7 @@ class Rubric(RubricKeys):
     @property
     def keys(self) -> dict[str, Any]:
         """The keys of a file with this question alone, without how its first token is asked for."""
-        how = {"together", "first_token", "title"}
+        how = {*_OURS, "first_token", "title"}
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=how)
 
     @cached_property
