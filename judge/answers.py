@@ -68,6 +68,21 @@ def _shortest(sign: str, whole: str, part: str) -> str:
     return f"-{number}" if sign == "-" and number != "0" else number
 
 
+_PASS_WORDS = {"pass": True, "fail": False, "good": True, "bad": False}
+_YES_WORDS = {"1": "yes", "0": "no"}
+
+
+def words_for(answers: Collection[str], passing: Collection[str]) -> dict[str, str]:
+    """What words of people stand for among a question's answers, where there is one way: `pass`,
+    `good`, `fail` and `bad` where one answer passes and one fails, 1 and 0 where yes passes and no
+    fails (else 1 might be a yes, or a pass)."""
+    if len(answers) != 2 or len(passing) != 1:
+        return {}
+    of_verdict = {answer in passing: answer for answer in answers}
+    words = {word: of_verdict[passes] for word, passes in _PASS_WORDS.items()}
+    return words | (_YES_WORDS if of_verdict == {True: "yes", False: "no"} else {})
+
+
 def spelt_as(content: object, answers: Iterable[str]) -> str | None:
     """The one of `answers` that a text, number or truth value spells; None for none."""
     text = scalar_text(content)

@@ -162,6 +162,14 @@ def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
     return resolve(plain, flag_name=str)
 
 
+def with_label_columns(settings: Settings, columns: Sequence[str]) -> Settings:
+    """The settings with these columns of labels in `map`: one, or one a person."""
+    if not columns:
+        return settings
+    role = "label" if len(columns) == 1 else "annotators"
+    return settings.model_copy(update={"map": (*settings.map, f"{role}={'+'.join(columns)}")})
+
+
 def with_profile(settings: Settings) -> tuple[Settings, list[str]]:
     """The settings with the judges of their profile, and what the user's profile brings.
 

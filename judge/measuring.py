@@ -16,7 +16,9 @@ from judge.arguments import (
     settings_and_rubrics,
     sources_of,
     texts,
+    with_label_columns,
 )
+from judge.records.read import InMemory, input_files
 from judge.run.stream import beside_any_loop
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ def calibrate(
     labels: Pathlike | Sequence[Pathlike] | Records,
     *,
     rubric: AnyRubric | Sequence[AnyRubric] = (),
+    label_column: str | Sequence[str] = (),
+    sheet: Pathlike | None = None,
     by: str | Sequence[str] = (),
     guarantee: float | None = None,
     sample: int | None = None,
@@ -49,6 +53,8 @@ def calibrate(
     Args:
         labels: files with labels, NAME:PATH of a public set, or records with labels in memory.
         rubric: as `validate`.
+        label_column: the column of the labels; several hold the labels of one person each.
+        sheet: a file with the labels of the records `labels`, by their ids: columns `id`, `label`.
         by: fields to tell results apart by.
         guarantee: the agreement to guarantee, from 0.5 to below 1.
         sample: so many records of each check.
@@ -58,7 +64,7 @@ def calibrate(
         controls: whether judges are asked without the deciding field, and with another's.
         folds: cut the records in so many parts; each is reported on by what was fitted to the
             others.
-        out: a folder for report.json, profile.json and the plots; a new one unless `overwrite`.
+        out: a folder for report.json, report.html and profile.json; a new one unless `overwrite`.
         progress: is called with a check, a model, how many items are asked, and out of how many.
         settings: settings that are resolved already, in the place of `rubric` and `options`.
         options: `check`, `model`, `method`, `votes`, `seed`, ...
@@ -73,8 +79,18 @@ def calibrate(
     if out is not None:
         refuse_existing("-o", Path(out), overwrite, is_folder=True)
     resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
+    sources, problems = sources_of(labels), list[Any]()
+    if sheet is not None:
+        from judge.records.labels.joined import with_labels
+
+        files = sources if any(isinstance(s, InMemory) for s in sources) else input_files(sources)
+        columns, id_column = texts(label_column), resolved_settings.id
+        sources, problems = with_labels(files, str(sheet), columns, id_column)
+    else:
+        resolved_settings = with_label_columns(resolved_settings, texts(label_column))
     job = CalibrationJob(
-        sources=sources_of(labels),
+        sources=sources,
+        problems=problems,
         rubrics=rubrics,
         records=sample,
         by=texts(by),
@@ -87,7 +103,7 @@ def calibrate(
     )
     calibration = beside_any_loop(lambda: run_calibration(job, resolved_settings, progress))
     if out is not None:
-        from judge.report.plots import write
+        from judge.report.calibrated import write
 
         write(calibration, Path(out))
     return calibration
@@ -112,6 +128,7 @@ def load_profile(path: Pathlike) -> Profile:
 def agreement(
     labels: Pathlike | Sequence[Pathlike],
     *,
+    label_column: str | Sequence[str] = (),
     check: str | None = None,
     majority: str = "half",
     opt_out: str | Sequence[str] = (),
@@ -132,6 +149,7 @@ def agreement(
 
     Args:
         labels: files with labels, or NAME:PATH of a public set.
+        label_column: the columns of the labels, one a person; or the one of all.
         check: only this one.
         majority: what makes one: `0.75`, `75%`, `4/5`, or `half` for more than half.
         opt_out: answers that never make a majority; by default those of the papers.
@@ -172,7 +190,7 @@ def agreement(
     if out is not None:
         refuse_existing("-o", Path(out), overwrite)
     wanted = None if out is None else texts(records)
-    resolved_settings = resolved(settings, options)
+    resolved_settings = with_label_columns(resolved(settings, options), texts(label_column))
     report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted)
     if out is not None:
         sources = [*texts(labels), *texts(controls), *texts(contrary), *texts(records)]

@@ -260,6 +260,7 @@ async def _check(
         fitted_on=len(parts.fitted),
         held_out=len(parts.held_out),
         folds=len(parts.folds),
+        read_as=dict(pair for item in items for pair in item.read_as.items()),
         judges=[await _judge(study, *pair, leak) for pair in zip(trials, stages, strict=True)],
         policy=policy,
         refused=refused,

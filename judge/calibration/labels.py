@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from judge.answers import NO_LABEL, OWN_ANSWERS, SEVERAL, scalar_text, spelling
+from judge.answers import NO_LABEL, OWN_ANSWERS, SEVERAL, scalar_text, spelling, words_for
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.records import Problem, Record
@@ -47,6 +47,7 @@ class CalibrationJob:
     - `agreement`: the agreement with people to guarantee (0.5 to 1); None for no guarantee
     - `draws`, `seed`: resamples of each interval, and the seed of everything random
     - `rubrics`: asked besides those that the settings name
+    - `problems`: of labels that were left out before
     """
 
     sources: Sequence[str]
@@ -64,6 +65,7 @@ class CalibrationJob:
     draws: int = 1000
     seed: int = 0
     rubrics: Sequence[Rubric] = ()
+    problems: Sequence[Record] = ()
 
 
 def gather(
@@ -82,8 +84,9 @@ def gather(
     sources, checks = job.sources, job.checks
     rubrics: dict[str, Rubric] = {}
     labels: dict[str, list[LabelledItem]] = defaultdict(list)
-    problems: list[Record] = []
+    problems: list[Record] = [*job.problems]
     first: dict[tuple[object, ...], LabelledItem] = {}
+    unknown: dict[str, None] = {}
     for source in sources:
         part: dict[str, list[LabelledItem]] = defaultdict(list)
         for item in _asked_for(source, checks, columns):
@@ -93,8 +96,10 @@ def gather(
             if item.check not in rubrics:
                 rubrics[item.check] = _rubric(item, rubric_of, checks)
             answers = rubrics[item.check].answers
-            item = item.answered((*answers, *OWN_ANSWERS))
+            item = item.answered((*answers, *OWN_ANSWERS), _words_for(rubrics[item.check]))
             problem = _no_answer(item, answers)
+            if problem is not None and item.check == ASKED:
+                unknown |= dict.fromkeys(_answers_of(item))
             if problem is None:
                 key = (item.record.id, item.check, item.number, repr(item.record.fields))
                 problem = _repeated(item, first.setdefault(key, item))
@@ -115,7 +120,7 @@ def gather(
         for item in problems[:1]:
             place, why = f"{item.source}:{item.line}", item.problem and item.problem.message
             message += f"; the first line that cannot be used is {place}: {why}"
-        raise UsageError(message)
+        raise UsageError(f"{message}{_to_type([*unknown])}")
     return labels, problems
 
 
@@ -138,6 +143,25 @@ def _asked_for(
             yield item
         elif unnamed and len(checks) == 1:
             yield replace(item, check=checks[0])
+
+
+def _words_for(rubric: Rubric) -> dict[str, str]:
+    rule = rubric.rule
+    by_name = not (rule.equals_label or rule.counts or rule.bound or rule.by_label)
+    return words_for(rubric.answers, rule.passes) if by_name else {}
+
+
+def _answers_of(item: LabelledItem) -> Iterator[str]:
+    yield from [] if item.gold is None else [item.gold]
+    yield from (annotation.answer for annotation in item.annotations)
+
+
+def _to_type(words: Sequence[str]) -> str:
+    """What makes such labels answers of a question on the command line."""
+    if not 1 < len(words) <= MAX_CATEGORIES or any("," in word for word in words):
+        return ""
+    answers = ",".join(words)
+    return f"; to ask for these words, type --answers '{answers}' --pass and the one that passes"
 
 
 def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:

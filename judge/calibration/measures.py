@@ -18,7 +18,7 @@ from judge.stats.agreement import (
     count_table,
     rater_agreement,
 )
-from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
 from judge.stats.classification import (
     ReliabilityBin,
     aucs,
@@ -61,8 +61,9 @@ class Measures:
       the most probable answer's; ten bins of equal mass, `bins`, which hold still in the bootstrap.
       Chance raises it and its interval: of 400 simulated sets of 180 items the intervals of 83 %
       held a true error of 0.125, and none a true error of 0
-    - `weighted_kappa` (quadratic weights) and `spearman` (rank correlation), where the classes are
-      the points of a scale; None where they are not
+    - `weighted_kappa` (quadratic weights), `spearman` (rank correlation) and `mean_error` (the mean
+      distance of answer and label, in points), where the classes are the points of a scale; None
+      where they are not
     """
 
     items: int
@@ -77,6 +78,24 @@ class Measures:
     bins: tuple[ReliabilityBin, ...]
     weighted_kappa: Estimate | None = None
     spearman: Estimate | None = None
+    mean_error: Estimate | None = None
+
+    @property
+    def row(self) -> dict[str, str]:
+        """The measures as a row of a table, those of a scale first where there is one."""
+        of_class = list(self.f1.values())
+        row = {
+            "weighted κ": self.weighted_kappa,
+            "Spearman ρ": self.spearman,
+            "points off": self.mean_error,
+            "accuracy": self.accuracy,
+            "kappa": self.kappa,
+            "F1": of_class[0] if len(of_class) == 2 else self.macro_f1,
+            "AUC": self.auc,
+            "calibration error": self.calibration_error,
+        }
+        told = {name: str(measure) for name, measure in row.items() if measure is not None}
+        return {"answered": f"{self.accuracy.n} of {self.items}"} | told
 
 
 def measure(
@@ -119,6 +138,9 @@ def measure(
         return counted(f1s(counts)[:, place], n)
 
     points = numbers_of(classes)
+    errors = [
+        None if guess is None or not points else _distance(true, guess) for true, guess in pairs
+    ]
     auc, error, bins = _of_probabilities(usable, classes, resamples)
     return Measures(
         items=len(usable),
@@ -133,7 +155,12 @@ def measure(
         bins=bins,
         weighted_kappa=None if points is None else counted(weighted_kappas(counts, points)),
         spearman=None if points is None else counted(spearmans(counts, points)),
+        mean_error=None if points is None else mean_estimate(errors, resamples),
     )
+
+
+def _distance(true: str, guess: str) -> float:
+    return abs(float(true) - float(guess))
 
 
 def _of_probabilities(

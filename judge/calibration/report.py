@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from judge.calibration import finding
 from judge.calibration.controls import Controls, LabelLeak
 from judge.calibration.fit import Fit, LearningCurve
 from judge.calibration.guarantee import CascadePolicy
@@ -120,6 +121,11 @@ class JudgeReport:
     curve: LearningCurve | None = None
 
     @property
+    def name(self) -> str:
+        """The name that goes with the measures of the final method."""
+        return f"{self.model}, calibrated" if self.calibrated else self.model
+
+    @property
     def final(self) -> Measures:
         """The measures of the method that the profile stands for."""
         return self.calibrated or self.stands
@@ -139,7 +145,8 @@ class CheckReport:
     With `folds` each part of the labels was answered by what was fitted to the others. `clusters`
     are independent of one another; `joined` records or groups are in one with others because of
     their texts (judge/calibration/split.py). Where the rubric names no fields, those `shown` and
-    those `withheld` as people's answers are told. With a `leak` the figures are no agreement.
+    those `withheld` as people's answers are told; words of labels were `read_as` answers. With a
+    `leak` the figures are no agreement.
     """
 
     check: str
@@ -158,10 +165,40 @@ class CheckReport:
     policy: CascadePolicy | None = None
     refused: str | None = None
     folds: int = 0
+    read_as: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> list[tuple[str, dict[str, str]]]:
+        """The measures of each judge, also as it stands where something was fitted."""
+        rows = []
+        for judge in self.judges:
+            if judge.calibrated is not None and judge.stands.accuracy.n:
+                rows.append((f"{judge.model}, as it stands", judge.stands.row))
+            rows.append((judge.name, judge.final.row))
+        return rows
+
+    @property
+    def findings(self) -> list[str]:
+        """How far people agree with one another, and a sentence on each judge."""
+        judges = (f"{judge.name}: {finding.finding(self, judge)}" for judge in self.judges)
+        return [*finding.people(self), *judges]
+
+    @property
+    def labels_told(self) -> list[str]:
+        """What the labels are, and how each judge was asked."""
+        return [*finding.labels(self)]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What controls found, further sets, fewer labels, and the guarantee."""
+        return [*finding.controls(self), *finding.policy(self)]
 
     def as_json(self) -> dict[str, Any]:
         report: dict[str, Any] = plain(replace(self, judges=()))
-        return report | {"judges": [judge.as_json() for judge in self.judges]}
+        judges = [
+            judge.as_json() | {"finding": finding.finding(self, judge)} for judge in self.judges
+        ]
+        return report | {"judges": judges}
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ Examples:
   judge agreement multipico:MP_en_dev_test.json
   judge agreement votes.jsonl --check relevance --majority 4/5 --json
   judge agreement votes.jsonl gold.jsonl
-  judge agreement survey.csv --annotators ann,bo,cy
+  judge agreement survey.csv --label-column ann,bo,cy
   judge agreement sheet.csv --controls gold.jsonl --least 0.6 \\
       --majority 4/5 --records records.jsonl -o majority.jsonl
 
@@ -53,7 +53,7 @@ def command(
             "Labelled records, FILE or SET:PATH; several files may label the same record.",
         ),
     ] = None,
-    annotators: opt.Annotators = None,
+    label_column: opt.LabelColumn = None,
     check: Annotated[
         str | None,
         typer.Option(help="Only this check; names the check of a table without a column check."),
@@ -139,7 +139,6 @@ def command(
     Tables go to standard output, notes to standard error.
     """
     sources = opt.inputs_or_stdin(labels, context)
-    settings = opt.with_annotators(settings, annotators)
     opt.need_calibrate("judge agreement")
     from judge import api
 
@@ -147,6 +146,7 @@ def command(
         raise UsageError("--records needs -o: it holds the records that are written")
     report = api.agreement(
         sources,
+        label_column=opt.names(label_column),
         check=check,
         majority=majority,
         opt_out=opt_out or (),

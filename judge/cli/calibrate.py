@@ -15,6 +15,7 @@ from judge.cli.printing import (
     MAX_PROBLEMS,
     counted,
     no_label,
+    print_lines,
     print_message,
     print_output,
     shortened,
@@ -30,6 +31,8 @@ Examples:
   judge calibrate labels.jsonl --check relevance -o calibrated
   judge calibrate multipico:dev.csv --check irony -m openai:gpt-4o
   judge calibrate mails.csv --ask "Is it polite?" --on mail -o calibrated
+  judge calibrate mails.csv --ask "Is it polite?" --label-column human
+  judge calibrate mails.csv --ask "Is it polite?" --labels sheet.csv
   judge calibrate labels.jsonl --guarantee 0.9 -m local:NAME -m openai:gpt-4o
   judge validate records.jsonl --profile calibrated/profile.json
 
@@ -62,17 +65,25 @@ Group = Annotated[
 
 @opt.with_settings(
     *("model", "check", "rubric", "ask", "name", "on", "answers", "pass_"),
-    *("map", "method", "votes"),
+    *("map", "id", "method", "votes"),
     *("per_entry", "temperature", "max_tokens", "reasoning_effort", "seed"),
     *("Speed and money", "Cache"),
 )
 def command(
     settings: Settings,
     labels: Labels,
-    annotators: opt.Annotators = None,
+    label_column: opt.LabelColumn = None,
+    sheet: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            help="Labels of the records, by their ids: a table with columns id and label.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Folder for report.json, profile.json and the plots."),
+        typer.Option("-o", "--out", help="Folder for report.html, report.json and profile.json."),
     ] = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
@@ -135,7 +146,6 @@ def command(
     looks at it. Several --model are compared; with --guarantee they make a cascade, cheap first.
     """
     opt.need_calibrate("judge calibrate")
-    settings = opt.with_annotators(settings, annotators)
     from judge import api
     from judge.cli.progress import steps
     from judge.cli.summary import announce
@@ -150,6 +160,8 @@ def command(
         with steps("items", quiet=quiet) as show:
             report = api.calibrate(
                 labels,
+                label_column=opt.names(label_column),
+                sheet=sheet,
                 by=by or (),
                 guarantee=guarantee,
                 sample=sample,
@@ -174,19 +186,11 @@ def command(
     for line in _troubles(report):
         print_message(line)
     if out is not None:
-        print_message(f"wrote {_files(report)} to {out}")
+        profile = "" if report.profile is None else ", profile.json"
+        files = f"report.html, report.json, disagreements.jsonl{profile}"
+        print_lines([f"judge: wrote {files} to {out}"], err=True)
     if report.failed:
         raise typer.Exit(int(Exit.INCOMPLETE))
-
-
-def _files(report: Calibration) -> str:
-    """The files of -o, by name; the plots by their number."""
-    judges = [judge for check in report.checks for judge in check.judges]
-    plots = sum(bool(judge.final.bins) for judge in judges)
-    names = ["report.json", "disagreements.jsonl"]
-    names += ["profile.json"] if report.profile is not None else []
-    names += [counted(plots, "plot")] if plots else []
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def fields_message(fields: Sequence[str], withheld: Sequence[str]) -> str:
@@ -209,6 +213,9 @@ def _troubles(report: Calibration) -> Iterator[str]:
     for check in report.checks:
         if check.shown:
             yield f"{check.check}: {fields_message(check.shown, check.withheld)}"
+        if check.read_as:
+            words = ", ".join(f"{word} as {answer}" for word, answer in check.read_as.items())
+            yield f"{check.check}: labels were read so: {words}"
         if check.leak is not None:
             yield f"{check.check}: {check.leak}"
         for judge in check.judges:

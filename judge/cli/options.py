@@ -58,11 +58,9 @@ Format = Annotated[
         autocompletion=completed("formats"),
     ),
 ]
-Annotators = Annotated[
+LabelColumn = Annotated[
     str | None,
-    typer.Option(
-        metavar="A,B,...", help="Columns of LABELS that each hold the labels of one annotator."
-    ),
+    typer.Option(metavar="A[,B...]", help="Column of the labels; several: one a person."),
 ]
 Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N records.")]
 Sample = Annotated[
@@ -112,12 +110,9 @@ DryRun = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 
 
-def with_annotators(settings: Settings, columns: str | None) -> Settings:
-    """The settings with `--annotators` as the column `annotators` of `map`."""
-    if columns is None:
-        return settings
-    names = "+".join(part.strip() for part in columns.split(",") if part.strip())
-    return settings.model_copy(update={"map": (*settings.map, f"annotators={names}")})
+def names(text: str | None) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def with_settings(*names: str, **helps: str) -> Callable[[Function], Function]:

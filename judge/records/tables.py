@@ -235,9 +235,13 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
 
     NaN, infinite numbers and pandas' missing values become null, NumPy's numbers and arrays plain
     ones, and what JSON has no form for (dates, decimals) a text. A string is a record with the
-    field `text`. What is neither, or nested without end, comes with its problem.
+    field `text`, a `Record` itself. What is none of these, or nested without end, comes with its
+    problem.
     """
     for number, record in enumerate(records, 1):
+        if isinstance(record, Record):
+            yield record
+            continue
         if isinstance(record, str):
             yield Record(_SOURCE, number, {"text": record})
             continue

@@ -120,21 +120,15 @@ def render(
     entries = [Entry(*pair, number) for number, pair in enumerate(chain(*groups.values()), 1)]
     counts = {v: (len(records), overview.summary.verdicts[v]) for v, records in groups.items()}
     counts = {verdict: (records, of) for verdict, (records, of) in counts.items() if of}
-    style = Markup((_FOLDER / "page.css").read_text("utf-8"))
-    page = (
-        templates()
-        .get_template("page.html")
-        .render(
-            overview=overview,
-            summary=overview.summary,
-            counts=counts,
-            outcomes=[verdict for verdict in Verdict if verdict in overview.outcomes],
-            lines=lines,
-            entries=entries,
-            described=described or {},
-            style=style,
-            digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        )
+    page = from_template(
+        "page.html",
+        overview=overview,
+        summary=overview.summary,
+        counts=counts,
+        outcomes=[verdict for verdict in Verdict if verdict in overview.outcomes],
+        lines=lines,
+        entries=entries,
+        described=described or {},
     )
     return page, counts
 
@@ -146,6 +140,14 @@ def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]
         for name, pairs in run.get("rankings", {}).items():
             rankings.setdefault(name, {}).update(pairs)
     return rankings
+
+
+def from_template(name: str, **content: Any) -> str:
+    """The page that a template makes, with its style and the style's digest, the only one that the
+    page's policy lets a browser take."""
+    style = Markup((_FOLDER / "page.css").read_text("utf-8"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return templates().get_template(name).render(**content, style=style, digest=digest)
 
 
 @cache

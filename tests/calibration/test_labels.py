@@ -82,7 +82,7 @@ def test_a_sample_is_of_records_of_each_source(write: Written) -> None:
 def test_what_is_no_answer_to_the_rubric_is_left_out_and_named(write: Written) -> None:
     rows = [
         norm("a", {"plain": "yes", "many": "perhaps"}),
-        norm("b", {"plain": "pass"}),
+        norm("b", {"plain": "sometimes"}),
         norm("c", {"plain": {"ann": "yes", "bo": "maybe", "cy": "yes"}}),
         norm("d", {"plain": True}),
     ]
@@ -91,7 +91,7 @@ def test_what_is_no_answer_to_the_rubric_is_left_out_and_named(write: Written) -
     assert [item.record.id for item in found["plain"]] == ["a", "d"]
     assert told(problems) == [
         ("labels.jsonl", 1, "label 'many' must be one of yes, no, not 'perhaps'"),
-        ("labels.jsonl", 2, "label 'plain' must be one of yes, no, not 'pass'"),
+        ("labels.jsonl", 2, "label 'plain' must be one of yes, no, not 'sometimes'"),
         ("labels.jsonl", 3, "label 'plain' of 'bo', item 'c', must be one of yes, no, not 'maybe'"),
     ]
     # What is not asked for is not looked at, and a sample is drawn from what can be used.

@@ -197,7 +197,7 @@ def test_lines_that_are_not_named_are_counted_behind_those_that_are(typed: Typed
 
 def test_many_lines_without_a_column_are_named_once(typed: Typed) -> None:
     (typed.folder / "t.csv").write_text("item,ann\n" + "".join(f"i{n},yes\n" for n in range(300)))
-    _, _, told = typed.text("agreement", "t.csv", "--annotators", "ann,boo")
+    _, _, told = typed.text("agreement", "t.csv", "--label-column", "ann,boo")
     assert "300 lines could not be read, the first: line 2" in told and told.count("boo") == 1
 
 

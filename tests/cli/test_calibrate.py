@@ -80,8 +80,8 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     words = ("--check", "relevance", "-m", judge, "-o", "done")
     code, out, told = typed.text("calibrate", labelled, *words)
     assert code == 0, told
-    files = "report.json, disagreements.jsonl, profile.json and 1 plot"
-    assert told.rstrip().endswith(f"judge: wrote {files} to done")
+    files = "report.html, report.json, disagreements.jsonl, profile.json"
+    assert " ".join(told.split()).endswith(f"judge: wrote {files} to done")
     (check,) = json.loads(typed.read("done/report.json"))["checks"]
     assert (check["check"], check["items"], check["with_reference"]) == ("relevance", 101, 101)
     wrong = check["judges"][0]["disagreements"]
@@ -95,7 +95,7 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     told = f"{judge}, calibrated, disagrees with {kept} of the 50 labels held out; the surest 5:"
     assert told in " ".join(out.split())
     assert named(Path("done/profile.json")).models == (judge,)
-    assert len(list(Path("done").glob("*.reliability.svg"))) == 1
+    assert 'aria-label="Reliability"' in typed.read("done/report.html").decode()
 
 
 def test_validate_goes_by_the_profile_that_calibrate_wrote(typed: Typed) -> None:
@@ -175,7 +175,7 @@ def test_a_cascade_that_was_guaranteed_is_used_by_validate(typed: Typed) -> None
     assert verdicts(done.stdout) == ["pass", "pass", "fail"]
 
 
-def test_disagreements_come_first_with_text_evidence_and_votes(typed: Typed) -> None:
+def test_disagreements_have_text_evidence_and_votes(typed: Typed) -> None:
     rows = [norm(n, "yes", "bright") for n in range(6)]
     rows.append(norm(6, {"w1": "no", "w2": "no", "w3": "yes"}, "bright"))
     typed.write("labels.jsonl", rows)
@@ -184,7 +184,7 @@ def test_disagreements_come_first_with_text_evidence_and_votes(typed: Typed) -> 
     code, out, told = typed.text(*RUN, "-m", judge)
     assert (code, told) == (0, "")
     assert f"{judge} disagrees with 1 of the 7 labels; the surest 1:" in out
-    assert out.index("  n6: says yes, the label is no (2 no, 1 yes)") < out.index("accuracy")
+    assert "  n6: says yes, the label is no (2 no, 1 yes)" in out
     assert "    story: On a bright day Ann came in as number 6." in out
     assert "    evidence: Ann came in — She does." in out
     assert cells(out, judge)[0][1] == "7 of 7"
@@ -233,10 +233,10 @@ def test_items_without_a_reply_are_counted_with_the_first_reason(typed: Typed) -
     typed.write("labels.jsonl", seeming(4))
     judge = script(typed, "judge.yaml", {"bright": 0.9})
     code, _, told = typed.text(*RUN, *judge, "-o", "done")
-    first, second = told.splitlines()
+    first, second = told.splitlines()[0], " ".join(told.splitlines()[1:])
     lost = f"judge: plain, {judge[1]}: 2 of 4 items got no reply, the first: bad-request: "
     assert code == 3 and first.startswith(lost)
-    files = "report.json, disagreements.jsonl, profile.json and 1 plot"
+    files = "report.html, report.json, disagreements.jsonl, profile.json"
     assert second == f"judge: wrote {files} to done"
     code, out, told = typed.text(*RUN, *script(typed, "none.yaml", {"grey": 0.5}), "-o", "none")
     assert code == 3 and "0 of 4" in out

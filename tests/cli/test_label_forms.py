@@ -142,9 +142,9 @@ def test_what_stands_for_no_label_is_an_answer_where_it_is_named(typed: Typed) -
 def test_agreement_by_columns_of_annotators(typed: Typed) -> None:
     rows = ["mail,ann,bo,cy", *(f"Mail {n},{n % 2},{n % 2}.0,{'' if n else 0}" for n in range(6))]
     (typed.folder / "a.csv").write_text("\n".join(rows) + "\n")
-    code, out, told = typed.text("agreement", "a.csv", "--annotators", "ann,bo,cy", "--all")
+    code, out, told = typed.text("agreement", "a.csv", "--label-column", "ann,bo,cy", "--all")
     assert code == 0 and cells(out, "label", "all")[0][2] == "13", (out, told)
-    code, _, told = typed.text("agreement", "a.csv", "--annotators", "ann,dee")
+    code, _, told = typed.text("agreement", "a.csv", "--label-column", "ann,dee")
     assert code != 0 and "has no field 'dee', its fields are ['mail', 'ann', 'bo', 'cy']" in told
 
 

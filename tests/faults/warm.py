@@ -34,7 +34,7 @@ SLOW = 0.2
 LAZY = (
     *("aiohttp", "certifi", "judge.backends.batch", "judge.backends.openai"),
     *("judge.judging.reask", "judge.calibration.calibrate", "judge.papers.evaluating"),
-    *("judge.papers.normad", "judge.report.plots", "matplotlib.pyplot", "numpy", "scipy.stats"),
+    *("judge.papers.normad", "judge.report.calibrated", "numpy", "scipy.stats"),
 )
 """What judge imports where it is used, and each fork would import again."""
 

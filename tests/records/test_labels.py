@@ -189,7 +189,7 @@ def test_a_check_keeps_its_items_and_every_problem(write: Written) -> None:
         ("{}/missing.jsonl", "does not exist"),
         ("table:{}", "is a folder"),
         ("llmbar:{}", "holds no file of llmbar: LLMBar_"),
-        ("{}/a.jsonl", "--map label=COLUMN.* a field 'labels'.* as in label-studio:.*a.jsonl"),
+        ("{}/a.jsonl", "--label-column NAME.* a field 'labels'.* as in label-studio:.*a.jsonl"),
     ],
 )
 def test_a_source_that_cannot_be_used_is_refused_at_the_call(

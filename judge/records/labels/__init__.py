@@ -81,6 +81,8 @@ def read_labels(
         item if item.problem is None else replace(item, fields=None)
         for item in mapped(items, renames)
     )
+    if recognised[0] is TABLE and "id" in columns:
+        roles.setdefault("item", columns["id"])
     table = LabelTable(check, folder, recognised[0], roles, recognised[1])
     table.accepted = frozenset(map(spelling, accepted))
     table.blank = table.blank if blank is None else blank
@@ -110,7 +112,7 @@ def _recognised(
     if by_hand or "label" in roles or any(map(LabelTable.knows, lines)):
         return TABLE, () if form is None else (form.label, *form.annotators, *form.annotator)
     raise UsageError(
-        f"{source}: cannot tell what these labels are. Name their column: --map label=COLUMN. Or "
+        f"{source}: cannot tell what these labels are. Name their column: --label-column NAME. Or "
         'give each line a field \'labels\' ({"labels": {"relevance": "yes"}}), or the columns '
         f"item, annotator and label; or name the set, as in label-studio:{source}; there are "
         f"{', '.join(set_names())}"

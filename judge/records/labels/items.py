@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
@@ -77,6 +78,7 @@ class LabelledItem:
     settled: bool = False
     rows: tuple[Record, ...] = ()
     weight: float = 1.0
+    read_as: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cluster(self) -> str:
@@ -84,10 +86,15 @@ class LabelledItem:
         else its record (`judge.calibration.split` gives every item its group)."""
         return self.group or self.record.id
 
-    def answered(self, answers: Collection[str] = ()) -> LabelledItem:
+    def answered(
+        self, answers: Collection[str] = (), words: Mapping[str, str] = MappingProxyType({})
+    ) -> LabelledItem:
         """The item with its answers in the spelling of `answers` (a rubric's), without those that
-        stand for no label (`NULL`) and are none of these."""
-        spellings = {spelling(answer): answer for answer in answers}
+        stand for no label (`NULL`) and are none of these. `words` stand for answers, too."""
+        spellings = {**words, **{spelling(answer): answer for answer in answers}}
+        given = [self.gold or "", *(annotation.answer for annotation in self.annotations)]
+        said = {part for answer in given for part in answer.split(SEVERAL)} & words.keys()
+        read_as = {w: spellings[w] for w in sorted(said) if spellings[w] != w}
 
         def spelt(answer: str | None) -> str | None:
             text = without_no_label(answer, spellings) if answer is not None else None
@@ -101,7 +108,7 @@ class LabelledItem:
             replace(annotation, answer=answer) for annotation, answer in pairs if answer is not None
         )
         left_out = len(pairs) - len(annotations) + (self.gold != gold is None)
-        return replace(self, gold=gold, annotations=annotations, left_out=left_out)
+        return replace(self, gold=gold, annotations=annotations, left_out=left_out, read_as=read_as)
 
     @property
     def reference(self) -> str | None:

@@ -4,8 +4,8 @@ A table has a row for each answer of each annotator: columns `item`, `annotator`
 case; further `group` (the annotator's), `check`, `gold` (the reference answer), and any others,
 which describe the item: its first row tells. An empty label is none. A row may hold a gold answer
 without annotator and label; without a column `annotator` the label is the reference answer. Without
-`item` it is the `id`, else each row is an item. `--annotators a,b` names columns that each hold the
-labels of one annotator.
+`item` it is the `id`, else each row is an item. `--label-column a,b` names columns that each hold
+the labels of one annotator.
 """
 
 from __future__ import annotations

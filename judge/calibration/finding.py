@@ -1,0 +1,157 @@
+"""What a calibration found, in sentences. The first says how far a judge agrees, what that is
+enough for, and how many more labels would tell it twice as exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from judge.calibration.report import CheckReport, JudgeReport
+    from judge.stats.intervals import Estimate
+
+USES = (
+    (0.8, "verdicts on single records like these", "for other kinds of text"),
+    (0.6, "verdicts that people sample", "for verdicts that people never see"),
+    (0.4, "comparing sets of records", "for verdicts on single records"),
+    (0.0, "choosing what people read first", "for rates or verdicts"),
+)
+"""What a judge is good for, and what not, by the lower end of its kappa's interval. The bounds are
+those of Landis and Koch (1977), "The Measurement of Observer Agreement for Categorical Data",
+Biometrics 33(1); the uses are ours."""
+
+
+def finding(check: CheckReport, judge: JudgeReport) -> str:
+    """The sentence, without the judge's name. Where answers are scores it leads with the weighted
+    kappa, the rank correlation and the error in points."""
+    measures = judge.final
+    accuracy, kappa, error = measures.accuracy, measures.kappa, measures.mean_error
+    n, of = accuracy.n, measures.items
+    if accuracy.value is None:
+        return f"answered none of {of} labelled items: use it for nothing yet"
+    over = f"{n}" if n == of else f"the {n} that it answered (of {of})"
+    text = f"agrees with the labels in {round(accuracy.value * n)} of {over}, kappa {kappa}"
+    if measures.weighted_kappa is not None and measures.spearman is not None:
+        kappa = measures.weighted_kappa
+        text = f"weighted kappa {kappa}, rank correlation {measures.spearman}, {error} points off "
+        text += f"on average, over {over}" if n == of else f"on average over {over}"
+    parts = [f"{text}: {_use(judge, kappa)}", *_more_labels(check, kappa)]
+    return "; ".join(parts)
+
+
+def _use(judge: JudgeReport, kappa: Estimate) -> str:
+    if kappa.value is None:
+        return "all labels, or all answers, are the same: label records of every answer first"
+    if kappa.low is None:
+        if kappa.value == 1:
+            return "where all agree nothing says how sure that is: label harder records, too"
+        return "too few labels for an interval, so use it for nothing yet: label more records"
+    if kappa.high is not None and kappa.high < 0:
+        return "it agrees less than a guess would: see which answer the labels mean"
+    if kappa.low <= 0:
+        return "it may be guessing, so use it for nothing yet"
+    use, misuse = next((use, misuse) for bound, use, misuse in USES if kappa.low >= bound)
+    text = f"use it for {use}, not {misuse}"
+    if judge.controls is not None and not judge.controls.looks:
+        text += f" (and it is not shown to read {judge.controls.field})"
+    return text
+
+
+def _more_labels(check: CheckReport, kappa: Estimate) -> list[str]:
+    """An interval's width goes by one over the root of the number of independent clusters: half of
+    it takes four times as many, of which a quarter is there."""
+    if kappa.low is None:
+        return []
+    clusters = ""
+    if check.clusters < check.with_reference:
+        clusters = f", in about {_about(3 * check.clusters)} more clusters,"
+    labels = f"about {_about(3 * check.with_reference)} more labels{clusters}"
+    return [f"{labels} would halve the interval"]
+
+
+def _about(count: int) -> int:
+    """To two figures."""
+    unit: int = 10 ** max(0, len(str(count)) - 2)
+    return round(count / unit) * unit
+
+
+# ---------------------------------------------------------------- what else is told
+
+
+def labels(check: CheckReport) -> Iterator[str]:
+    """What the labels are, which serve for what, and how each judge was asked."""
+    parts = f"{check.fitted_on} for fitting, {check.held_out} held out for the report"
+    if check.folds:
+        parts = f"{check.folds} parts, each reported on by a fit to the others"
+    yield (
+        f"{check.items} items about {check.records} records, {check.with_reference} with a "
+        f"reference; {parts}"
+    )
+    if check.joined:
+        yield (
+            f"{check.joined} records nearly repeat the text of others and count as one with them: "
+            f"{check.clusters} are independent"
+        )
+    for judge in check.judges:
+        count = len(judge.questions)
+        number = f", {count} question{'s' * (count > 1)}" if count else ""
+        text = f"  {judge.model}: {judge.method}{number}, {judge.fit.how}"
+        yield f"{text} ({judge.fit.reason})" if judge.fit.reason else text
+        for reason, count in judge.skipped.items():
+            yield f"  {judge.model}: {count} items not sent to it: {reason}"
+
+
+def controls(check: CheckReport) -> Iterator[str]:
+    """What is left of each judge's agreement without the deciding field; with fewer labels."""
+    for judge in check.judges:
+        if (looks := judge.controls) is not None:
+            field = looks.field
+            text = f"{judge.name}: kappa {looks.kappa}; without {field} "
+            yield f"{text}{looks.blind}; difference {looks.above}"
+            right = looks.as_swapped
+            text = f"  with another {field} {looks.stays} of the answers stay"
+            yield text if right is None else f"{text}, {right} are as they must be"
+            if looks.contrast is not None and looks.together is not None:
+                text = f"  with {field} turned round: kappa {looks.contrast}"
+                yield f"{text}; both sets together {looks.together}"
+            yield f"  {looks.finding()}"
+        for source, measures in judge.test_sets.items():
+            kappa = measures.kappa
+            text = f"kappa {kappa}, {kappa.n} of {measures.items} answered"
+            yield f"{judge.name}: {source}: {text}"
+        if judge.curve is not None:
+            yield f"{judge.name}: {judge.curve.summary()}"
+
+
+def people(check: CheckReport) -> Iterator[str]:
+    """How far people agree with one another, and with each judge."""
+    for judge in check.judges:
+        if (beside := judge.people) is not None:
+            yield (
+                f"{judge.model} beside {beside.annotators} people on {beside.human_human.n} items: "
+                f"people agree with one another {beside.human_human}, with the judge "
+                f"{beside.human_judge}"
+            )
+            if (test := beside.test) is not None:
+                as_good = "as good" if test.passes else "not shown to be as good"
+                yield (
+                    f"{judge.model}: {as_good} as a person by the alternative annotator test: "
+                    f"winning rate {test.winning_rate:.2f} among {len(test.p_values)} people"
+                )
+
+
+def policy(check: CheckReport) -> Iterator[str]:
+    """What each judge of a cascade decides, and with which guarantee."""
+    if check.policy is None:
+        return
+    for judge, stage, share in zip(
+        check.judges, check.policy.stages, check.policy.decided, strict=True
+    ):
+        if stage.threshold is None:
+            yield f"{judge.model} cannot be guaranteed: {stage.reason}"
+        else:
+            yield (
+                f"{judge.model} decides from {stage.threshold:.3f} on: {share:.0%} of all; agrees "
+                f"{stage.agreement} of {stage.agreement.n}, at least {stage.agreement.low:.3f}"
+            )
+    yield f"passed on to people: {check.policy.passed_on:.0%}"

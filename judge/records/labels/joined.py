@@ -1,0 +1,119 @@
+"""A sheet of labels, joined to the records by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from judge.errors import UsageError, meant
+from judge.records.base import LabelError, Problem, at, clip, own_id
+from judge.records.fields import id_text
+from judge.records.kinds import normalise
+from judge.records.labels.forms import UNNAMED
+from judge.records.labels.items import ABOUT_LABELS
+from judge.records.read import InMemory, read
+from judge.records.record import Record
+
+_IDS = ("id", "item")
+
+
+def with_labels(
+    files: Sequence[str], sheet: str, columns: Sequence[str] = (), id: str | None = None
+) -> tuple[list[str], list[Record]]:
+    """The records of the files with the sheet's labels, as sources of labels; and the rows of the
+    sheet whose id no record has, as problems.
+
+    Args:
+        columns: the sheet's columns of labels, several for a person each; by default `label`.
+        id: the records' column of ids, where it is not `id`; a sheet may have it, too.
+
+    Raises:
+        UsageError: a column that is not there, an id twice, or no id of the sheet in the records.
+    """
+    labels, places = _labels(sheet, columns or ("label",), id)
+    seen: dict[str, str] = {}
+    sources: list[str] = []
+    for file in files:
+        sources.append(InMemory.of(file, list(_records(file, labels, id, seen))))
+    unknown = [name for name in labels if name not in seen]
+    if len(unknown) == len(labels):
+        ids = f"the sheet has {_some(labels)}, the records {_some(seen)}"
+        hint = "" if id else "; name their column of ids with --id"
+        raise UsageError(f"--labels {sheet}: no id is that of a record: {ids}{hint}")
+    problems = [
+        Record(sheet, places[name], None, "", Problem(f"no record has the id {clip(name)}"))
+        for name in unknown
+    ]
+    return sources, problems
+
+
+def _labels(
+    sheet: str, columns: Sequence[str], id: str | None
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """The labels of each id (by person, of several columns), and its line."""
+    labels: dict[str, Any] = {}
+    places: dict[str, int] = {}
+    for row in read(sheet):
+        fields, place = _fields(row), f"--labels {sheet}, line {row.line}"
+        names = [key for key in fields if key == id or normalise(key) in _IDS]
+        if not names:
+            raise UsageError(f"{place}: no column `id`; its columns are {', '.join(fields)}")
+        for column in columns:
+            if column not in fields:
+                hint = f"{meant(column, [*fields])}; --label-column names another"
+                raise UsageError(f"{place}: no column {column!r}; {hint}")
+        name = _text(fields[names[0]], names[0], place)
+        if name in places:
+            raise UsageError(f"{place}: id {clip(name)} was already on line {places[name]}")
+        answers = {column: fields[column] for column in columns}
+        labels[name] = answers if len(columns) > 1 else answers[columns[0]]
+        places[name] = row.line
+    if not labels:
+        raise UsageError(f"--labels {sheet}: no rows")
+    return labels, places
+
+
+def _records(
+    file: str, labels: Mapping[str, Any], id: str | None, seen: dict[str, str]
+) -> Iterator[Record]:
+    """The records of a file in the project's own form of labels; those that the sheet does not name
+    have none. `seen` gets the place of each labelled id."""
+    for record in read(file):
+        if record.fields is None:
+            yield record
+            continue
+        fields = {k: content for k, content in record.fields.items() if k not in ABOUT_LABELS}
+        place = f"{record.source}, line {record.line}"
+        try:
+            name = own_id(fields) if id is None else _text(at(fields, id), id, place)
+        except (KeyError, LabelError):
+            raise UsageError(f"--id {id}: {place} has no such field") from None
+        if name in labels and name in seen:
+            raise UsageError(f"{place}: id {clip(name)} was already in {seen[name]}")
+        if name is not None:
+            seen[name] = place
+        answer = labels.get(name or "")
+        yield replace(record, fields=fields | {"labels": {UNNAMED: answer}})
+
+
+def _fields(row: Record) -> Mapping[str, Any]:
+    if row.fields is None:
+        why = row.problem.message if row.problem else "holds no row"
+        raise UsageError(f"--labels {row.source}, line {row.line}: {why}")
+    return row.fields
+
+
+def _text(content: object, field: str, place: str) -> str:
+    try:
+        text = id_text(content, field)
+    except LabelError as error:
+        raise UsageError(f"{place}: {error}") from None
+    if text is None:
+        raise UsageError(f"{place}: field {field!r} is empty")
+    return text
+
+
+def _some(names: Iterable[str]) -> str:
+    several = [*names]
+    return ", ".join(map(clip, several[:3])) + (", ..." if len(several) > 3 else "") or "none"

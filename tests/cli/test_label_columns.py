@@ -1,0 +1,135 @@
+"""Labels as people keep them: a column of any name, words for pass and fail, a sheet beside the
+records, a column for each person."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import judge
+from judge.answers import words_for
+
+from .typed import Typed
+
+ASK = ("--ask", "Is it polite?", "--on", "mail", "-m", "scripted:j.yaml", "--no-controls")
+
+
+@pytest.fixture(autouse=True)
+def judged(typed: Typed) -> None:
+    """Forty mails, of which the judge passes the even ones."""
+    replies = [{"when": {"id": f"m{n}"}, "reply": said("yes")} for n in range(0, 40, 2)]
+    typed.script("j.yaml", [*replies, {"reply": said("no")}])
+
+
+def said(answer: str) -> dict[str, Any]:
+    return {"quote": None, "reason": "So.", "answer": answer}
+
+
+def table(typed: Typed, name: str, *heads: str, **words: tuple[str, str]) -> None:
+    """A CSV with these columns; of a column of labels the even rows have the first word, but the
+    last row the second."""
+    rows = [",".join((*heads, *words))]
+    for n in range(40):
+        cells = {"id": f"m{n}", "mail": f"Mail number {n}", "key": f"m{n}"}
+        labels = [pair[n % 2 or n == 38] for pair in words.values()]
+        rows.append(",".join([*(cells[head] for head in heads), *labels]))
+    (typed.folder / name).write_text("\n".join(rows) + "\n")
+
+
+def agreed(typed: Typed, *words: str, code: int = 0) -> tuple[str, str]:
+    """What is printed, by a calibration in which the judge agrees with 39 labels of 40."""
+    done, out, told = typed.text("calibrate", *words, *ASK)
+    assert done == code, told
+    text = " ".join(out.split())
+    assert "scripted:j.yaml: agrees with the labels in 39 of 40, kappa 0.95 (" in text
+    assert text.index("agrees with the labels") < text.index("accuracy") < text.index("disagrees")
+    assert all(len(line) <= 80 for line in out.splitlines())
+    return text, " ".join(told.split())
+
+
+def test_a_column_of_any_name_in_words_for_pass_and_fail(typed: Typed) -> None:
+    table(typed, "a.csv", "id", "mail", human=("yes", "no"))
+    text, told = agreed(typed, "a.csv", "--label-column", "human")
+    assert "about 120 more labels would halve the interval" in text and not told
+    for words, read in ((("Pass", "Fail"), "pass as yes, fail as no"), (("1", "0"), "1 as yes")):
+        table(typed, "b.csv", "id", "mail", human=words)
+        _, told = agreed(typed, "b.csv", "--label-column", "human")
+        assert f"labels were read so: {read}" in told
+    assert words_for(("polite", "rude"), ["rude"])["good"] == "rude"
+    assert words_for(("a", "b", "c"), ["a"]) == words_for(("yes", "no"), ["yes", "no"]) == {}
+
+
+def test_words_that_might_mean_either_are_refused_with_what_to_type(typed: Typed) -> None:
+    """Where no passes, 1 may be a yes or a pass; good is a pass there, too."""
+    table(typed, "a.csv", "id", "mail", human=("0", "1"))
+    words = ("--label-column", "human", "--answers", "yes,no", "--pass", "no")
+    code, _, told = typed.text("calibrate", "a.csv", *words, *ASK)
+    assert code == 2 and "type --answers '0,1' --pass and the one that passes" in told
+    table(typed, "b.csv", "id", "mail", human=("bad", "good"))
+    _, told = agreed(typed, "b.csv", *words)
+    assert "bad as yes, good as no" in told
+    table(typed, "c.csv", "id", "mail", human=("nice", "rude"))
+    code, _, told = typed.text("calibrate", "c.csv", "--label-column", "human", *ASK)
+    assert code == 2 and "type --answers 'nice,rude' --pass and the one that passes" in told
+
+
+def test_a_sheet_is_joined_by_the_ids(typed: Typed) -> None:
+    table(typed, "mails.csv", "id", "mail")
+    table(typed, "sheet.csv", "id", label=("yes", "no"))
+    agreed(typed, "mails.csv", "--labels", "sheet.csv")
+    table(typed, "keyed.csv", "key", "mail", note=("a", "b"))
+    table(typed, "named.csv", "id", human=("good", "bad"))
+    whole = ("keyed.csv", "--labels", "named.csv", "--label-column", "human")
+    code, _, told = typed.text("calibrate", *whole, *ASK)
+    assert code == 2 and "no id is that of a record" in told and "--id" in told
+    # The script knows records by their ids.
+    _, told = agreed(typed, *whole, "--id", "key")
+    assert "good as yes" in told
+    found = judge.calibrate(
+        "mails.csv", sheet="sheet.csv", ask="Is it polite?", on="mail", model="scripted:j.yaml"
+    )
+    assert found.checks[0].judges[0].final.accuracy.value == pytest.approx(39 / 40)
+    records = [{"id": f"m{n}", "mail": f"Mail number {n}"} for n in range(40)]
+    options: dict[str, Any] = {"ask": "Polite?", "on": "mail", "model": "scripted:j.yaml"}
+    again = judge.calibrate(records, sheet="sheet.csv", controls=False, **options)
+    assert again.checks[0].with_reference == 40
+
+
+def test_ids_that_match_nothing_are_named_and_twice_the_same_is_refused(typed: Typed) -> None:
+    table(typed, "mails.csv", "id", "mail")
+    table(typed, "sheet.csv", "id", label=("yes", "no"))
+    sheet = typed.folder / "sheet.csv"
+    sheet.write_text(sheet.read_text() + "m40,yes\n")
+    _, told = agreed(typed, "mails.csv", "--labels", "sheet.csv", code=3)
+    assert "sheet.csv:42: no record has the id 'm40'" in told
+    sheet.write_text(sheet.read_text() + "m7,yes\n")
+    code, _, told = typed.text("calibrate", "mails.csv", "--labels", "sheet.csv", *ASK)
+    assert code == 2 and "line 43: id 'm7' was already on line 9" in told
+    sheet.write_text("id,human\nm1,no\n")
+    code, _, told = typed.text("calibrate", "mails.csv", "--labels", "sheet.csv", *ASK)
+    assert code == 2 and "no column 'label'" in told and "--label-column" in told
+
+
+def test_a_column_a_person_is_a_majority_and_people_come_first(typed: Typed) -> None:
+    people = {"ann": ("yes", "no"), "bob": ("good", "bad"), "cy": ("no", "no")}
+    table(typed, "p.csv", "id", "mail", **people)
+    text, told = agreed(typed, "p.csv", "--label-column", "ann,bob,cy")
+    # Of the three, all agree on odd records and the last, else two of three pairs differ.
+    assert "beside 3 people on 40 items: people agree with one another 0.68" in text
+    assert text.index("people agree with one another") < text.index("agrees with the labels")
+    assert "good as yes" in told
+    table(typed, "mails.csv", "id", "mail")
+    table(typed, "sheet.csv", "id", **people)
+    words = ("mails.csv", "--labels", "sheet.csv", "--label-column", "ann,bob,cy")
+    assert "beside 3 people on 40 items" in agreed(typed, *words)[0]
+
+
+def test_the_folder_has_the_page_beside_the_report(typed: Typed) -> None:
+    table(typed, "a.csv", "id", "mail", human=("yes", "no"))
+    agreed(typed, "a.csv", "--label-column", "human", "-o", "done")
+    (check,) = json.loads(typed.read("done/report.json"))["checks"]
+    sentence = check["judges"][0]["finding"]
+    assert sentence.startswith("agrees with the labels in 39 of 40")
+    assert sentence in typed.read("done/report.html").decode()
