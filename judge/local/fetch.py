@@ -43,9 +43,10 @@ def pull(name: str, *, progress: FetchProgress) -> Path:
         FetchError: no source can be reached; the folder cannot be written; or the bytes are not
             those that the catalog pins: they are deleted, and no other source is tried.
     """
-    weights = None if name.startswith(PREFIX) else entry(name)
-    if weights is None or weights.name not in CATALOG:
-        weights = weights_of_hub(weights.name if weights else name)
+    weights = weights_of_hub(name) if name.startswith(PREFIX) else entry(name)
+    if Path(weights.file).is_absolute() and not (store.path_of(weights) and store.proved(weights)):
+        # It was in the cache of another tool, where nothing of ours is written.
+        weights = weights_of_hub(weights.name)
     folder = store.folder_of(weights)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from judge.errors import Exit, JudgeError, UsageError, missing_extra, nearest
 from judge.local import store
 from judge.local.store import HUB, Weights
-from judge.proxies import direct_to_loopback
+from judge.proxies import direct_to_loopback, is_loopback
 from judge.redact import redacted, without_secrets
+
+_log = logging.getLogger(__name__)
 
 PREFIX = "hf:"
 NO_TOKEN = "; HF_TOKEN holds the key of an account that may read it"
@@ -60,6 +63,9 @@ def weights_of_hub(name: str) -> Weights:
     from huggingface_hub.errors import RepositoryNotFoundError
 
     place = f"{repository} at {without_secrets(hub())}"
+    address = urlsplit(hub())
+    if hub_token() and address.scheme == "http" and not is_loopback(address.hostname or ""):
+        _log.warning("judge: HF_ENDPOINT: the key goes to %s over http://", without_secrets(hub()))
     try:
         with direct_to_loopback():
             api = HfApi(endpoint=hub(), token=hub_token() or False)
