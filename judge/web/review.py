@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def review(
         for question in _open(line, judgement, wanted, rubric_of, settings)
     }
     commands = [
-        ("See what people decided:", f"judge report {out} -o report.html"),
+        ("See what people decided:", f"judge report {shlex.quote(str(out))} -o report.html"),
         ("Gates count it: type the command of the run again, with:", "--resume --fail-under 0.95"),
     ]
     session = Session([*questions.values()], answers, "Review records", False, commands)
@@ -86,9 +87,14 @@ def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], 
     columns = next((run.get("settings", {}).get("map") for run in runs), None)
     if columns and not settings.map:
         settings = settings.model_copy(update={"map": tuple(columns)})
-    return settings, RubricSet.of(
-        settings, [Rubric.from_dict(keys) for keys in own.values()]
-    ).judging
+    rubrics = RubricSet.of(settings, [Rubric.from_dict(keys) for keys in own.values()])
+
+    def rubric_of(name: str) -> Rubric:
+        if name not in rubrics.by_name:
+            raise UsageError(f"{lines}: question {name!r} is not known: add --ask or --rubric")
+        return rubrics.judging(name)
+
+    return settings, rubric_of
 
 
 def _decide(

@@ -117,6 +117,7 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     process, address = pages.start(*words)
     own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
     page, wrong = asked(address)[2], 0
+    assert b"0 of 4 answered" in page
     for number in range(4):
         shown = page.decode().partition('class="ask"')[0]
         assert "insults" not in shown and "kind word" not in shown
@@ -143,3 +144,41 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     for more, why in (((), "name -o"), (("-o", "mails.jsonl"), "is the input")):
         done = pages("label", "mails.jsonl", *ASK, *more)
         assert done.returncode == 2 and why in done.stderr
+
+
+@pytest.mark.slow
+def test_a_review_asks_about_open_entries_alone(pages: Pages) -> None:
+    pages.write("r.jsonl", [{"id": "r", "text": "One.", "values": ["zebra", "quartz", "fjord"]}])
+    rubric = "name: says\nfields: [text]\neach: values\nquestion: Does it say {{ value }}?\n"
+    (pages.folder / "says.yaml").write_text(rubric)
+    chances = {"zebra": 0.9, "quartz": 0.55, "fjord": 0.1}
+    replies = [{"when": {"contains": value}, "p_yes": p} for value, p in chances.items()]
+    (pages.folder / "j.yaml").write_text(json.dumps({"replies": replies, "method": "logprobs"}))
+    run = ("validate", "r.jsonl", "--rubric", "./says.yaml", "--workflow", "record")
+    run += ("-m", "scripted:j.yaml", "--abstain-margin", "0.1", "-o", "o.jsonl")
+    done = pages(*run)
+    assert done.returncode == 0, done.stderr
+    process, address = pages.start("review", "o.jsonl", "--failed", "--annotator", "ann")
+    own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
+    page = asked(address)[2].decode()
+    assert "0 of 2 answered" in page, "the judge was sure of zebra"
+    for number, value in enumerate(("quartz", "fjord")):
+        assert f"Does it say {value}?" in page
+        body = json.dumps({"question": number, "answer": 0, "why": value}).encode()
+        page = asked(address, "answer", body, **own)[2].decode()
+    process.terminate()
+    assert process.wait(10) == 0
+    check = pages.lines("o.jsonl")[0]["judge"]["checks"][-1]
+    said = [(a["value"], a["verdict"], a.get("reason")) for a in check["evidence"]]
+    assert (check["by"], check["verdict"]) == ("person", "pass")
+    assert said[:2] == [("quartz", "pass", "quartz"), ("fjord", "pass", "fjord")]
+    assert [part[:2] for part in said[2:]] == [("zebra", "pass")]
+    (pages.folder / "o.jsonl.run.json").unlink()
+    pages.write("o.jsonl", [{**line, "judge": _open(line)} for line in pages.lines("o.jsonl")])
+    done = pages("review", "o.jsonl", "--failed")
+    assert done.returncode == 2 and "question 'says' is not known: add --ask" in done.stderr
+
+
+def _open(line: dict[str, dict[str, list[object]]]) -> dict[str, object]:
+    """The judge's part of a line, as it was before a person decided."""
+    return {**line["judge"], "checks": line["judge"]["checks"][:-1], "verdict": "fail"}
