@@ -191,19 +191,20 @@ def remove(name: str) -> tuple[Path, int]:
     Raises:
         UsageError: an unknown name, or nothing of it is here.
     """
-    weights = entry(name)
+    weights, whole = entry(name), weights_dir().resolve()
     file = file_path(weights)
     parts = [part for part in (file, part_of(file)) if part.is_file()]
     if not parts and weights.name in CATALOG:
         raise UsageError(f"the weights {name} are not in {weights_dir()}")
-    own = [part for part in parts if part.is_relative_to(weights_dir())]
+    own = [part for part in parts if part.resolve().is_relative_to(whole)]
     freed = sum(part.stat().st_size for part in own)
     for part in own:
         part.unlink()
     if weights.name not in CATALOG:
         note(weights, forget=True)
-    for folder in (file.parent, *file.parent.parents):
-        if folder == weights_dir() or not folder.is_relative_to(weights_dir()):
+    lowest = (file.parent if own else folder_of(weights)).resolve()
+    for folder in (lowest, *lowest.parents):
+        if folder == whole or not folder.is_relative_to(whole) or not folder.is_dir():
             break
         if [entry.name for entry in folder.iterdir()] in ([], [LOCK]):
             (folder / LOCK).unlink(missing_ok=True)

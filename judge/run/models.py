@@ -243,7 +243,7 @@ def model_names(provider: str, settings: Settings, seconds: float) -> list[str]:
         backend: Any = backend_of(spec, settings)
         try:
             async with asyncio.timeout(seconds):
-                return sorted(await backend.models())
+                return sorted(await backend.models()) if hasattr(backend, "models") else []
         finally:
             await backend.aclose()
 

@@ -213,6 +213,7 @@ def test_a_file_in_the_cache_of_hugging_face_is_used_from_there(
     assert [server for server, *_ in hub.asked] == ["hub"] and store.resolve(NAME) == cached
     assert "is left to the tool that put it there" in typed.text("models", "remove", NAME)[1]
     assert cached.is_file() and NAME not in store.known()
+    assert not (models / "some-org").exists()
 
 
 def test_a_hub_that_does_not_answer_ends_with_4(
