@@ -68,7 +68,7 @@ def review(
         for question in _open(line, judgement, wanted, rubric_of, settings)
     }
     commands = [
-        ("See what people decided:", f"judge report {shlex.quote(str(out))} -o report.html"),
+        ("See what people decided:", f"judge report {shlex.quote(str(lines))} -o report.html"),
         ("Gates count it: type the command of the run again, with:", "--resume --fail-under 0.95"),
     ]
     session = Session([*questions.values()], answers, "Review records", False, commands)
