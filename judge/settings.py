@@ -72,8 +72,8 @@ class CoreSettings(Options):
         metavar="STEP=PROVIDER:MODEL",
     )
     servers: Mapping[str, Server] = _models(
-        "Servers by provider name: url; key_env, the variable that holds the key; key_header; "
-        "headers; query; omit; mode.",
+        "Servers by provider name: url; protocol (openai, systemone, decisions); key_env, the "
+        "variable that holds the key; key_header; headers; query; omit; mode.",
         default={},
     )
     cheap_model: str | None = _models(

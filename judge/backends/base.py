@@ -276,6 +276,7 @@ _LIKELY = (
     (r"(chat)?gpt-|o\d", "openai"),
     (r"claude-", "anthropic"),
     (r"gemini-", "google"),
+    (r"jev-", "systemone"),
     (r".*\.gguf$|qwen2\.5-coder-1\.5b$|smollm2-135m$", "local"),
     (r".*\.ya?ml$", "scripted"),
 )

@@ -11,7 +11,13 @@ import pytest
 from decisionserver import DecisionServer, Fault, spoilt
 
 from judge.backends.base import Call, Choice, Completion, Mode, Prompt, TypedQuestion
-from judge.backends.decisions import DecisionsBackend, QuestionList, QuestionMap, SystemOneBackend
+from judge.backends.decisions import (
+    DecisionsBackend,
+    QuestionList,
+    QuestionMap,
+    SystemOneBackend,
+    first_token,
+)
 from judge.errors import BackendError, UsageError
 from judge.prompts import typed_question
 from judge.records import Record
@@ -306,3 +312,63 @@ async def test_a_server_without_a_decision_model_is_told_and_nothing_is_written(
     chat = Call([{"role": "user", "content": "Hello"}])
     with pytest.raises(UsageError, match="writes nothing"):
         await SystemOneBackend("made").complete(chat, Mode.JSON_SCHEMA)
+
+
+# ---------------------------------------------------------------- as real servers write it
+
+MAP, LIST = QuestionMap(), QuestionList()
+WRITTEN: dict[str, tuple[Any, TypedQuestion, dict[str, Any], dict[str, float]]] = {
+    "sparrow-decider": (MAP, NOUL, {"type": "noul", "noul": 0.2877}, {"yes": 0.2877}),
+    "llama.cpp": (
+        MAP,
+        CHOICE,
+        {
+            "type": "choice",
+            "choice": "x",
+            "probabilities": {"form": 0.0103669860, "payment": 0.0017036101, "x": 0.9879294038},
+            "confidence": 0.98,
+        },
+        {"a": 0.0103669860, "c": 0.9879294038},
+    ),
+    "jevcompat mock": (
+        MAP,
+        SCORE,
+        {
+            "type": "score",
+            "score": 0.9038191938159,
+            "legend": {"0": "level 1", "1": "level 2", "2": "level 3"},
+            "probabilities": {"0": 0.1169465827, "1": 0.862287640, "2": 0.020765776},
+            "confidence": 0.79,
+        },
+        {"1": 0.1169465827, "3": 0.020765776},
+    ),
+    "OpenRouter, two decimals": (
+        MAP,
+        CHOICE,
+        {"type": "choice", "choice": "form", "probabilities": {"form": 0.97, "payment": 0, "x": 0}},
+        {"a": 0.97 / 0.98, "b": 0.005 / 0.98},
+    ),
+    "OpenAI": (
+        LIST,
+        SCORE,
+        {
+            "type": "score",
+            "name": "question",
+            "score": 0.5,
+            "probabilities": [
+                {"value": 0, "label": "1", "probability": 0.6},
+                {"value": 1, "label": "2", "probability": 0.3},
+                {"value": 2, "label": "3", "probability": 0.1},
+            ],
+        },
+        {"1": 0.6, "2": 0.3, "3": 0.1},
+    ),
+}
+
+
+@pytest.mark.parametrize("server", WRITTEN)
+def test_what_real_servers_write_is_read(server: str) -> None:
+    dialect, question, answer, expected = WRITTEN[server]
+    found = dict(first_token(question, answer, dialect))
+    assert {word: math.exp(found[word]) for word in expected} == pytest.approx(expected)
+    assert math.fsum(map(math.exp, found.values())) == pytest.approx(1)
