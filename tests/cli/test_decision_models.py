@@ -30,8 +30,6 @@ def polite(state: Mapping[str, Any], question: Mapping[str, Any]) -> Any:
 
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
-    # Plots take seconds, and are no matter of who judges.
-    monkeypatch.setattr("judge.report.plots.draw", lambda *_: None)
     made = Typed(tmp_path, monkeypatch, capfd)
     made.write("in.jsonl", MAILS)
     return made

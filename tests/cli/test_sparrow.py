@@ -50,7 +50,6 @@ def serving(program: str, *words: str) -> Iterator[str]:
 
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
-    monkeypatch.setattr("judge.report.plots.draw", lambda *_: None)
     made = Typed(tmp_path, monkeypatch, capfd)
     made.write("in.jsonl", MAILS)
     return made
