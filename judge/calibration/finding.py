@@ -29,12 +29,12 @@ def finding(check: CheckReport, judge: JudgeReport) -> str:
     n, of = accuracy.n, measures.items
     if accuracy.value is None:
         return f"answered none of {of} labelled items: use it for nothing yet"
-    over = f"{n}" if n == of else f"the {n} that it answered (of {of})"
+    over = str(n) if n == of else f"the {n} that it answered (of {of})"
     text = f"agrees with the labels in {round(accuracy.value * n)} of {over}, kappa {kappa}"
     if measures.weighted_kappa is not None and measures.spearman is not None:
         kappa = measures.weighted_kappa
         text = f"weighted kappa {kappa}, rank correlation {measures.spearman}, {error} points off "
-        text += f"on average, over {over}" if n == of else f"on average over {over}"
+        text += f"on average, over {over}"
     parts = [f"{text}: {_use(judge, kappa)}", *_more_labels(check, kappa)]
     return "; ".join(parts)
 

@@ -28,17 +28,14 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  judge calibrate labels.jsonl --check relevance -o calibrated
   judge calibrate multipico:dev.csv --check irony -m openai:gpt-4o
-  judge calibrate mails.csv --ask "Is it polite?" --on mail -o calibrated
-  judge calibrate mails.csv --ask "Is it polite?" --label-column human
+  judge calibrate mails.csv --ask "Is it polite?" --label-column human -o out
   judge calibrate mails.csv --ask "Is it polite?" --labels sheet.csv
   judge calibrate labels.jsonl --guarantee 0.9 -m local:NAME -m openai:gpt-4o
-  judge validate records.jsonl --profile calibrated/profile.json
+  judge validate records.jsonl --profile out/profile.json
 
-Labels: JSON lines whose records have `labels`, a table of item, annotator and label (about its
-column check, else the one --check), what Prodigy, Label Studio, Argilla and others export
-(docs/guide.md), or a public set in its released form, as in multipico:PATH (docs/papers.md).
+Labels: a column, a sheet, a table of item, annotator and label, records with a field `labels`, what
+others export (docs/guide.md), or a public set, as in multipico:PATH (docs/papers.md).
 
 Exit code 3: some lines or items could not be used, --guarantee cannot be met, or a field that is
 shown tells the label alone.
@@ -78,12 +75,12 @@ def command(
         typer.Option(
             "--labels",
             metavar="FILE",
-            help="Labels of the records, by their ids: a table with columns id and label.",
+            help="The labels: a table with columns id and label.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Folder for report.html, report.json and profile.json."),
+        typer.Option("-o", "--out", help="Folder for report.html and profile.json."),
     ] = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,

@@ -99,11 +99,13 @@ class PanelVotes:
         for model in dict.fromkeys(model for model, *_ in cast):
             verdict, opinion = first[model]
             self.asked[model] += 1
-            if verdict in SETTLED:
+            if verdict in SETTLED and not (self.scale and opinion == verdict):  # without a score
                 self.passed[model] += verdict is Verdict.PASS
                 self.answers[model][opinion] += 1
                 said[model] = {"": float(opinion)} if self.scale else {opinion: 1.0}
         for one, two in combinations(said, 2):
+            if (two, one) in self._pairs:
+                one, two = two, one
             pair = self._pairs.setdefault((one, two), RaterPair())
             pair.add(copies, said[one], said[two])
 
@@ -118,9 +120,9 @@ class PanelVotes:
 
         pairs = []
         for judges, pair in self._pairs.items():
-            n, in_part = pair.whole.n, any(self.asked[judge] < self.units for judge in judges)
-            kappa = Estimate(None, n=n, of=n) if in_part else pair.kappa()
-            pairs.append(JudgePair(judges, pair.whole.agreeing, n, kappa, in_part))
+            whole, in_part = pair.whole, any(self.asked[judge] < self.units for judge in judges)
+            kappa = Estimate(None, n=whole.n, of=whole.n) if in_part else pair.kappa()
+            pairs.append(JudgePair(judges, whole.agreeing, whole.n, kappa, in_part))
         return sorted(pairs, key=lambda pair: (pair.in_part, pair.agreeing / pair.n))
 
     @property

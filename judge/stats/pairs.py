@@ -43,6 +43,14 @@ class PairSums:
             for axis, x in point.items():
                 sums[axis] += x
 
+    def merge(self, part: PairSums) -> None:
+        """Count what `part` has counted, too."""
+        self.n, self.agreeing = self.n + part.n, self.agreeing + part.agreeing
+        self.squares, self.apart = self.squares + part.squares, self.apart + part.apart
+        for sums, sums_of_part in ((self.first, part.first), (self.second, part.second)):
+            for axis, x in sums_of_part.items():
+                sums[axis] += x
+
     def kappa(self, without: PairSums | None = None) -> float | None:
         """1 - observed / expected squared distance, of what is not in `without`; None where one
         answer is all that both give."""
@@ -68,19 +76,29 @@ class RaterPair:
     2007, Introduction to Variance Estimation, chapters 2 and 4), in bounded memory.
     """
 
-    whole: PairSums = field(default_factory=PairSums)
     parts: dict[int, PairSums] = field(default_factory=dict)
 
     def add(self, cluster: int, one: Point, two: Point) -> None:
         """Count one item of a cluster."""
-        for sums in (self.whole, self.parts.setdefault(cluster % PARTS, PairSums())):
-            sums.add(one, two)
+        part = cluster % PARTS
+        if part not in self.parts:
+            self.parts[part] = PairSums()
+        self.parts[part].add(one, two)
+
+    @property
+    def whole(self) -> PairSums:
+        """The sums over all."""
+        whole = PairSums()
+        for part in self.parts.values():
+            whole.merge(part)
+        return whole
 
     def kappa(self) -> Estimate:
         """In [-1, 1]; None where both always give one answer. No interval where they agree on all,
         or all is one cluster: one of no width would claim certainty."""
-        value, n, size = self.whole.kappa(), self.whole.n, len(self.parts)
-        values = [k for part in self.parts.values() if (k := self.whole.kappa(part)) is not None]
+        whole = self.whole
+        value, n, size = whole.kappa(), whole.n, len(self.parts)
+        values = [k for part in self.parts.values() if (k := whole.kappa(part)) is not None]
         if value is None or size < 2 or len(values) < size:
             return Estimate(value, n=n, of=n)
         mean = sum(values) / size

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from judge.answers import scalar_text
 from judge.errors import UsageError, meant
 from judge.records.base import LabelError, Problem, at, clip, own_id
 from judge.records.fields import id_text
@@ -106,7 +107,8 @@ def _fields(row: Record) -> Mapping[str, Any]:
 
 def _text(content: object, field: str, place: str) -> str:
     try:
-        text = id_text(content, field)
+        # A spreadsheet may have made 1 of it, or 1.0.
+        text = id_text(content, field) and scalar_text(content)
     except LabelError as error:
         raise UsageError(f"{place}: {error}") from None
     if text is None:
