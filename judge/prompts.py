@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import get_args
 
 from judge.backends.base import Choice, Message, Prompt, QuestionKind, TypedQuestion
@@ -131,8 +131,6 @@ def messages(
     content = "\n\n".join(part for part in (*blocks, examples, text.strip()) if part)
     system: Message = {"role": "system", "content": framing.system or rubric.system or ""}
     prompt = Prompt([system, {"role": "user", "content": content}])
-    if step is not None:
-        prompt.make_typed = partial(typed_question, rubric, record, step, tuple(numbers))
     record.prompts[key] = prompt
     return prompt
 

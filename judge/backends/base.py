@@ -59,27 +59,22 @@ class TypedQuestion:
 class Prompt(tuple[Message, ...]):
     """Chat messages with the hash of their text, computed once: many calls share a prompt.
 
-    `make_typed` makes the same question for a decision model (None: a text is wanted).
+    `typed` is the same question for a decision model (None: none is asked).
     """
 
-    make_typed: Callable[[], TypedQuestion] | None = None
+    typed: TypedQuestion | None = None
 
     @classmethod
-    def of(cls, messages: Iterable[Message], make_typed: Callable[[], TypedQuestion]) -> Self:
+    def of(cls, messages: Iterable[Message], typed: TypedQuestion) -> Self:
         """The prompt of these messages, which ask the typed question."""
         prompt = cls(messages)
-        prompt.make_typed = make_typed
+        prompt.typed = typed
         return prompt
 
     @cached_property
     def digest(self) -> str:
         """40 hex digits."""
         return digest(list(self))
-
-    @cached_property
-    def typed(self) -> TypedQuestion | None:
-        """The typed question, made once."""
-        return self.make_typed() if self.make_typed else None
 
 
 class Mode(StrEnum):

@@ -50,7 +50,7 @@ _FLOATING = re.compile(r"^~|-latest$")
 _TOKEN_CANARY = Call(
     messages=Prompt.of(
         [*CANARY.messages[:1], {"role": "user", "content": "Is water wet? Yes or No?"}],
-        lambda: IS_WATER_WET,
+        IS_WATER_WET,
     ),
     seed=0,
     max_tokens=1,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from judge.backends.base import LAST_LAYER, Call, Prompt
 from judge.judging.classifiers import Observation
-from judge.prompts import DEFENDED, Framing, messages, shown_texts
+from judge.prompts import DEFENDED, Framing, messages, shown_texts, typed_question
 from judge.questions import FirstToken
 from judge.records import Record
 from judge.replies import YES_NO
@@ -169,7 +169,10 @@ class Observer:
     def prompt(self, record: Record, number: int, place: int = 0) -> Prompt:
         """The prompt of a first-token question, by its number in the rubric."""
         numbers = (number,) if number else ()
-        return messages(self.rubric, record, step=place, numbers=numbers, framing=self.framing)
+        prompt = messages(self.rubric, record, step=place, numbers=numbers, framing=self.framing)
+        if self.client.decides and prompt.typed is None:
+            prompt.typed = typed_question(self.rubric, record, place, numbers)
+        return prompt
 
     async def state(
         self,

@@ -65,7 +65,7 @@ CANARY = Call(
             {"role": "system", "content": "You answer as you are asked."},
             {"role": "user", "content": 'Reply with the JSON object {"ready": "yes"}.'},
         ],
-        lambda: IS_WATER_WET,
+        IS_WATER_WET,
     ),
     schema_name="Ready",
     schema={

@@ -168,7 +168,7 @@ def chances(state: object, question: Any) -> Any:
 
 
 def call(question: TypedQuestion) -> Call:
-    return Call(Prompt.of([{"role": "user", "content": "?"}], lambda: question), logprobs=20)
+    return Call(Prompt.of([{"role": "user", "content": "?"}], question), logprobs=20)
 
 
 Complete = Callable[..., Any]
