@@ -353,7 +353,7 @@ def test_from_flag(text: str) -> Rubric:
     """
     keys: Mapping[str, Any] = {"python": text}
     field, name = "", text.rpartition(":")[2]
-    if not text.partition(":")[0].endswith(".py"):
+    if not re.search(r"\.py:\w+$", text):
         data = read_mapping(text, "--test").data
         field, test = next(iter(data.items()), ("", None))
         if len(data) != 1 or not isinstance(test, Mapping):

@@ -32,7 +32,8 @@ def list_(rubric: Sources = None) -> None:
         its_rows = [(name, ", ".join(r.required), r.title) for name, r in named if r]
         print_table((group, "needs", "title"), its_rows)
         typer.echo()
-    rows = [(name, r.role, ", ".join(r.required), r.title) for name, r in others]
+    role = {r.name: "test" if r.tested else r.role for _, r in others}
+    rows = [(name, role[name], ", ".join(r.required), r.title) for name, r in others]
     print_table(("workflows", "role", "needs", "title"), rows)
 
 

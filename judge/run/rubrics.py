@@ -25,7 +25,7 @@ from judge.rubric import (
     rubrics_from_flags,
     test_from_flag,
 )
-from judge.settings import Settings, flag, option
+from judge.settings import Settings, flag, option, variable
 from judge.workflow import Workflow
 
 _WORKFLOWS = "judge.workflows"
@@ -61,7 +61,9 @@ class RubricSet:
         by_name, additional = by_name | asked, (*additional, *asked)
         if asked or _tests_alone(settings, [by_name[name] for name in additional]):
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
-        _refuse_unnamed_code(settings, [by_name[name] for name in additional])
+        for name in {*additional} - {rubric.name for rubric in rubrics}:
+            origin = "test" if name in asked else "rubric"
+            _refuse_unnamed_code(settings, origin, by_name[name])
         rubrics_of_run = cls(settings, by_name, additional)
         rubrics_of_run._refuse_unknown()
         rubrics_of_run._refuse_idle()
@@ -190,22 +192,23 @@ class RubricSet:
 
 def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:
     """Whether the run names tests, and neither a model nor a check that would ask one."""
-    asks = settings.given("model") or settings.check or settings.profile
+    # A variable names the model of every run, a flag that of this one.
+    named = settings.given("model") and settings.sources["model"] != variable("model")
+    asks = named or settings.check or settings.profile
     return bool(rubrics) and not asks and all(rubric.tested for rubric in rubrics)
 
 
-def _refuse_unnamed_code(settings: Settings, rubrics: Sequence[Rubric]) -> None:
-    """Refuse Python that only a judge.toml beside the data names: who wrote the data may have
-    written it."""
+def _refuse_unnamed_code(settings: Settings, setting: str, rubric: Rubric) -> None:
+    """Refuse Python that only a judge.toml beside the data names by this setting: who wrote the
+    data may have written it."""
     own = {str(user_file()), str(settings.config)}
-    files = (f for f, names in settings.from_files.items() if {"rubric", "test"} & {*names})
+    files = (file for file, names in settings.from_files.items() if setting in names)
     found = next((file for file in files if file not in own), None)
-    for rubric in rubrics:
-        if found and rubric.python:
-            raise UsageError(
-                f"{found} names {rubric.name}, which runs {rubric.python.path}: if you trust that "
-                "file, name it on the command line (--rubric or --test)"
-            )
+    if found and rubric.python:
+        raise UsageError(
+            f"{found} names {rubric.name}, which runs {rubric.python.path}: if you trust that "
+            f"file, name it on the command line ({flag(setting)})"
+        )
 
 
 def _tests(settings: Settings) -> list[Rubric]:

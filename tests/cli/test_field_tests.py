@@ -22,7 +22,7 @@ def short(record):
     return {"pass": words < 5, "reason": f"{words} words"}
 
 def broken(record):
-    if record["id"] == "2":
+    if "refund" in record["answer"]:
         raise KeyError("price")
     return True
 
@@ -53,6 +53,7 @@ def checks(out: str, key: str = "verdict") -> list[dict[str, Any]]:
 
 def test_a_folder_of_tests_needs_no_model(mails: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.run.models.build_client", lambda *_: pytest.fail("a client"))
+    monkeypatch.setenv("JUDGE_MODEL", "openai:gpt-4o")
     run = ("validate", "m.jsonl", "--rubric", "./rules", "--gate", "short >= 60%")
     code, out, told = mails.text(*run)
     assert code == 0 and "no --model" not in told and "label about" not in told
@@ -79,16 +80,18 @@ def test_a_failed_first_test_saves_what_the_others_cost(
         return await complete(self, call, mode)
 
     monkeypatch.setattr(ScriptedBackend, "complete", counted)
-    run = ("m.jsonl", "-m", "scripted:yes.yaml", "--ask", "Polite?", "--test", FIRST)
-    code, out, _ = mails.text("validate", *run, "--test", "answer: {length: {least: 2}}")
+    Path("polite.yaml").write_text("name: polite\nquestion: Polite?\nfields: [answer]")
+    run = ("m.jsonl", "-m", "scripted:yes.yaml", "--rubric", "polite.yaml")
+    tests = ("--test", "answer: {length: {least: 2}}", "--test", FIRST)
+    code, out, _ = mails.text("validate", *run, *tests)
     assert code == 0 and asked == ["2", "3"]
     first, second, third = checks(out)
-    assert list(first) == ["answer_not_contains", "answer_length", "question"], "tests come first"
+    assert list(first) == ["answer_not_contains", "answer_length", "polite"], "tests come first"
     assert [*first.values()] == ["fail", "skipped", "skipped"]
     assert [*second.values()] == ["pass", "pass", "pass"]
     assert [*third.values()] == ["pass", "fail", "pass"], "only a first test stops the others"
-    assert checks(out, "reason")[0]["question"] == "not made: answer_not_contains failed"
-    assert "most:   2 calls" in mails.text("plan", *run)[1]
+    assert checks(out, "reason")[0]["polite"] == "not made: answer_not_contains failed"
+    assert "most:   2 calls" in mails.text("plan", *run, *tests)[1]
 
 
 def test_a_first_test_stops_a_workflow_too(mails: Typed) -> None:
@@ -102,14 +105,15 @@ def test_a_first_test_stops_a_workflow_too(mails: Typed) -> None:
 
 
 def test_a_function_that_raises_is_an_error_of_that_check_alone(mails: Typed) -> None:
-    functions = [w for n in ("broken", "odd") for w in ("--test", f"rules/checks.py:{n}")]
-    run = ("validate", "m.jsonl", "--test", "answer: {contains: refund}", *functions)
+    functions = [w for n in ("short", "broken", "odd") for w in ("--test", f"rules/checks.py:{n}")]
+    run = ("validate", "m.jsonl", *functions, "--test", "answer: {contains: refund}")
     code, out, told = mails.text(*run)
     assert code == 3
     reasons = checks(out, "reason")
     assert reasons[1]["broken"] == "test: checks.py:9: KeyError: 'price'"
     assert "odd returned 'yes': return True, False" in reasons[0]["odd"]
-    assert checks(out)[1] == {"answer_contains": "pass", "broken": "error", "odd": "error"}
+    others = {"short": "fail", "answer_contains": "pass"}
+    assert checks(out)[1] == {**others, "broken": "error", "odd": "error"}
     assert "3 x test" in told
     Path("rules/checks.py").write_text("import gone")
     code, out, told = mails.text(*run)

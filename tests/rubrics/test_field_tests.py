@@ -115,7 +115,8 @@ def test_json_is_held_against_a_schema() -> None:
     assert told(test, {"city": "oslo"})[2] == "$.city: 'oslo' does not match '^[A-Z]'"
 
 
-def test_a_schema_fetches_nothing() -> None:
+def test_a_schema_fetches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: pytest.fail("a request"))
     with pytest.raises(ValueError, match="refers to what is not in it"):
         told({"json_schema": '{"$ref": "http://127.0.0.1:9/x"}'}, "{}")
 
