@@ -1,24 +1,17 @@
-"""Checks without a model: what a field of a record must hold, and Python functions.
-
-`FieldTest` has the keys of `test` in a rubric's file; `PythonFunction` is what `python` names.
-"""
+"""Checks without a model: what a field of a record must hold, by `test` in a rubric's file."""
 
 from __future__ import annotations
 
 import json
-import marshal
 import re
-import runpy
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from traceback import extract_tb
 from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from judge.digest import digest
-from judge.errors import UsageError, missing_extra, read_text, why_unread
+from judge.errors import UsageError, missing_extra, read_text
 from judge.questions import Section, Text, as_tuple
 from judge.records.base import clip
 from judge.records.text import shown
@@ -208,16 +201,16 @@ class FieldTest(Section):
         for word in self._words(self.contains, field_of):
             found = self._find(word, text)
             if found is None:
-                return _no(f"{clip(word)} is not there")
+                return no(f"{clip(word)} is not there")
             quote = quote or found
-        return _yes(quote=quote)
+        return yes(quote=quote)
 
     def _not_contains(self, content: Any, field_of: FieldOf) -> Answer:
         text = as_text(content)
         for word in self._words(self.not_contains, field_of):
             if found := self._find(word, text):
-                return _no(f"{clip(word)} is there", found)
-        return _yes()
+                return no(f"{clip(word)} is there", found)
+        return yes()
 
     def _equals(self, content: Any, field_of: FieldOf) -> Answer:
         other = self.equals
@@ -225,13 +218,13 @@ class FieldTest(Section):
         same = self._folded(content) == self._folded(wanted)
         if not isinstance(content, str) and not isinstance(wanted, str):
             same = bool(content == wanted)
-        return _yes() if same else _no(f"{_brief(content)} is not {_brief(wanted)}")
+        return yes() if same else no(f"{_brief(content)} is not {_brief(wanted)}")
 
     def _one_of(self, content: Any, field_of: FieldOf) -> Answer:
         words = self._words(self.one_of, field_of)
         if self._folded(content) in map(self._folded, words):
-            return _yes()
-        return _no(f"{_brief(content)} is not one of {', '.join(map(_brief, words))}")
+            return yes()
+        return no(f"{_brief(content)} is not one of {', '.join(map(_brief, words))}")
 
     def _words(self, words: tuple[str, ...] | OtherField | None, field_of: FieldOf) -> list[str]:
         """The words themselves, or those in the other field: a text, or a list of them."""
@@ -257,26 +250,26 @@ class FieldTest(Section):
 
     def _regex(self, content: Any, _: FieldOf) -> Answer:
         found = _search(self.regex or "", as_text(content), ignore_case=self.ignore_case)
-        return _no("the pattern is not found") if found is None else _yes(quote=found or None)
+        return no("the pattern is not found") if found is None else yes(quote=found or None)
 
     def _not_regex(self, content: Any, _: FieldOf) -> Answer:
         found = _search(self.not_regex or "", as_text(content), ignore_case=self.ignore_case)
-        return _yes() if found is None else _no("the pattern is found", found or None)
+        return yes() if found is None else no("the pattern is found", found or None)
 
     def _length(self, content: Any, _: FieldOf) -> Answer:
         bounds = self.length
         assert bounds is not None
         if bounds.of == "entries":
             if not isinstance(content, list):
-                return _no(f"{_brief(content)} is not a list")
+                return no(f"{_brief(content)} is not a list")
             count = len(content)
         else:
             text = as_text(content)
             count = len(text.split() if bounds.of == "words" else text)
         reason = f"{count} {bounds.of}"
         if count < bounds.least or (bounds.most is not None and count > bounds.most):
-            return _no(f"{reason}, not {bounds}")
-        return _yes(reason)
+            return no(f"{reason}, not {bounds}")
+        return yes(reason)
 
     def _json_schema(self, content: Any, _: FieldOf) -> Answer:
         from jsonschema.exceptions import best_match
@@ -286,22 +279,22 @@ class FieldTest(Section):
             try:
                 content = json.loads(content, parse_constant=_no_constant)
             except (ValueError, RecursionError) as error:
-                return _no(f"not JSON: {error}")
+                return no(f"not JSON: {error}")
         try:
             fault = best_match(_validator(self.json_schema or "").iter_errors(content))
         except Unresolvable as error:
             raise ValueError(f"the schema refers to what is not in it: {error}") from error
         if fault is None:
-            return _yes()
-        return _no(f"{fault.json_path}: {shortened(fault.message)}")
+            return yes()
+        return no(f"{fault.json_path}: {shortened(fault.message)}")
 
     def _language(self, content: Any, _: FieldOf) -> Answer:
         text, wanted = as_text(content).strip(), self.language or ()
         if not text:
-            return _no("there is no text")
+            return no("there is no text")
         code, share = _languages().classify(text)
         reason = f"{code} (probability {share:.2f})"
-        return _yes(reason) if code in wanted else _no(f"{reason}, not {' or '.join(wanted)}")
+        return yes(reason) if code in wanted else no(f"{reason}, not {' or '.join(wanted)}")
 
     def _near(self, content: Any, field_of: FieldOf) -> Answer:
         near = self.near
@@ -314,19 +307,21 @@ class FieldTest(Section):
         assert wanted is not None
         number = _number(content)
         if number is None:
-            return _no(f"{_brief(content)} is not a number")
+            return no(f"{_brief(content)} is not a number")
         # 0.3 is as near to 0.2 as it is to 0.4, whatever their last bits are.
         away = round(abs(number - wanted), 12)
         if away <= near.within:
-            return _yes()
-        return _no(f"{number:g} is {away:g} from {wanted:g}, more than {near.within:g}")
+            return yes()
+        return no(f"{number:g} is {away:g} from {wanted:g}, more than {near.within:g}")
 
 
-def _yes(reason: str | None = None, quote: str | None = None) -> Answer:
+def yes(reason: str | None = None, quote: str | None = None) -> Answer:
+    """The answer of a check that holds."""
     return Answer(verdict=Verdict.PASS, answer=YES_NO[0], quote=quote, reason=reason)
 
 
-def _no(reason: str | None, quote: str | None = None) -> Answer:
+def no(reason: str | None, quote: str | None = None) -> Answer:
+    """The answer of one that does not."""
     return Answer(verdict=Verdict.FAIL, answer=YES_NO[1], quote=quote, reason=reason)
 
 
@@ -422,87 +417,3 @@ def _languages() -> Any:
     except ImportError as error:
         raise ValueError(str(missing_extra("needs a library", EXTRA))) from error
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-
-# ---------------------------------------------------------------- Python functions
-
-
-class PythonFunction(Section):
-    """A function of a file, by `file.py:function`, which takes a record's fields and says whether
-    it passes: True or False, or a dict of `pass` and, if it likes, `reason` and `quote`.
-
-    `digest` is over the file's bytes. Reading the rubric runs nothing; `load` runs the file.
-    """
-
-    path: str
-    name: str
-    digest: str
-    function: Annotated[Callable[..., Any] | None, Field(exclude=True)] = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, source: Any) -> Any:
-        if isinstance(source, cls):
-            return source
-        path, _, name = source.rpartition(":") if isinstance(source, str) else ("", "", "")
-        if not path.endswith(".py") or not name.isidentifier():
-            raise ValueError("write a file and its function, as in checks.py:is_short")
-        try:
-            return {"path": path, "name": name, "digest": digest(Path(path).read_bytes(), 6)}
-        except OSError as error:
-            raise ValueError(f"{path}: cannot be read: {why_unread(error)}") from error
-
-    @classmethod
-    def of(cls, function: Callable[..., Any]) -> PythonFunction:
-        """A function that is there already, by its code."""
-        code = getattr(function, "__code__", None)
-        if code is None:
-            raise UsageError(f"rubric: {function!r} is no Python function: write a def around it")
-        parts = {"path": code.co_filename, "name": code.co_name, "function": function}
-        return cls.model_construct(**parts, digest=digest(marshal.dumps(code), 6))
-
-    def load(self) -> Callable[..., Any]:
-        """The function; its file is run.
-
-        Raises:
-            UsageError: the file fails, or has no such function.
-        """
-        if self.function is not None:
-            return self.function
-        function = _run(self.path, self.digest).get(self.name)
-        if not callable(function):
-            raise UsageError(f"{self.path}: there is no function {self.name}")
-        return function  # type: ignore[no-any-return]
-
-    def answer(self, fields: dict[str, Any]) -> Answer:
-        """What the function says of a record's fields.
-
-        Raises:
-            ValueError: it raised, with file and line, or said something else.
-        """
-        function = self.load()
-        try:
-            outcome = function(fields)
-        except (Exception, SystemExit) as error:
-            lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == self.path]
-            place = f"{Path(self.path).name}:{lines[-1] if lines else self.name}"
-            problem = shortened(f"{place}: {type(error).__name__}: {error}")
-            raise ValueError(problem) from error
-        said = outcome if isinstance(outcome, Mapping) else {"pass": outcome}
-        passes: Any = said.get("pass")
-        passes = passes.item() if hasattr(passes, "item") else passes  # of numpy
-        words = said.get("reason"), said.get("quote")
-        sound = isinstance(passes, bool) and all(isinstance(w, str | None) for w in words)
-        if not sound or said.keys() - {"pass", "reason", "quote"}:
-            what = "return True, False, or a dict of pass, reason and quote"
-            raise ValueError(f"{self.name} returned {clip(outcome)}: {what}")
-        return _yes(*words) if passes else _no(*words)
-
-
-@lru_cache(maxsize=32)
-def _run(path: str, digest: str) -> dict[str, Any]:
-    """What the file with this digest defines."""
-    try:
-        return runpy.run_path(path)
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"{path}: {type(error).__name__}: {error}") from error

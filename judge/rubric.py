@@ -22,9 +22,9 @@ from pydantic import ValidationError
 
 from judge.digest import digest
 from judge.errors import UsageError, read_text
-from judge.field_tests import PythonFunction
 from judge.names import apart, entry_name
 from judge.problems import KeyPath, KeyProblem, Problems, no_such_key, problems_of
+from judge.python_checks import PythonFunction
 from judge.questions import (
     COUNTED,
     TIE,

@@ -11,9 +11,10 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from judge.answers import spelling
-from judge.field_tests import FieldTest, PythonFunction
+from judge.field_tests import FieldTest
 from judge.names import entry_name
 from judge.problems import KeyProblem, Problems
+from judge.python_checks import PythonFunction
 from judge.questions import (
     MAX_ANSWERS,
     NONE,

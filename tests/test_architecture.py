@@ -36,6 +36,7 @@ LAYERS = (
     "prompts",
     "rubric backends",
     "rubric_keys",
+    "python_checks",
     "field_tests",
     "configuration",
     "questions",

@@ -1,0 +1,101 @@
+"""Python functions as checks: what `python` in a rubric's file names."""
+
+from __future__ import annotations
+
+import marshal
+import runpy
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from traceback import extract_tb
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from judge.digest import digest
+from judge.errors import UsageError, why_unread
+from judge.field_tests import no, shortened, yes
+from judge.questions import Section
+from judge.records.base import clip
+from judge.verdict import Answer
+
+
+class PythonFunction(Section):
+    """A function of a file, by `file.py:function`, which takes a record's fields and says whether
+    it passes: True or False, or a dict of `pass` and, if it likes, `reason` and `quote`.
+
+    `digest` is over the file's bytes. Reading the rubric runs nothing; `load` runs the file.
+    """
+
+    path: str
+    name: str
+    digest: str
+    function: Annotated[Callable[..., Any] | None, Field(exclude=True)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, source: Any) -> Any:
+        if isinstance(source, cls):
+            return source
+        path, _, name = source.rpartition(":") if isinstance(source, str) else ("", "", "")
+        if not path.endswith(".py") or not name.isidentifier():
+            raise ValueError("write a file and its function, as in checks.py:is_short")
+        try:
+            return {"path": path, "name": name, "digest": digest(Path(path).read_bytes(), 6)}
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read: {why_unread(error)}") from error
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> PythonFunction:
+        """A function that is there already, by its code."""
+        code = getattr(function, "__code__", None)
+        if code is None:
+            raise UsageError(f"rubric: {function!r} is no Python function: write a def around it")
+        parts = {"path": code.co_filename, "name": code.co_name, "function": function}
+        return cls.model_construct(**parts, digest=digest(marshal.dumps(code), 6))
+
+    def load(self) -> Callable[..., Any]:
+        """The function; its file is run.
+
+        Raises:
+            UsageError: the file fails, or has no such function.
+        """
+        if self.function is not None:
+            return self.function
+        function = _run(self.path, self.digest).get(self.name)
+        if not callable(function):
+            raise UsageError(f"{self.path}: there is no function {self.name}")
+        return function  # type: ignore[no-any-return]
+
+    def answer(self, fields: dict[str, Any]) -> Answer:
+        """What the function says of a record's fields.
+
+        Raises:
+            ValueError: it raised, with file and line, or said something else.
+        """
+        function = self.load()
+        try:
+            outcome = function(fields)
+        except (Exception, SystemExit) as error:
+            lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == self.path]
+            place = f"{Path(self.path).name}:{lines[-1] if lines else self.name}"
+            problem = shortened(f"{place}: {type(error).__name__}: {error}")
+            raise ValueError(problem) from error
+        said = outcome if isinstance(outcome, Mapping) else {"pass": outcome}
+        passes: Any = said.get("pass")
+        passes = passes.item() if hasattr(passes, "item") else passes  # of numpy
+        words = said.get("reason"), said.get("quote")
+        sound = isinstance(passes, bool) and all(isinstance(w, str | None) for w in words)
+        if not sound or said.keys() - {"pass", "reason", "quote"}:
+            what = "return True, False, or a dict of pass, reason and quote"
+            raise ValueError(f"{self.name} returned {clip(outcome)}: {what}")
+        return yes(*words) if passes else no(*words)
+
+
+@lru_cache(maxsize=32)
+def _run(path: str, digest: str) -> dict[str, Any]:
+    """What the file with this digest defines."""
+    try:
+        return runpy.run_path(path)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
