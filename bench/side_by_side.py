@@ -8,6 +8,7 @@ bench/peers/jobs/ has, a file a job, what the user of each tool writes and types
 out; where a tool cannot do a job it says so with its source. Lines are counted without blank ones,
 commands included. Every job runs in a fresh folder over 100 records against one server on this
 machine (tests/loopback.py), which answers each call after 50 ms in the form that the tool asks for.
+What a judgement takes of time is measured by bench/throughput.py.
 `--write` puts the table into docs/compare.md; `--show` prints what the tools said. Peers are
 installed as bench/throughput.py does it, with what their users install beside them (BESIDE).
 """
@@ -86,9 +87,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one job took in one tool: seconds, calls, exit code, and what was printed."""
+    """What one job took in one tool: calls, exit code, and what was printed."""
 
-    seconds: float
     calls: int
     code: int
     said: str
@@ -282,7 +282,7 @@ def ran(work: Work, venvs: Path) -> Ran:
         if len(work.commands) > 1:
             _killed(work.commands[0], folder, env, server)
         for _ in range(1 + (work.job == "07-cached")):
-            before, began = len(server.asked), time.monotonic()
+            before = len(server.asked)
             done = subprocess.run(
                 ["bash", "-o", "pipefail", "-c", work.commands[-1]],
                 cwd=folder,
@@ -293,11 +293,10 @@ def ran(work: Work, venvs: Path) -> Ran:
                 timeout=TIMEOUT,
                 check=False,
             )
-            seconds = time.monotonic() - began
         calls = len(server.asked) - (before if work.job == "07-cached" else 0)
         kept = folder / "kept.jsonl"
         count = f"\nkept: {len(kept.read_text().splitlines())}" if kept.exists() else ""
-        return Ran(seconds, calls, done.returncode, done.stdout + done.stderr + count)
+        return Ran(calls, done.returncode, done.stdout + done.stderr + count)
 
 
 def _killed(command: str, folder: Path, env: dict[str, str], server: Loopback) -> None:
@@ -329,10 +328,10 @@ def rows_of(jobs: dict[str, dict[str, Work]], tools: list[str], chosen: Any) -> 
                 one = ran(work, chosen.venvs)
                 if chosen.show:
                     print(f"=== {job} {tool}: exit {one.code}\n{one.said[-1500:]}", file=sys.stderr)
-                cells = f"| {work.lines} | {work.typed} | {one.seconds:.1f} | {one.calls} "
+                cells = f"| {work.lines} | {work.typed} | {one.calls} "
                 cells += f"| exit {one.code}; {work.gets} |"
             else:
-                cells = f"| | | | | {work.gets[0].lower()}{work.gets[1:]} |"
+                cells = f"| | | | {work.gets[0].lower()}{work.gets[1:]} |"
             row = f"| {work.title if tool == tools[0] else ''} | {tool} {cells}"
             print(row, flush=True)
             yield row
@@ -356,8 +355,8 @@ def main() -> None:
         text = PAGE.read_text("utf-8")
         head, rest = text.split("<!-- table -->\n")
         tail = rest.split("<!-- /table -->")[1]
-        top = "| job | tool | lines | commands | seconds | calls | what comes out |\n"
-        top += "|---|---|--:|--:|--:|--:|---|\n"
+        top = "| job | tool | lines | commands | calls | what comes out |\n"
+        top += "|---|---|--:|--:|--:|---|\n"
         table = top + "\n".join(rows) + "\n"
         PAGE.write_text(f"{head}<!-- table -->\n{table}<!-- /table -->{tail}", "utf-8")
 

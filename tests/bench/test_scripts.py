@@ -143,5 +143,5 @@ def test_the_whole_path_runs_against_canned_replies(
 def test_side_by_side_runs_the_jobs_as_a_user_types_them() -> None:
     told = printed("side_by_side.py", "--tools=judge", "--jobs=05-gate")
     (gate,) = ([c.strip() for c in row.split("|")] for row in told.splitlines())
-    assert gate[2:5] == ["judge", "1", "1"] and gate[6] == "100"
-    assert gate[7].startswith("exit 1;")
+    assert gate[2:6] == ["judge", "1", "1", "100"]
+    assert gate[6].startswith("exit 1;")
