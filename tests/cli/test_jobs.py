@@ -66,7 +66,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]
         (folder / f"{name}.jsonl").write_text("\n".join(lines[:3]), "utf-8")
     mails = list(csv.DictReader((folder / "mails.csv").open()))
     for number, mail in enumerate(mails):
-        mail |= {"human": "no" if number % 2 else "yes", "old": "Send it.", "new": mail["email"]}
+        mail |= {"human": "no" if number % 2 else "yes", "old": "Send it.", "third": "Please."}
+        mail["new"] = mail["email"]
     for name in ("labels.csv", "pairs.csv"):
         with (folder / name).open("w", newline="") as file:
             table = csv.DictWriter(file, mails[0])
