@@ -45,6 +45,7 @@ MACHINE = {
     "JUDGE_LANGGRAPH_RUNTIME": "1: run workflows by LangGraph's own runtime",
     "JUDGE_LOCAL_CTX": "context window of local: models, in tokens",
     "JUDGE_MODELS_DIR": "folder of the weights",
+    "JUDGE_SERVE_KEY": "key that clients of judge serve send",
     "JUDGE_SERVER_OPTIONS": "options for the vLLM server that judge starts",
     "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
     "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",

@@ -15,7 +15,7 @@ from judge import plugins
 from judge.cli.options import HELP_ALL, HelpAllOfGroup, parsed
 
 BUILT_IN = (
-    *("validate", "plan", "calibrate", "label", "review", "agreement", "compare"),
+    *("validate", "plan", "calibrate", "serve", "label", "review", "agreement", "compare"),
     *("report", "export", "cache", "config", "rubrics", "workflows"),
 )
 """Each is the module of its name here, with a `command` or, for several, an `app`."""

@@ -15,7 +15,7 @@ from functools import cached_property
 from judge.backends.base import Call, Method, Origin
 from judge.errors import BackendError, NotHere
 from judge.evidence import ReplyContext, locate
-from judge.judging.answer_reader import ORDERS_DISAGREE, AnswerReader, mean_of
+from judge.judging.answer_reader import ORDERS_DISAGREE, AnswerReader, Decision, mean_of
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import Observer
@@ -292,18 +292,32 @@ class Judge:
     def observer(self) -> Observer:
         return Observer(self.rubric, self.client, self.framing)
 
-    async def _read(self, record: Record, call: Call, number: int) -> Vote:
-        """The vote on one value, or on the record (0). Every question that the reader goes by is
-        asked, so that P(pass) is always whole."""
+    async def decide(
+        self, record: Record, call: Call | None = None, number: int = 0
+    ) -> tuple[Decision | None, Observation]:
+        """What the reader makes of the value with this number (0: the record), None where too
+        little was observed; and what was observed. Every question that it goes by is asked, so that
+        P(pass) is always whole.
+
+        Raises:
+            BackendError: the model gives no reply.
+        """
         rubric, reader, observation = self.rubric, self.reader, Observation()
+        call = call or self.call(record)
         if (probe := reader.probe) is not None:
             # First: llama.cpp evaluates this prompt anew, and the questions then share it.
             width = len(probe.center)
             observation = await self.observer.state(record, number, call, probe.layer, width)
         observation |= await self.observer.observe(record, number, call, reader.questions(rubric))
-        if not reader.complete(rubric, observation):
+        complete = reader.complete(rubric, observation)
+        return reader.decide(rubric, observation) if complete else None, observation
+
+    async def _read(self, record: Record, call: Call, number: int) -> Vote:
+        """The vote on one value, or on the record (0)."""
+        rubric = self.rubric
+        decision, observation = await self.decide(record, call, number)
+        if decision is None:
             return self._lost(call, record, (number,), NOTHING_READ, observation.usage)
-        decision = reader.decide(rubric, observation)
         answer = decision.judged(rubric, record.label, record.entry(rubric.each, number))
         reason = decision.reason(answer)
         if observation.quote is not None and decision.answer != YES_NO[1]:

@@ -1,0 +1,367 @@
+"""Typed questions about a text, answered by the judges of a profile (System One's protocol).
+
+A question that the profile knows, by its name or its words, is put to the calibrated judge as
+`judge validate` puts it; any other one to the same model as it stands, which its answer says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from judge.digest import digest
+from judge.errors import BackendError, UsageError
+from judge.judging.answer_reader import FAR, Decision
+from judge.judging.judge import NOTHING_READ, Judge
+from judge.profile import JudgeProfile
+from judge.prompts import lack
+from judge.questions import MAX_ANSWERS, FirstToken
+from judge.records import Record
+from judge.replies import YES_NO
+from judge.rubric import Rubric
+from judge.run.panels import Resources
+from judge.verdict import Usage
+
+STATE = "state"
+MAX_OPTIONS = 255
+MAX_LEVELS = 10
+
+JsonText = str | dict[str, Any] | list[Any] | None
+
+
+class _Asked(BaseModel):
+    """What a client sends; keys that it does not know are left out."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+
+class Noul(_Asked):
+    """A question answered yes or no."""
+
+    type: Literal["noul"]
+    instructions: JsonText = None
+    criteria: Mapping[Literal["true", "false"], JsonText] | None = None
+
+    @property
+    def options(self) -> dict[str, JsonText]:
+        """The answers, each with what it means."""
+        criteria = self.criteria or {}
+        return {"yes": criteria.get("true"), "no": criteria.get("false")}
+
+
+class Choice(_Asked):
+    """A question answered with one of some options."""
+
+    type: Literal["choice"]
+    instructions: JsonText = None
+    criteria: Annotated[Mapping[str, JsonText], Field(min_length=2, max_length=MAX_OPTIONS)]
+
+    @property
+    def options(self) -> dict[str, JsonText]:
+        """The options, each with what it means."""
+        return dict(self.criteria)
+
+
+class Score(_Asked):
+    """A question answered with a level, from the lowest on."""
+
+    type: Literal["score"]
+    instructions: JsonText = None
+    criteria: Annotated[
+        list[str | dict[str, Any] | list[Any]], Field(min_length=2, max_length=MAX_LEVELS)
+    ]
+
+    @property
+    def options(self) -> dict[str, JsonText]:
+        """The levels' numbers, from 0, each with what it means."""
+        return {str(level): text for level, text in enumerate(self.criteria)}
+
+
+Question = Annotated[Noul | Choice | Score, Field(discriminator="type")]
+
+
+class DecisionRequest(_Asked):
+    """The body of a request."""
+
+    model: Annotated[str, Field(min_length=1)]
+    state: str | dict[str, Any] | list[Any]
+    questions: Annotated[
+        dict[Annotated[str, Field(min_length=1)], Question], Field(min_length=1, max_length=1000)
+    ]
+
+
+class Refused(Exception):
+    """A question that gets no answer: the place of the fault in the body, and what it is."""
+
+    def __init__(self, place: Sequence[str], message: str) -> None:
+        super().__init__(message)
+        self.place, self.message = tuple(place), message
+
+
+@dataclass
+class Decider:
+    """The judges of a profile, each for its check, and their model for other questions.
+
+    Raises:
+        UsageError: a judge of the profile gives no probabilities, or is not the only one.
+    """
+
+    resources: Resources
+    judges: dict[str, tuple[Judge, JudgeProfile]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        profiles = self.resources.profiles
+        for check, (profile, *others) in profiles.judges.items():
+            judge = self.resources.panel(check).judges[0]
+            if others or not judge.probabilistic or judge.rubric.each:
+                why = "several judges" if others else "a judge without probabilities"
+                why = f"a question for each of {judge.rubric.each}" if judge.rubric.each else why
+                raise UsageError(
+                    f"{profiles.told}: {check} has {why}; judge serve answers about a whole record "
+                    "by one judge and the method logprobs or probe"
+                )
+            self.judges[check] = judge, profile
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits over all that changes an answer to a question of the profile."""
+        return digest({name: p.fingerprint for name, (_, p) in sorted(self.judges.items())})[:16]
+
+    async def answers(self, request: DecisionRequest) -> tuple[dict[str, Any], Usage]:
+        """Each question's answer, as the protocol has it, and what was spent.
+
+        Raises:
+            Refused: a question cannot be answered; then none is.
+            BackendError: the model is out of reach.
+        """
+        asked = {name: self._known(name, ask) for name, ask in request.questions.items()}
+        records = {
+            name: self._record(name, known[0], request.state)
+            for name, known in asked.items()
+            if known is not None
+        }
+        answers: dict[str, Any] = {}
+        usage, shares = Usage(), dict[str, float]()
+        for name, ask in request.questions.items():
+            known = asked[name]
+            if known is None:
+                shares, spent, marks = await self._as_it_stands(name, ask, request.state)
+            else:
+                decided, spent, marks = await self._calibrated(name, *known, records[name])
+                shares = _by_option(known[0].rubric, ask, decided)
+            answers[name] = {**answer(ask, shares), "x_judge": marks}
+            usage += spent
+        return answers, usage
+
+    # ------------------------------------------------------------ questions of the profile
+
+    def _known(self, name: str, ask: Noul | Choice | Score) -> tuple[Judge, JudgeProfile] | None:
+        """The judge of a question that the profile knows; raises Refused for one that guesses."""
+        check = name if name in self.judges else None
+        if check is None and isinstance(ask.instructions, str):
+            words = ask.instructions.strip()
+            check = next((n for n, (j, _) in self.judges.items() if _asks(j, ask, words)), None)
+        if check is None:
+            return None
+        judge, profile = self.judges[check]
+        if not _same_answers(judge.rubric, ask):
+            answers = ", ".join(judge.rubric.answers)
+            raise Refused(
+                ("questions", name), f"the profile knows {check} with the answers {answers}"
+            )
+        if profile.guesses:
+            raise Refused(
+                ("questions", name),
+                f"{check} is not answered: the profile does not show this judge to be better than "
+                "a guess",
+            )
+        return judge, profile
+
+    def _record(self, name: str, judge: Judge, state: Any) -> Record:
+        """The state as the record that the check is asked about; raises Refused where it lacks
+        what the question is about."""
+        rubric = judge.rubric
+        fields = state if isinstance(state, dict) else {_only_field(rubric): state}
+        record = _record_of(fields, judged=bool(rubric.kinds))
+        problem = record.problem.message if record.problem else lack(rubric, record)
+        if problem is not None:
+            raise Refused((STATE,), f"{name}: {problem}")
+        return record
+
+    async def _calibrated(
+        self, name: str, judge: Judge, profile: JudgeProfile, record: Record
+    ) -> tuple[Mapping[str, float], Usage, dict[str, Any]]:
+        panel = self.resources.panel(judge.rubric.name)
+        decision, usage = await _decided(name, judge, record)
+        hostile = panel.why_not_asked(record)
+        guarantee = profile.guarantee and profile.guarantee.model_dump(mode="json")
+        marks = {
+            "calibrated": True,
+            "sure": decision.sure and hostile is None,
+            "threshold": judge.reader.sure_at or None,
+            "guarantee": guarantee,
+            "far": decision.far,
+            "labels": profile.data.items,
+            "fingerprint": profile.fingerprint,
+        }
+        reason = hostile["reason"] if hostile else FAR if decision.far else None
+        return decision.probabilities, usage, {**marks, **({"reason": reason} if reason else {})}
+
+    # ------------------------------------------------------------ other questions
+
+    async def _as_it_stands(
+        self, name: str, ask: Noul | Choice | Score, state: Any
+    ) -> tuple[dict[str, float], Usage, dict[str, Any]]:
+        """What the model's first token says, of many options group by group."""
+        model = next(iter(self.judges.values()))[0].client
+        record = _record_of({STATE: state})
+        if problem := lack(_rubric("?", YES_NO), record):
+            raise Refused((STATE,), problem)
+        options, usage = list(ask.options.items()), Usage()
+
+        async def read(choices: Sequence[tuple[str, JsonText]]) -> list[float]:
+            nonlocal usage
+            try:
+                rubric = _raw_rubric(ask, choices)
+            except UsageError as error:
+                raise Refused(("questions", name), str(error)) from error
+            decision, spent = await _decided(name, Judge(rubric, model, "logprobs"), record)
+            usage += spent
+            return _in_order(rubric, decision.probabilities)
+
+        groups = [options[n : n + MAX_ANSWERS] for n in range(0, len(options), MAX_ANSWERS)]
+        if len(groups) == 1:
+            shares = await read(options)
+        else:
+            # P(option) = P(its group) P(option | its group); every group is asked about.
+            listed = [("; ".join(_spelt(*option) for option in group), None) for group in groups]
+            reach = await read(listed)
+            within = [await read(group) if len(group) > 1 else [1.0] for group in groups]
+            shares = [
+                r * share for r, of_group in zip(reach, within, strict=True) for share in of_group
+            ]
+        marks = {"calibrated": False, "sure": False}
+        return dict(zip(ask.options, shares, strict=True)), usage, marks
+
+
+def answer(ask: Noul | Choice | Score, shares: Mapping[str, float]) -> dict[str, Any]:
+    """The answer in the protocol's form; `shares` are those of the options, in their order.
+
+    `confidence` is (p - 1/n) / (1 - 1/n) of the likeliest of n options, and of a score 1 less the
+    mean distance to the likeliest level, as a share of that of an even spread.
+    """
+    total = sum(shares.values()) or 1.0
+    shares = {name: share / total for name, share in shares.items()}
+    if isinstance(ask, Noul):
+        return {"type": "noul", "noul": shares["yes"]}
+    best, count = max(shares, key=lambda name: shares[name]), len(shares)
+    if isinstance(ask, Choice):
+        confidence = max(0.0, (shares[best] - 1 / count) / (1 - 1 / count))
+        return {
+            "type": "choice",
+            "choice": best,
+            "probabilities": dict(shares),
+            "confidence": min(1.0, confidence),
+        }
+    distance = sum(share * abs(int(level) - int(best)) for level, share in shares.items())
+    even = sum(abs(level - int(best)) for level in range(count)) / count
+    return {
+        "type": "score",
+        "score": sum(int(level) * share for level, share in shares.items()),
+        "legend": ask.options,
+        "probabilities": dict(shares),
+        "confidence": min(1.0, max(0.0, 1 - distance / even)),
+    }
+
+
+async def _decided(name: str, judge: Judge, record: Record) -> tuple[Decision, Usage]:
+    try:
+        decision, observation = await judge.decide(record)
+    except BackendError as error:
+        if error.ends_run:
+            raise
+        raise Refused(("questions", name), f"{error.kind}: {error}") from error
+    if decision is None:
+        raise Refused(("questions", name), NOTHING_READ)
+    return decision, observation.usage
+
+
+def _by_option(
+    rubric: Rubric, ask: Noul | Choice | Score, shares: Mapping[str, float]
+) -> dict[str, float]:
+    """The shares of a rubric's answers as those of the question's options."""
+    if isinstance(ask, Score):
+        return dict(zip(ask.options, _in_order(rubric, shares), strict=True))
+    return {option: shares.get(option, 0.0) for option in ask.options}
+
+
+def _in_order(rubric: Rubric, shares: Mapping[str, float]) -> list[float]:
+    return [shares.get(name, 0.0) for name in rubric.answers]
+
+
+def _record_of(fields: dict[str, Any], *, judged: bool = False) -> Record:
+    record = Record("<request>", 1, fields, json.dumps(fields, ensure_ascii=False))
+    return record.of_kind() if judged else record.of_kind("record")
+
+
+def _only_field(rubric: Rubric) -> str:
+    return rubric.fields[0] if len(rubric.fields) == 1 else "text"
+
+
+def _asks(judge: Judge, ask: Noul | Choice | Score, words: str) -> bool:
+    rubric = judge.rubric
+    texts = {rubric.question.strip(), *(q.question.strip() for q in rubric.first_token or ())}
+    return words in texts and _same_answers(rubric, ask)
+
+
+def _same_answers(rubric: Rubric, ask: Noul | Choice | Score) -> bool:
+    """Whether the question has the rubric's answers, those of a choice in any order."""
+    if isinstance(ask, Noul):
+        return tuple(rubric.answers) == YES_NO
+    if isinstance(ask, Score):
+        return rubric.scale is not None and len(rubric.answers) == len(ask.criteria)
+    return rubric.scale is None and ask.criteria.keys() == {*rubric.answers}
+
+
+def _spelt(name: str, meaning: JsonText) -> str:
+    return name if meaning in (None, "") else f"{name}: {_plain(meaning)}"
+
+
+def _plain(text: JsonText) -> str:
+    words = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    # What would be a template's sign is none: nothing in a request is rendered.
+    return re.sub(r"\{(?=[{%#])", "{ ", words)
+
+
+def _lines(ask: Noul | Choice | Score) -> Iterator[str]:
+    if ask.instructions not in (None, "", {}, []):
+        yield _plain(ask.instructions)
+    else:
+        yield "Which of these holds?" if isinstance(ask, Noul) else "Which of these fits best?"
+    if isinstance(ask, Noul):
+        yield from (_spelt(name.title(), text) for name, text in ask.options.items() if text)
+
+
+def _raw_rubric(ask: Noul | Choice | Score, choices: Sequence[tuple[str, JsonText]]) -> Rubric:
+    """The rubric of a question that no profile knows, with these choices of its options."""
+    lines = list(_lines(ask))
+    if isinstance(ask, Noul):
+        return _rubric("\n".join((*lines, "Answer Yes or No.")), YES_NO)
+    words = string.ascii_lowercase[: len(choices)]
+    if isinstance(ask, Score):
+        words = string.digits[: len(choices)]
+    lines += (f"{w.upper()}. {_spelt(*choice)}" for w, choice in zip(words, choices, strict=True))
+    lines.append(f"Answer with the {'number' if isinstance(ask, Score) else 'letter'}.")
+    return _rubric(_plain("\n".join(lines)), tuple(words))
+
+
+def _rubric(question: str, words: Sequence[str]) -> Rubric:
+    first = FirstToken(question=question, words=tuple(words), means={w: w for w in words})
+    keys = {"name": "question", "question": question, "fields": [STATE], "answers": [*words]}
+    return Rubric.from_dict({**keys, "first_token": [first.model_dump(exclude_defaults=True)]})

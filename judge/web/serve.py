@@ -1,0 +1,148 @@
+"""`judge serve`: the judges of a profile behind System One's protocol, on this machine.
+
+`POST /v1/systemone` answers typed questions about a state, `GET /v1/models` names the profile. A
+key is needed; a body is at most 8 MiB, and requests beyond a bound are told to come again. What is
+asked is not logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from pydantic import ValidationError
+
+from judge.errors import BackendError, UsageError
+from judge.run.panels import Resources
+from judge.settings import Settings
+from judge.web.decisions import Decider, DecisionRequest, Refused
+
+MAX_BODY = 8 * 1024 * 1024
+"""Bytes of a request, at most."""
+
+MAX_REQUESTS = 64
+"""Requests under way or waiting; further ones get 429."""
+
+ALIAS = "jev-"
+"""What the models begin with that System One's clients ask for where nobody names one."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def serve(
+    settings: Settings, key: str, ready: Callable[[str, str], None], *, host: str, port: int
+) -> None:
+    """Answer until a signal comes.
+
+    Args:
+        settings: those of `judge validate`, with a profile.
+        key: what clients send as `Authorization: Bearer KEY`.
+        ready: is called with the address and the model's name.
+        port: 0 takes a free one.
+
+    Raises:
+        UsageError: a profile that cannot be served, or the port is taken.
+        BackendError: a model is out of reach.
+    """
+    asyncio.run(_serve(settings, key, ready, host, port))
+
+
+async def _serve(
+    settings: Settings, key: str, ready: Callable[[str, str], None], host: str, port: int
+) -> None:
+    resources = Resources.of(settings)
+    try:
+        service = DecisionService(Decider(resources), key, Path(settings.profile or "").stem)
+        await resources.prepare()
+        end, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(end.set))
+        runner = web.AppRunner(service.app(), access_log=None, shutdown_timeout=1)
+        await runner.setup()
+        try:
+            try:
+                await web.TCPSite(runner, host, port).start()
+            except OSError as error:
+                raise UsageError(f"--port {port}: {error.strerror}; name another") from error
+            ready(f"http://{host}:{runner.addresses[0][1]}", service.name)
+            await end.wait()
+        finally:
+            await runner.cleanup()
+    finally:
+        await resources.models.aclose()
+
+
+class DecisionService:
+    """The HTTP side: who may ask, what a request must be, and how faults are told."""
+
+    def __init__(self, decider: Decider, key: str, profile: str) -> None:
+        self.decider, self._key = decider, key.encode()
+        self.name = f"judge:{profile}@{decider.fingerprint}"
+        self._under_way = 0
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY)
+        app.router.add_post("/v1/systemone", self._answer)
+        app.router.add_get("/v1/models", self._models)
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._key):
+            return _fault(401, "authentication_error", "the key is missing or wrong")
+        if self._under_way >= MAX_REQUESTS:
+            busy = _fault(429, "rate_limit_error", f"{MAX_REQUESTS} requests are under way")
+            busy.headers["Retry-After"] = "1"
+            return busy
+        self._under_way += 1
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return _fault(error.status, "api_usage_error", error.reason)
+        finally:
+            self._under_way -= 1
+
+    async def _models(self, _: web.Request) -> web.Response:
+        checks = ", ".join(self.decider.judges)
+        described = {"name": self.name, "description": f"calibrated for {checks}"}
+        return web.json_response({"models": [{**described, "release_date": None}]})
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        try:
+            body = DecisionRequest.model_validate(json.loads(await request.read()))
+        except ValidationError as error:
+            return _invalid(
+                [
+                    {"loc": ["body", *part["loc"]], "msg": part["msg"], "type": part["type"]}
+                    for part in error.errors(include_url=False, include_input=False)
+                ]
+            )
+        except (ValueError, RecursionError):
+            return _invalid([{"loc": ["body"], "msg": "this is no JSON", "type": "json_invalid"}])
+        if body.model != self.name and not body.model.startswith(ALIAS):
+            return _fault(400, "api_usage_error", f"no such model; there is {self.name}")
+        try:
+            answers, usage = await self.decider.answers(body)
+        except Refused as error:
+            place = ["body", *error.place]
+            return _invalid([{"loc": place, "msg": error.message, "type": "value_error"}])
+        except BackendError as error:
+            return _fault(503, "api_error", str(error))
+        spent = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        return web.json_response({"model": self.name, "answers": answers, "usage": spent})
+
+
+def _fault(status: int, kind: str, message: str) -> web.Response:
+    detail: dict[str, Any] = {"error_type": kind, "message": message}
+    return web.json_response({"detail": detail}, status=status)
+
+
+def _invalid(detail: list[dict[str, Any]]) -> web.Response:
+    return web.json_response({"detail": detail}, status=422)
