@@ -21,7 +21,7 @@ EPILOG = """\b
 Examples:
   judge calibrate labels.jsonl --ask "Is this e-mail polite?" --on email \\
       --name polite --method logprobs -o calibrated
-  judge serve --profile calibrated/profile.json --port 8010
+  judge serve --profile calibrated/profile.json
   curl localhost:8010/v1/systemone -H "Authorization: Bearer $KEY" -d '{
       "model": "jev-latest", "state": {"email": "Dear Ann, ..."},
       "questions": {"polite": {"type": "noul"}}}'

@@ -175,12 +175,8 @@ class Decider:
             raise Refused(
                 ("questions", name), f"the profile knows {check} with the answers {answers}"
             )
-        if profile.guesses:
-            raise Refused(
-                ("questions", name),
-                f"{check} is not answered: the profile does not show this judge to be better than "
-                "a guess",
-            )
+        if (why := _shown_to_guess(profile)) is not None:
+            raise Refused(("questions", name), f"{check} is not answered: {why}")
         return judge, profile
 
     def _record(self, name: str, judge: Judge, state: Any) -> Record:
@@ -290,6 +286,18 @@ async def _decided(name: str, judge: Judge, record: Record) -> tuple[Decision, U
     if decision is None:
         raise Refused(("questions", name), NOTHING_READ)
     return decision, observation.usage
+
+
+def _shown_to_guess(profile: JudgeProfile) -> str | None:
+    """What the profile shows against its judge; None where it shows nothing."""
+    low = profile.measures.get("kappa", {}).get("low")
+    if profile.leak is not None:
+        return f"the field {profile.leak} alone told its labels"
+    if low is not None and low <= 0:
+        return "the profile does not show this judge to be better than a guess"
+    if profile.controls.get("looks") is False:
+        return "by the profile's controls this judge does not read the field that decides"
+    return None
 
 
 def _by_option(

@@ -12,6 +12,7 @@ import hmac
 import json
 import signal
 from collections.abc import Awaitable, Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ async def _serve(
 ) -> None:
     resources = Resources.of(settings)
     try:
-        service = DecisionService(Decider(resources), key, Path(settings.profile or "").stem)
+        service = DecisionService(Decider(resources), key, Path(settings.profile or ""))
         await resources.prepare()
         end, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -81,9 +82,10 @@ async def _serve(
 class DecisionService:
     """The HTTP side: who may ask, what a request must be, and how faults are told."""
 
-    def __init__(self, decider: Decider, key: str, profile: str) -> None:
+    def __init__(self, decider: Decider, key: str, profile: Path) -> None:
         self.decider, self._key = decider, key.encode()
-        self.name = f"judge:{profile}@{decider.fingerprint}"
+        self.name = f"judge:{profile.stem}@{decider.fingerprint}"
+        self._made = date.fromtimestamp(profile.stat().st_mtime).isoformat()
         self._under_way = 0
 
     def app(self) -> web.Application:
@@ -112,7 +114,7 @@ class DecisionService:
     async def _models(self, _: web.Request) -> web.Response:
         checks = ", ".join(self.decider.judges)
         described = {"name": self.name, "description": f"calibrated for {checks}"}
-        return web.json_response({"models": [{**described, "release_date": None}]})
+        return web.json_response({"models": [{**described, "release_date": self._made}]})
 
     async def _answer(self, request: web.Request) -> web.Response:
         try:
