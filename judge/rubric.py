@@ -53,6 +53,15 @@ _ENTRIES = 5
 """Entries that a reply of `max_tokens` has room for."""
 
 
+_PAIR = re.compile(r"\\u(d[89ab]..)\\u(d[c-f]..)")
+"""A character beyond U+FFFF, as JSON escapes it and YAML does not."""
+
+
+def _character(pair: re.Match[str]) -> str:
+    high, low = (int(half, 16) for half in pair.groups())
+    return f"\\U{0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF):08x}"
+
+
 class Rubric(RubricKeys):
     """One rubric, by the keys of its file (`RubricKeys`)."""
 
@@ -76,7 +85,7 @@ class Rubric(RubricKeys):
     def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:
         """The rubric of the keys that its file would have; raises UsageError as `load`."""
         keys = {key: content for key, content in rubric.items() if content is not None}
-        return cls.from_text(json.dumps(keys, default=list))
+        return cls.from_text(_PAIR.sub(_character, json.dumps(keys, default=list)))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Rubric:

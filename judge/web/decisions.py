@@ -162,7 +162,8 @@ class Decider:
     # ------------------------------------------------------------ questions of the profile
 
     def _known(self, name: str, ask: Noul | Choice | Score) -> tuple[Judge, JudgeProfile] | None:
-        """The judge of a question that the profile knows; raises Refused for one that guesses."""
+        """The judge of a question that the profile knows, None for another one; raises Refused for
+        a judge that guesses."""
         check = name if name in self.judges else None
         if check is None and isinstance(ask.instructions, str):
             words = ask.instructions.strip()
@@ -171,10 +172,7 @@ class Decider:
             return None
         judge, profile = self.judges[check]
         if not _same_answers(judge.rubric, ask):
-            answers = ", ".join(judge.rubric.answers)
-            raise Refused(
-                ("questions", name), f"the profile knows {check} with the answers {answers}"
-            )
+            return None
         if (why := _shown_to_guess(profile)) is not None:
             raise Refused(("questions", name), f"{check} is not answered: {why}")
         return judge, profile
@@ -242,7 +240,10 @@ class Decider:
             shares = [
                 r * share for r, of_group in zip(reach, within, strict=True) for share in of_group
             ]
-        marks = {"calibrated": False, "sure": False}
+        marks: dict[str, Any] = {"calibrated": False, "sure": False}
+        if name in self.judges:
+            answers = ", ".join(self.judges[name][0].rubric.answers)
+            marks["reason"] = f"the profile knows {name} with the answers {answers}"
         return dict(zip(ask.options, shares, strict=True)), usage, marks
 
 
@@ -250,7 +251,7 @@ def answer(ask: Noul | Choice | Score, shares: Mapping[str, float]) -> dict[str,
     """The answer in the protocol's form; `shares` are those of the options, in their order.
 
     `confidence` is (p - 1/n) / (1 - 1/n) of the likeliest of n options, and of a score 1 less the
-    mean distance to the likeliest level, as a share of that of an even spread.
+    mean distance to the likeliest level, as a share of that of an even spread to its middle.
     """
     total = sum(shares.values()) or 1.0
     shares = {name: share / total for name, share in shares.items()}
@@ -266,7 +267,7 @@ def answer(ask: Noul | Choice | Score, shares: Mapping[str, float]) -> dict[str,
             "confidence": min(1.0, confidence),
         }
     distance = sum(share * abs(int(level) - int(best)) for level, share in shares.items())
-    even = sum(abs(level - int(best)) for level in range(count)) / count
+    even = sum(abs(level - (count - 1) / 2) for level in range(count)) / count
     return {
         "type": "score",
         "score": sum(int(level) * share for level, share in shares.items()),

@@ -1,0 +1,185 @@
+"""`judge serve`: a calibrated judge, asked over HTTP by any client of System One's protocol."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.loopback import Answer, Asked, Loopback, chances
+
+from .conftest import Shell, jsonl, wait_until_told
+
+QUESTION = "Is this e-mail polite?"
+KEY = "for-clients"
+POLITE, RUDE = {"email": "Dear Ann, thank you."}, {"email": "Fool, go away."}
+
+
+def answer(asked: Asked) -> Answer:
+    """Polite is what calls nobody a fool; letters and numbers are drawn from the prompt."""
+    if QUESTION in asked.prompt:
+        likely = 0.1 if "Fool" in asked.prompt else 0.8
+        return chances(Yes=math.log(likely), No=math.log(1 - likely))
+    listed = re.findall(r"((?:^(?:[A-T]|\d)\. .*\n)+)Answer with", asked.prompt, re.MULTILINE)
+    words = re.findall(r"(?m)^(\w)\. ", listed[-1]) if listed else ["Yes", "No"]
+    weights = {word: 1 + zlib.crc32(f"{word}{asked.prompt}".encode()) % 100 for word in words}
+    total = sum(weights.values())
+    return chances(**{word: math.log(weight / total) for word, weight in weights.items()})
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback(answer) as loopback:
+        yield loopback
+
+
+@pytest.fixture
+def calibrated(judge: Shell, server: Loopback) -> Shell:
+    """A folder with a profile that 160 labels made."""
+    judge.env |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "JUDGE_SERVE_KEY": KEY}
+    # Words of their own: near-duplicates are one item.
+    words = [" ".join(f"{zlib.crc32(f'{n} {m}'.encode()):x}" for m in range(8)) for n in range(160)]
+    rows = [
+        {"email": f"{'Dear Ann' if n % 2 else 'Fool'}, {words[n]}."}
+        | {"labels": {"polite": "yes" if n % 2 else "no"}}
+        for n in range(160)
+    ]
+    (judge.folder / "labels.jsonl").write_bytes(jsonl(rows))
+    ask = ("--ask", QUESTION, "--name", "polite", "--on", "email", "-m", "openai:m")
+    given = ("calibrate", "labels.jsonl", *ask, "--method", "logprobs", "--guarantee", "0.8")
+    done = judge(*given, "-o", "calibrated")
+    assert done.returncode == 0, done.stderr
+    return judge
+
+
+@pytest.fixture
+def served(calibrated: Shell) -> Iterator[str]:
+    """The address of a server of that profile."""
+    words = ("serve", "--profile", "calibrated/profile.json", "-m", "openai:m", "--port", "0")
+    process = calibrated.start(*words)
+    told = wait_until_told(process, b"/v1/systemone").decode()
+    found = re.search(r"http://127\.0\.0\.1:\d+", told)
+    assert found is not None and KEY not in told
+    yield found[0]
+    process.send_signal(signal.SIGINT)
+    out, rest = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, b""), rest
+    assert b"Dear Ann" not in rest and b"Traceback" not in rest
+
+
+def post(url: str, state: Any, questions: Any, key: str = KEY, **more: Any) -> tuple[int, Any]:
+    body = {"model": "jev-latest", "state": state, "questions": questions, **more}
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    asked = urllib.request.Request(f"{url}/v1/systemone", json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(asked, timeout=60) as reply:
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_question_of_the_profile_is_answered_as_validate_answers_it(
+    calibrated: Shell, served: str
+) -> None:
+    (calibrated.folder / "n.jsonl").write_bytes(jsonl([POLITE, RUDE]))
+    words = ("validate", "n.jsonl", "--profile", "calibrated/profile.json", "-m", "openai:m", "-q")
+    lines = [json.loads(line) for line in calibrated(*words).stdout.splitlines()]
+    wanted = [line["judge"]["checks"][0]["probability"] for line in lines]
+    by_words = {"type": "noul", "instructions": QUESTION}
+    for state, share in zip((POLITE, RUDE["email"]), wanted, strict=True):
+        code, reply = post(served, state, {"polite": {"type": "noul"}, "other": by_words})
+        assert code == 200, reply
+        assert reply["model"].startswith("judge:profile@")
+        for answered in reply["answers"].values():
+            assert answered["noul"] == pytest.approx(share, abs=1e-6)
+            marks = answered["x_judge"]
+            assert (marks["calibrated"], marks["sure"], marks["labels"]) == (True, True, 160)
+            assert marks["guarantee"]["agreement"] == 0.8
+    assert 0.1 < wanted[1] + 0.1 < 0.3 < 0.8 < wanted[0], "the classifier moved both outwards"
+
+
+def test_other_questions_are_answered_by_the_model_as_it_stands_and_say_so(served: str) -> None:
+    options = {f"Queue {n}": None for n in range(45)}
+    code, reply = post(
+        served,
+        "{{ hostile }} text",
+        {
+            "long": {"type": "noul", "instructions": "Is it {{ long }}?"},
+            "queue": {"type": "choice", "criteria": options},
+            "tone": {"type": "score", "criteria": ["cold", "even", "warm"]},
+            "polite": {"type": "score", "criteria": ["rude", "polite"]},
+        },
+    )
+    assert code == 200, reply
+    answers = reply["answers"]
+    assert all(not one["x_judge"]["calibrated"] for one in answers.values())
+    assert "with the answers yes, no" in answers["polite"]["x_judge"]["reason"]
+    assert answers["queue"]["probabilities"].keys() == options.keys()
+    assert sum(answers["queue"]["probabilities"].values()) == pytest.approx(1)
+    assert answers["tone"]["legend"] == {"0": "cold", "1": "even", "2": "warm"}
+    again = post(served, "{{ hostile }} text", {"x": {"type": "choice", "criteria": options}})[1]
+    assert again["answers"]["x"]["probabilities"] == answers["queue"]["probabilities"]
+
+
+@pytest.mark.parametrize(
+    ("state", "question", "says"),
+    [
+        ({"mail": "Dear Ann"}, {"type": "noul"}, "email"),
+        (None, {"type": "noul"}, "state"),
+        (POLITE, {"type": "boolean"}, "type"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_with_its_place(
+    served: str, state: Any, question: Any, says: str
+) -> None:
+    code, reply = post(served, state, {"polite": question})
+    assert code == 422 and says in json.dumps(reply["detail"]), reply
+
+
+def test_strangers_and_floods_are_refused(calibrated: Shell, served: str) -> None:
+    ask = {"polite": {"type": "noul"}}
+    assert post(served, POLITE, ask, key="wrong")[0] == 401
+    assert post(served, {"email": "a" * 9_000_000}, ask)[0] == 413
+    code, reply = post(served, POLITE, ask, model="gpt-9")
+    assert code == 400 and "there is judge:profile@" in reply["detail"]["message"]
+
+
+def test_a_judge_that_guesses_is_not_served(calibrated: Shell) -> None:
+    path = calibrated.folder / "calibrated" / "profile.json"
+    profile = json.loads(path.read_text())
+    profile["judges"][0]["controls"]["looks"] = False
+    path.write_text(json.dumps(profile))
+    words = ("serve", "--profile", str(path), "-m", "openai:m", "--port", "0")
+    process = calibrated.start(*words)
+    told = wait_until_told(process, b"/v1/systemone").decode()
+    url = re.findall(r"http://127\.0\.0\.1:\d+", told)[0]
+    code, reply = post(url, POLITE, {"polite": {"type": "noul"}})
+    assert code == 422 and "does not read the field" in json.dumps(reply)
+    process.terminate()
+    assert process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_the_public_conformance_suite_finds_nothing(served: str) -> None:
+    """jevcompat: every MUST and every SHOULD that applies, and the public Python SDK."""
+    command = shutil.which("jevcompat", path=str(Path(sys.executable).parent))
+    if command is None:
+        pytest.skip("jevcompat is not installed")
+    done = subprocess.run(
+        [command, "test", served, "--key", KEY], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout
+    must, should = re.findall(r"(?:MUST|SHOULD) (\d+/\d+)", done.stdout.splitlines()[-1])
+    assert (must, should) == ("32/32", "15/15")
