@@ -65,6 +65,7 @@ ROOMS = {
         "judge/papers/**/*.py",
         "tests/papers tests/records/test_label_sets.py tests/cli/test_agreement.py",
     ),
+    "web": ("judge/web/**/*.py", "tests/web tests/cli/test_serve.py"),
     "generate": ("judge/generate/**/*.py", "tests/generate"),
     "local": ("judge/local/**/*.py", "tests/local"),
     "cluster": ("judge/cluster/**/*.py", "tests/cluster"),

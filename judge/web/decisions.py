@@ -41,7 +41,7 @@ class _Asked(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
-class Noul(_Asked):
+class NoulQuestion(_Asked):
     """A question answered yes or no."""
 
     type: Literal["noul"]
@@ -55,7 +55,7 @@ class Noul(_Asked):
         return {"yes": criteria.get("true"), "no": criteria.get("false")}
 
 
-class Choice(_Asked):
+class ChoiceQuestion(_Asked):
     """A question answered with one of some options."""
 
     type: Literal["choice"]
@@ -68,7 +68,7 @@ class Choice(_Asked):
         return dict(self.criteria)
 
 
-class Score(_Asked):
+class ScoreQuestion(_Asked):
     """A question answered with a level, from the lowest on."""
 
     type: Literal["score"]
@@ -83,7 +83,7 @@ class Score(_Asked):
         return {str(level): text for level, text in enumerate(self.criteria)}
 
 
-Question = Annotated[Noul | Choice | Score, Field(discriminator="type")]
+ClientQuestion = NoulQuestion | ChoiceQuestion | ScoreQuestion
 
 
 class DecisionRequest(_Asked):
@@ -92,11 +92,15 @@ class DecisionRequest(_Asked):
     model: Annotated[str, Field(min_length=1)]
     state: str | dict[str, Any] | list[Any]
     questions: Annotated[
-        dict[Annotated[str, Field(min_length=1)], Question], Field(min_length=1, max_length=1000)
+        dict[
+            Annotated[str, Field(min_length=1)],
+            Annotated[ClientQuestion, Field(discriminator="type")],
+        ],
+        Field(min_length=1, max_length=1000),
     ]
 
 
-class Refused(Exception):
+class Unanswerable(Exception):
     """A question that gets no answer: the place of the fault in the body, and what it is."""
 
     def __init__(self, place: Sequence[str], message: str) -> None:
@@ -137,7 +141,7 @@ class Decider:
         """Each question's answer, as the protocol has it, and what was spent.
 
         Raises:
-            Refused: a question cannot be answered; then none is.
+            Unanswerable: a question cannot be answered; then none is.
             BackendError: the model is out of reach.
         """
         asked = {name: self._known(name, ask) for name, ask in request.questions.items()}
@@ -161,9 +165,11 @@ class Decider:
 
     # ------------------------------------------------------------ questions of the profile
 
-    def _known(self, name: str, ask: Noul | Choice | Score) -> tuple[Judge, JudgeProfile] | None:
-        """The judge of a question that the profile knows, None for another one; raises Refused for
-        a judge that guesses."""
+    def _known(self, name: str, ask: ClientQuestion) -> tuple[Judge, JudgeProfile] | None:
+        """The judge of a question that the profile knows, None for another one.
+
+        Raises Unanswerable for a judge that guesses.
+        """
         check = name if name in self.judges else None
         if check is None and isinstance(ask.instructions, str):
             words = ask.instructions.strip()
@@ -174,18 +180,18 @@ class Decider:
         if not _same_answers(judge.rubric, ask):
             return None
         if (why := _shown_to_guess(profile)) is not None:
-            raise Refused(("questions", name), f"{check} is not answered: {why}")
+            raise Unanswerable(("questions", name), f"{check} is not answered: {why}")
         return judge, profile
 
     def _record(self, name: str, judge: Judge, state: Any) -> Record:
-        """The state as the record that the check is asked about; raises Refused where it lacks
+        """The state as the record that the check is asked about; raises Unanswerable where it lacks
         what the question is about."""
         rubric = judge.rubric
         fields = state if isinstance(state, dict) else {_only_field(rubric): state}
         record = _record_of(fields, judged=bool(rubric.kinds))
         problem = record.problem.message if record.problem else lack(rubric, record)
         if problem is not None:
-            raise Refused((STATE,), f"{name}: {problem}")
+            raise Unanswerable((STATE,), f"{name}: {problem}")
         return record
 
     async def _calibrated(
@@ -210,13 +216,13 @@ class Decider:
     # ------------------------------------------------------------ other questions
 
     async def _as_it_stands(
-        self, name: str, ask: Noul | Choice | Score, state: Any
+        self, name: str, ask: ClientQuestion, state: Any
     ) -> tuple[dict[str, float], Usage, dict[str, Any]]:
         """What the model's first token says, of many options group by group."""
         model = next(iter(self.judges.values()))[0].client
         record = _record_of({STATE: state})
         if problem := lack(_rubric("?", YES_NO), record):
-            raise Refused((STATE,), problem)
+            raise Unanswerable((STATE,), problem)
         options, usage = list(ask.options.items()), Usage()
 
         async def read(choices: Sequence[tuple[str, JsonText]]) -> list[float]:
@@ -224,7 +230,7 @@ class Decider:
             try:
                 rubric = _raw_rubric(ask, choices)
             except UsageError as error:
-                raise Refused(("questions", name), str(error)) from error
+                raise Unanswerable(("questions", name), str(error)) from error
             decision, spent = await _decided(name, Judge(rubric, model, "logprobs"), record)
             usage += spent
             return _in_order(rubric, decision.probabilities)
@@ -247,7 +253,7 @@ class Decider:
         return dict(zip(ask.options, shares, strict=True)), usage, marks
 
 
-def answer(ask: Noul | Choice | Score, shares: Mapping[str, float]) -> dict[str, Any]:
+def answer(ask: ClientQuestion, shares: Mapping[str, float]) -> dict[str, Any]:
     """The answer in the protocol's form; `shares` are those of the options, in their order.
 
     `confidence` is (p - 1/n) / (1 - 1/n) of the likeliest of n options, and of a score 1 less the
@@ -255,10 +261,10 @@ def answer(ask: Noul | Choice | Score, shares: Mapping[str, float]) -> dict[str,
     """
     total = sum(shares.values()) or 1.0
     shares = {name: share / total for name, share in shares.items()}
-    if isinstance(ask, Noul):
+    if isinstance(ask, NoulQuestion):
         return {"type": "noul", "noul": shares["yes"]}
     best, count = max(shares, key=lambda name: shares[name]), len(shares)
-    if isinstance(ask, Choice):
+    if isinstance(ask, ChoiceQuestion):
         confidence = max(0.0, (shares[best] - 1 / count) / (1 - 1 / count))
         return {
             "type": "choice",
@@ -283,9 +289,9 @@ async def _decided(name: str, judge: Judge, record: Record) -> tuple[Decision, U
     except BackendError as error:
         if error.ends_run:
             raise
-        raise Refused(("questions", name), f"{error.kind}: {error}") from error
+        raise Unanswerable(("questions", name), f"{error.kind}: {error}") from error
     if decision is None:
-        raise Refused(("questions", name), NOTHING_READ)
+        raise Unanswerable(("questions", name), NOTHING_READ)
     return decision, observation.usage
 
 
@@ -302,10 +308,10 @@ def _shown_to_guess(profile: JudgeProfile) -> str | None:
 
 
 def _by_option(
-    rubric: Rubric, ask: Noul | Choice | Score, shares: Mapping[str, float]
+    rubric: Rubric, ask: ClientQuestion, shares: Mapping[str, float]
 ) -> dict[str, float]:
     """The shares of a rubric's answers as those of the question's options."""
-    if isinstance(ask, Score):
+    if isinstance(ask, ScoreQuestion):
         return dict(zip(ask.options, _in_order(rubric, shares), strict=True))
     return {option: shares.get(option, 0.0) for option in ask.options}
 
@@ -323,17 +329,17 @@ def _only_field(rubric: Rubric) -> str:
     return rubric.fields[0] if len(rubric.fields) == 1 else "text"
 
 
-def _asks(judge: Judge, ask: Noul | Choice | Score, words: str) -> bool:
+def _asks(judge: Judge, ask: ClientQuestion, words: str) -> bool:
     rubric = judge.rubric
     texts = {rubric.question.strip(), *(q.question.strip() for q in rubric.first_token or ())}
     return words in texts and _same_answers(rubric, ask)
 
 
-def _same_answers(rubric: Rubric, ask: Noul | Choice | Score) -> bool:
+def _same_answers(rubric: Rubric, ask: ClientQuestion) -> bool:
     """Whether the question has the rubric's answers, those of a choice in any order."""
-    if isinstance(ask, Noul):
+    if isinstance(ask, NoulQuestion):
         return tuple(rubric.answers) == YES_NO
-    if isinstance(ask, Score):
+    if isinstance(ask, ScoreQuestion):
         return rubric.scale is not None and len(rubric.answers) == len(ask.criteria)
     return rubric.scale is None and ask.criteria.keys() == {*rubric.answers}
 
@@ -348,25 +354,29 @@ def _plain(text: JsonText) -> str:
     return re.sub(r"\{(?=[{%#])", "{ ", words)
 
 
-def _lines(ask: Noul | Choice | Score) -> Iterator[str]:
+def _lines(ask: ClientQuestion) -> Iterator[str]:
     if ask.instructions not in (None, "", {}, []):
         yield _plain(ask.instructions)
     else:
-        yield "Which of these holds?" if isinstance(ask, Noul) else "Which of these fits best?"
-    if isinstance(ask, Noul):
+        yield (
+            "Which of these holds?"
+            if isinstance(ask, NoulQuestion)
+            else "Which of these fits best?"
+        )
+    if isinstance(ask, NoulQuestion):
         yield from (_spelt(name.title(), text) for name, text in ask.options.items() if text)
 
 
-def _raw_rubric(ask: Noul | Choice | Score, choices: Sequence[tuple[str, JsonText]]) -> Rubric:
+def _raw_rubric(ask: ClientQuestion, choices: Sequence[tuple[str, JsonText]]) -> Rubric:
     """The rubric of a question that no profile knows, with these choices of its options."""
     lines = list(_lines(ask))
-    if isinstance(ask, Noul):
+    if isinstance(ask, NoulQuestion):
         return _rubric("\n".join((*lines, "Answer Yes or No.")), YES_NO)
     words = string.ascii_lowercase[: len(choices)]
-    if isinstance(ask, Score):
+    if isinstance(ask, ScoreQuestion):
         words = string.digits[: len(choices)]
     lines += (f"{w.upper()}. {_spelt(*choice)}" for w, choice in zip(words, choices, strict=True))
-    lines.append(f"Answer with the {'number' if isinstance(ask, Score) else 'letter'}.")
+    lines.append(f"Answer with the {'number' if isinstance(ask, ScoreQuestion) else 'letter'}.")
     return _rubric(_plain("\n".join(lines)), tuple(words))
 
 

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from judge.errors import BackendError, UsageError
 from judge.run.panels import Resources
 from judge.settings import Settings
-from judge.web.decisions import Decider, DecisionRequest, Refused
+from judge.web.decisions import Decider, DecisionRequest, Unanswerable
 
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of a request, at most."""
@@ -32,8 +32,6 @@ MAX_REQUESTS = 64
 
 ALIAS = "jev-"
 """What the models begin with that System One's clients ask for where nobody names one."""
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def serve(
@@ -95,7 +93,11 @@ class DecisionService:
         return app
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _guard(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
         if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._key):
             return _fault(401, "authentication_error", "the key is missing or wrong")
@@ -132,7 +134,7 @@ class DecisionService:
             return _fault(400, "api_usage_error", f"no such model; there is {self.name}")
         try:
             answers, usage = await self.decider.answers(body)
-        except Refused as error:
+        except Unanswerable as error:
             place = ["body", *error.place]
             return _invalid([{"loc": place, "msg": error.message, "type": "value_error"}])
         except BackendError as error:
