@@ -26,6 +26,7 @@ PERSON = "person"
 class Decisions:
     """The labels of a file, by record: a `--review` in which people wrote `labels`, or what `judge
     agreement -o` made of their votes. Lines without a label, or with `unsure`, are not decided.
+    What people took back, or no more than half of them say, is open again.
 
     `unmatched` are the keys of records that no line was about so far.
 
@@ -38,6 +39,11 @@ class Decisions:
         self._answers: dict[str, dict[str, dict[int, tuple[str, str | None]]]] = {}
         items = list(read(path, format="jsonl", max_line=MAX_OUTPUT_LINE))
         fields_of = {item.line: item.fields or {} for item in items}
+        self._asked: dict[str, set[str]] = {}
+        for fields in fields_of.values():
+            if isinstance(labels := fields.get("labels"), dict):
+                people = {check for check, answers in labels.items() if isinstance(answers, dict)}
+                self._asked.setdefault(_key(fields), set()).update(people)
         for item in Own(None, path.parent).read(items):
             if isinstance(item, Record):
                 if item.problem is not None and item.problem.type != "unlabelled":
@@ -57,8 +63,7 @@ class Decisions:
             line = Line.of(fields)
             if item.number and (why := _no_entry(rubric, item.number, line, fields)):
                 raise UsageError(f"{place} {why}")
-            key = label_key(fields if line is None else line.original_fields)
-            by_check = self._answers.setdefault(key, {})
+            by_check = self._answers.setdefault(_key(fields), {})
             whys = [a.why for a in item.annotations if a.answer == item.reference and a.why]
             by_check.setdefault(item.check, {})[item.number] = answer, "; ".join(whys) or None
         self.unmatched = {*self._answers}
@@ -66,14 +71,18 @@ class Decisions:
     def settled(self, line: Line, columns: Mapping[str, str]) -> Line:
         """The line with people's answers, and the verdict that follows; the line itself where there
         is nothing new."""
-        answers = self._answers.get(key := label_key(line.original_fields))
-        if answers is None or line.fingerprint is None or line.error:
+        key = label_key(line.original_fields)
+        answers = self._answers.get(key, {})
+        asked = answers.keys() | self._asked.get(key, set())
+        if line.fingerprint is None or line.error:
             return line
         self.unmatched.discard(key)
         # As people saw it: with a new text, and without values that were dropped.
         record = Record(line.source, line.number, dict(line.fields), columns=columns).of_kind()
         judgement = line.judgement()
-        checks = [c for c in judgement.checks if c.by != PERSON or c.name not in answers]
+        checks = [c for c in judgement.checks if c.by != PERSON or c.name not in asked]
+        if not answers and len(checks) == len(judgement.checks):
+            return line
         judged = {check.name: check for check in checks}
         checks += [
             self._check(name, given, record, judged.get(name))
@@ -130,6 +139,11 @@ class Decisions:
             score=float(alone) if alone and rubric.scale else None,
             reason=reason,
         )
+
+
+def _key(fields: Mapping[str, Any]) -> str:
+    line = Line.of(fields)
+    return label_key(fields if line is None else line.original_fields)
 
 
 def decide(out: Path, decisions: Decisions, columns: Mapping[str, str]) -> None:

@@ -230,7 +230,8 @@ class Summary:
                     if answer is not None
                 )
                 decided[tuple(compared)] += count
-            undecided = sum(answers.count(None) * count for answers, count in records.items())
+            made = sum(len(compared) * count for compared, count in decided.items())
+            undecided = sum(map(self.asked, pairs)) - made
             disagreed = sum(self.torn[check] for check in pairs)
             rankings[name] = ranking(fields, decided, undecided=undecided, disagreed=disagreed)
         return rankings

@@ -12,11 +12,16 @@ import pytest
 from judge.errors import UsageError
 from judge.records.labels import LabelledItem, read_labels
 from judge.records.labels.items import label_key
+from judge.rubric import Rubric
+from judge.run.decisions import Decisions, decide
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 from tests.web.conftest import ASK, Pages
 
 MAIL = {"id": "m1", "email": "Dear Ann"}
 MAILS = [{"id": f"m{n}", "email": f"{'Dear' if n < 18 else 'Fool'} {n}"} for n in range(20)]
+
+
+OPEN = {"check": "polite", "by": "final", "verdict": "abstain", "round": 1, "votes": []}
 
 
 def asked(
@@ -177,6 +182,30 @@ def test_a_review_asks_about_open_entries_alone(pages: Pages) -> None:
     pages.write("o.jsonl", [{**line, "judge": _open(line)} for line in pages.lines("o.jsonl")])
     done = pages("review", "o.jsonl", "--failed")
     assert done.returncode == 2 and "question 'says' is not known: add --ask" in done.stderr
+
+
+def test_what_people_take_back_is_open_again(tmp_path: Path) -> None:
+    """Of two people the second disagrees after the first one's answer was written into the line."""
+    judged = {"verdict": "abstain", "workflow": "record", "fingerprint": "f", "checks": [OPEN]}
+    (tmp_path / "o.jsonl").write_text(json.dumps({"id": "a", "text": "One.", "judge": judged}))
+    file, polite = (
+        tmp_path / "people.jsonl",
+        Rubric.from_dict({"name": "polite", "question": "Is it polite?"}),
+    )
+
+    def verdict(annotator: str, answer: str | None) -> tuple[str, int]:
+        given = PersonAnswer(answer) if answer else None
+        place = Place(label_key(fields), "polite")
+        AnswerFile(file, annotator).put(place, given, fields)
+        decide(tmp_path / "o.jsonl", Decisions(file, lambda _: polite), {})
+        line = json.loads((tmp_path / "o.jsonl").read_bytes())["judge"]
+        return line["verdict"], len(line["checks"])
+
+    fields = {"id": "a", "text": "One."}
+    assert verdict("ann", "yes") == ("pass", 2)
+    assert verdict("bob", "no") == ("abstain", 1)
+    assert verdict("ann", None) == ("fail", 2)
+    assert verdict("bob", "unsure") == ("abstain", 1)
 
 
 def _open(line: dict[str, dict[str, list[object]]]) -> dict[str, object]:
