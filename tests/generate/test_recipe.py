@@ -150,6 +150,18 @@ def test_a_resumed_run_compares_again_what_is_there(mails: Typed) -> None:
     assert made("--resume", *limit) == different
 
 
+@pytest.mark.parametrize("rubric", ["friendly.yaml", "./friendly.yaml", "./judges"])
+def test_a_rubric_is_read_beside_its_recipe(mails: Typed, rubric: str) -> None:
+    folder = mails.folder / "recipes"
+    (folder / "judges").mkdir(parents=True)
+    shutil.copy(mails.folder / "friendly.yaml", folder / "judges")
+    shutil.move(mails.folder / "friendly.yaml", folder)
+    recipe = (mails.folder / "reply.yaml").read_text()
+    (folder / "reply.yaml").write_text(recipe.replace("./friendly.yaml", rubric))
+    code, out, err = mails.text("generate", "recipes/reply.yaml", *GO[2:], "--dry-run")
+    assert code == 0 and "6 drafts" in out, err
+
+
 def test_a_dry_run_asks_nothing_and_counts_each_round(mails: Typed) -> None:
     code, out, _ = mails.text(*GO, "--dry-run")
     assert code == 0 and "6 drafts" in out
