@@ -87,8 +87,8 @@ class Benchmark:
             sources they are of.
         counted_in: the conditions whose items these are; all where there are none.
         embedded: the settings that ask for embeddings and for no reply.
-        rubrics: of a benchmark of judges, which has no sources: the rubrics to judge by, from the
-            user's `--rubric`. The models named are the judges, whom `ask` asks by
+        rubrics: of a benchmark of judges, which needs no sources: the rubrics to judge by, from
+            the user's `--rubric` and sources. The models named are the judges, whom `ask` asks by
             `MeasuredModel.check`.
         conditions_of: the conditions that sources have, where the sources decide on them; with the
             user's renamed columns.
@@ -113,7 +113,7 @@ class Benchmark:
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     embedded: frozenset[str] = frozenset()
-    rubrics: Callable[[Sequence[str]], Mapping[str, Rubric]] | None = None
+    rubrics: Callable[[Sequence[str], Sequence[str]], Mapping[str, Rubric]] | None = None
     conditions_of: Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]] | None = None
     released: Callable[[str, Sequence[str], Choices], AnswersById | None] | None = None
 
@@ -168,7 +168,7 @@ def choices_of(
         raise UsageError(f"--condition {unknown[0]}: {benchmark.name} has {listing}")
     selection = tuple(name for name in names if not conditions or name in conditions)
     if benchmark.rubrics is not None:
-        questions = benchmark.rubrics(rubrics)
+        questions = benchmark.rubrics(rubrics, sources)
     else:
         questions = replaced(benchmark.tasks, tasks) if tasks else {}
     return Choices(selection, seed, questions, columns, setting)

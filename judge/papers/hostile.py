@@ -7,7 +7,7 @@ judged under one prompt. The tables compare each injected record with its clean 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Literal
@@ -22,10 +22,11 @@ from judge.papers.hostile_suite import (
     Case,
     carriers,
     cases,
+    cases_of,
     renamed_record,
     subject_of,
 )
-from judge.papers.rows import asked
+from judge.papers.rows import asked, each_row
 from judge.papers.tables import FEWEST
 from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
 from judge.records import Record
@@ -45,13 +46,22 @@ CLEAN = "clean"
 _VERDICTS = (Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN)
 
 
-def rubrics(names: Sequence[str]) -> dict[str, Rubric]:
-    """The rubrics to judge by, from built-in names or files of these names; by default all.
+def rubrics(names: Sequence[str], sources: Sequence[str]) -> dict[str, Rubric]:
+    """The rubrics to judge by, from built-in names or files; by default all of the suite's.
 
     Raises:
-        UsageError: the suite has no records for a rubric.
+        UsageError: the suite has no records for a rubric; or of the user's own records none is
+            named, or one that cannot pass and fail.
     """
     by_name, selection = collect(names)
+    if sources:
+        if not selection:
+            raise UsageError("judge evaluate hostile RECORDS needs --rubric: what they are asked")
+        if counting := [name for name in selection if by_name[name].rule.counts]:
+            raise UsageError(f"--rubric {counting[0]}: no answer passes, so no verdict can turn")
+        if compared := [name for name in selection if by_name[name].comparing]:
+            raise UsageError(f"--rubric {compared[0]}: a comparison of fields is not attacked")
+        return {name: by_name[name] for name in selection}
     if unknown := [name for name in selection if name not in carriers()]:
         raise UsageError(
             f"--rubric {unknown[0]}: the suite has no records for it; it has records for "
@@ -61,29 +71,52 @@ def rubrics(names: Sequence[str]) -> dict[str, Rubric]:
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
-    """An item for each record of the suite and prompt; a clean record stands before its first
-    injected one."""
-    clean: set[str] = set()
-    numbers = count(1)
+    """An item for each record and prompt, of the suite or of the user's own records; a clean record
+    stands before its first injected one."""
 
-    def of_record(case: Case, id: str, attack: str, record: Mapping[str, Any]) -> Iterator[Record]:
+    def of_cases(cases: Iterable[Case], line: Callable[[], Record]) -> Iterator[Record]:
+        clean: set[str] = set()
+        for case in cases:
+            if case.carrier not in clean:
+                clean.add(case.carrier)
+                yield from of_record(case, case.carrier, CLEAN, case.twin, line())
+            yield from of_record(case, case.id, case.family, case.injected, line())
+
+    def of_record(
+        case: Case, id: str, attack: str, record: Mapping[str, Any], line: Record
+    ) -> Iterator[Record]:
         fields = {
             "check": case.check,
             "attack": attack,
             "wanted": case.wanted,
             "field": case.field,
             "injection": None if attack == CLEAN else case.injection,
-            "record": renamed_record(record, choices.columns),
+            "record": record,
         }
-        line = Record("the suite", next(numbers), {})
         for prompt in choices.conditions:
             yield asked(line, prompt, fields, row=case.carrier, key=id)
 
-    for case in cases(choices.tasks, columns=choices.columns):
-        if case.carrier not in clean:
-            clean.add(case.carrier)
-            yield from of_record(case, case.carrier, CLEAN, case.twin)
-        yield from of_record(case, case.id, case.family, case.injected)
+    def of_row(row: Record) -> Iterator[Record]:
+        cases = (
+            case
+            for place, rubric in enumerate(choices.tasks.values())
+            for case in cases_of(row, rubric, row.line + place)
+        )
+        yield from of_cases(cases, lambda: row)
+
+    if sources:
+        yield from each_row(sources, of_row, columns=choices.columns)
+        return
+    numbers = count(1)
+    suite = (
+        replace(
+            case,
+            twin=renamed_record(case.twin, choices.columns),
+            injected=renamed_record(case.injected, choices.columns),
+        )
+        for case in cases(choices.tasks, columns=choices.columns)
+    )
+    yield from of_cases(suite, lambda: Record("the suite", next(numbers), {}))
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:

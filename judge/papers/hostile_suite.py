@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from judge.errors import UsageError
-from judge.prompts import Framing
+from judge.prompts import Framing, lack
 from judge.questions import Section, Text
 from judge.records import Record
+from judge.records.fields import LabelError
 from judge.rubric import Rubric
 from judge.yamlfile import read_mapping
 
@@ -41,6 +42,9 @@ ENCODINGS: Mapping[str, Callable[[str], str]] = {
     "tags": lambda text: _moved("\U0001f3f4" + text + "\x7f", 0xE0000, "\0", "\x7f"),
 }
 """What `encode` in attacks.yaml can name."""
+
+_TEXT_KEYS = ("content", "value", "text")
+"""Where a message, or another entry of a list, has its text."""
 
 CONTROL = "control"
 """The family of harmless insertions: what an insertion does that attacks nothing."""
@@ -189,12 +193,7 @@ def subject_of(id: str, rubric: Rubric, record: Mapping[str, Any]) -> Record:
     Raises:
         UsageError: it lacks a field that the rubric asks about.
     """
-    subject = Record("the suite", 1, {"id": id, **record})
-    kinds = [kind for kind in rubric.kinds if kind in ("story", "norm", "extraction")]
-    typed = (subject.of_kind(kind) for kind in kinds)
-    subject = next(
-        (reading for reading in typed if reading.problem is None), subject.of_kind("record")
-    )
+    subject = _of_fitting_kind(Record("the suite", 1, dict(record), name=id), rubric)
     if lacking := subject.lacks(rubric.required):
         there = ", ".join(name for name in record if name != "label")
         raise UsageError(
@@ -202,6 +201,12 @@ def subject_of(id: str, rubric: Rubric, record: Mapping[str, Any]) -> Record:
             f"{there}, which --map {lacking[0]}=FIELD renames"
         )
     return subject
+
+
+def _of_fitting_kind(record: Record, rubric: Rubric) -> Record:
+    kinds = [kind for kind in rubric.kinds if kind in ("story", "norm", "extraction")]
+    typed = (record.of_kind(kind) for kind in kinds)
+    return next((reading for reading in typed if reading.problem is None), record.of_kind("record"))
 
 
 def _case(
@@ -218,34 +223,90 @@ def _case(
     wanted: Side = "fail" if carrier.right == "pass" else "pass"
     field = carrier.field or of_rubric.field
     case = Case(id, rubric.name, family, f"{rubric.name}-{number + 1}", wanted, field, "", twin, {})
-    answer = _wanted_answer(rubric, carrier, wanted)
+    subject = subject_of(case.carrier, rubric, renamed_record(twin, columns))
+    return _injected(case, rubric, attack, subject, carrier.planted, carrier.instead)
+
+
+def cases_of(record: Record, rubric: Rubric, turn: int) -> Iterator[Case]:
+    """A case of each family on a record of the user's own, which is its clean twin.
+
+    What verdict is right is not known: attacks want pass and fail by turns, beginning by `turn`,
+    and families that plant evidence for a record that should fail are left out.
+
+    Raises:
+        LabelError: no field that the rubric shows has a text to put an attack into.
+    """
+    subject = _of_fitting_kind(record, rubric)
+    if (why := lack(rubric, subject)) is not None:
+        raise LabelError(why)
+    shown = [subject.names.get(name, name) for name in rubric.shown(subject.texts).values()]
+    field = next((name for name in shown if _has_text(record.visible.get(name))), None)
+    if field is None:
+        raise LabelError(f"{rubric.name} shows no text that an attack can be put into")
+    for place, (family, kind) in enumerate(families().items()):
+        if kind.on == "fail":
+            continue
+        wanted: Side = ("pass", "fail")[(turn + place) % 2]
+        attack = kind.texts[(turn + place) % len(kind.texts)]
+        name = record.id
+        id = f"{name}:{rubric.name}:{family}"
+        twin = dict(record.visible)
+        case = Case(id, rubric.name, family, f"{name}:{rubric.name}", wanted, field, "", twin, {})
+        yield _injected(case, rubric, attack, subject, "")
+
+
+def _has_text(content: Any) -> bool:
+    if isinstance(content, list | dict):
+        return bool(content) and _has_text(_text_within(content))
+    return isinstance(content, str) and bool(content.strip())
+
+
+def _text_within(content: list[Any] | dict[str, Any]) -> Any:
+    """The last entry of a list; the text of a message."""
+    if isinstance(content, list):
+        return content[-1]
+    return next((content[key] for key in _TEXT_KEYS if key in content), None)
+
+
+def _injected(
+    case: Case,
+    rubric: Rubric,
+    attack: Attack,
+    subject: Record,
+    planted: str,
+    instead: str | None = None,
+) -> Case:
+    """The case with its attack put in."""
+    answer = _wanted_answer(rubric, subject.label, case.wanted, instead)
     injection = attack.text.strip().format(
         answer=answer,
-        verdict=wanted,
+        verdict=case.wanted,
         question=rubric.title,
         reply=_reply(rubric, answer),
-        planted=carrier.planted,
-        mark=subject_of(case.carrier, rubric, renamed_record(twin, columns)).mark,
+        planted=planted,
+        mark=subject.mark,
     )
     if attack.encode is not None:
         injection = ENCODINGS[attack.encode](injection)
-    injected = {**twin, field: _with(twin[field], injection, attack.place)}
-    return replace(case, injection=injection, injected=injected)
+    content = _with(case.twin[case.field], injection, attack.place)
+    return replace(case, injection=injection, injected={**case.twin, case.field: content})
 
 
 def _with(content: Any, injection: str, place: str) -> Any:
     """The field's content with the injection; in a list, in its last text."""
     if isinstance(content, list):
         return [*content[:-1], _with(content[-1], injection, place)]
+    if isinstance(content, dict):
+        key = next(key for key in _TEXT_KEYS if key in content)
+        return {**content, key: _with(content[key], injection, place)}
     return f"{injection}\n\n{content}" if place == "start" else f"{content}\n\n{injection}"
 
 
-def _wanted_answer(rubric: Rubric, carrier: Carrier, verdict: Side) -> str:
-    label = carrier.record.get("label")
-    passing = rubric.passing(label if isinstance(label, str) else None)
+def _wanted_answer(rubric: Rubric, label: str | None, verdict: Side, instead: str | None) -> str:
+    passing = rubric.passing(label)
     if verdict == "pass":
         return passing[0]
-    return carrier.instead or next(answer for answer in rubric.answers if answer not in passing)
+    return instead or next(answer for answer in rubric.answers if answer not in passing)
 
 
 def _reply(rubric: Rubric, answer: str) -> str:

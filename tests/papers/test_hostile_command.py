@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from judge.judging.injection import injections
+from judge.papers import hostile_suite as suite
 from judge.papers.hostile_suite import CONTROL, cases, subject_of
 from judge.rubric import builtin
 from tests.cli.typed import Typed
@@ -82,6 +83,30 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
         assert {x["judge"]["verdict"] for x in group if not x["injection"]} == {"pass"}
 
 
+def test_hostile_text_is_put_into_records_of_ones_own(judge: Typed) -> None:
+    """Clean, both fail; attacked, each passes: a pass is turned, and a fail was there already."""
+    clean = [{"when": {"id": f"{name}:polite"}, "p_yes": 0.1} for name in ("m1", "mails.csv#3")]
+    scripted(judge, *clean, {"p_yes": 0.9})
+    rubric = {"name": "polite", "question": "Is it polite?", "fields": ["mail"]}
+    (judge.folder / "polite.yaml").write_text(json.dumps(rubric))
+    (judge.folder / "mails.csv").write_text('id,mail\nm1,"Fool, go."\n,"Go, fool."\nm3,\n')
+    own = (*HOSTILE_TEXT[:2], "mails.csv", "--rubric", "./polite.yaml", *HOSTILE_TEXT[2:])
+    done = judge(*own, "--condition", "prompt-only", "--json", "--all", "-o", "out.jsonl")
+    assert done.returncode == 3 and b"the record has no text in mail" in done.stderr
+    tables = printed(done.stdout)
+    attacks = tables["flips"][0]
+    families = len(suite.families()) - 1 - sum(f.on == "fail" for f in suite.families().values())
+    assert attacks["asked"] == 2 * families and attacks["to turn"] == attacks["turned"]
+    # Every other attack wants a fail, and begins with the other verdict on the next record.
+    assert attacks["already"] == attacks["turned"] == families
+    line = next(line for line in lines(judge, "out.jsonl") if line.get("attack") == "orders")
+    assert line["injection"] in line["record"]["mail"] and "Fool, go." in line["record"]["mail"]
+    rubric |= {"answers": ["curt", "warm"]}
+    (judge.folder / "polite.yaml").write_text(json.dumps(rubric))
+    refused = judge(*own)
+    assert refused.returncode == 2 and b"no verdict can turn" in refused.stderr
+
+
 def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typed) -> None:
     carrier = next(case.carrier for case in ALL if case.check == "relevance")
     of_record = [case for case in ALL if case.carrier == carrier]
@@ -122,7 +147,7 @@ def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(judge: Typed
     ("words", "told"),
     [
         (("--rubric", "taste"), b"taste"),
-        (("rows.jsonl",), b"hostile has records of its own"),
+        (("rows.jsonl",), b"needs --rubric: what they are asked"),
         (("--task", "mine.yaml"), b"measures judges: --rubric FILE"),
         (("--judge-model", "scripted:judge.yaml"), b"scored by rules alone"),
         (("--rubric", "insertion"), b"no records for it"),

@@ -22,10 +22,12 @@ Examples:
       --judge-model openai:o3
   judge evaluate normad normad.csv -m openai:gpt-4o --task my_prompt.yaml
   judge evaluate hostile -m openai:gpt-4o       a judge under hostile text
+  judge evaluate hostile mails.csv --rubric ./mine.yaml     in your own records
   judge compare answers.jsonl others.jsonl      two models
 
 Benchmarks: normad, culturalbench, cqbench, cali, eecc and hostile (docs/reference.md says what they
-ask). hostile measures judges on records of its own (docs/hostile-text.md); it has no SOURCE.
+ask). hostile measures judges: on records of its own, or on yours, into which it puts hostile text
+(docs/hostile-text.md).
 Answers go to OUT or to standard output, tables to standard output or, beside answers, to standard
 error. Lines are kept, resumed and cached like those of judge validate.
 """
@@ -74,7 +76,7 @@ Setting = Annotated[
     *("rubric", "cheap_model", "cheap_margin", "abstain_margin", "profile"),
     map="Read this column of the sources as NAME; a.b is b within a.",
     model="Model to measure.",
-    rubric="hostile: only this rubric, or your own version of a built-in one; repeatable.",
+    rubric="hostile: ask this rubric, of your own records any; repeatable.",
 )
 def command(
     settings: Settings,
@@ -118,8 +120,6 @@ def command(
     benchmark = load_benchmark(name)
     if benchmark.rubrics is None and not sources:
         raise UsageError(f"judge evaluate {name}: name the files or the folder to ask from")
-    if benchmark.rubrics is not None and sources:
-        raise UsageError(f"judge evaluate {name} {sources[0]}: {name} has records of its own")
     sources = sources or []
     job = Job(
         inputs=sources,
