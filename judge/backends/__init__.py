@@ -77,8 +77,8 @@ def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
         if (meant := what_to_type(provider, name)) is None:
             near = nearest(provider, names)
             meant = f"did you mean {near}:{name}? " if near else ""
-            meant += f"known are {', '.join(names)}; a server of your own: [servers.{provider}] "
-            meant += "in judge.toml"
+            meant += f"known are {', '.join(names)}; another server needs its url under "
+            meant += f"[servers.{provider}] in judge.toml"
         raise UsageError(f"{spec}: unknown provider {provider!r}; {meant}")
     return backend
 

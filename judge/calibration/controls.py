@@ -76,11 +76,14 @@ class Controls:
         if with_it < _NO_AGREEMENT:
             return f"no agreement, with {self.field} or without it"
         change = f"kappa falls from {with_it:.2f} to {without:.2f} without {self.field}"
-        if without >= with_it:
-            change = f"agreement does not fall without {self.field}"
         if self.looks:
             return f"{change}: the judge reads it"
-        return f"{change}: it is not shown that the judge reads it"
+        if without >= with_it:
+            return (
+                f"agreement does not fall without {self.field}: it is not shown that the judge "
+                "reads it"
+            )
+        return f"{change}: these labels are too few to show that the judge reads it"
 
     def as_noted(self) -> dict[str, object]:
         """What a profile keeps of it."""

@@ -86,5 +86,5 @@ def _prices(estimate: Plan) -> Iterator[str]:
 
 def _effort(usage: Usage) -> str:
     cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
-    tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens"
+    tokens = f"{usage.input_tokens} tokens read, {usage.output_tokens} written"
     return f"{counted(usage.replies, 'call')}, {tokens}, {cost}"

@@ -96,7 +96,7 @@ def _what_next(report: Report, job: Job) -> Iterator[str]:
     out = job.out
     if job.review is not None:
         count = counted(report.reviewed, "record") if report.reviewed else "no record"
-        how = "; put answers into its labels, then --resume --decisions FILE"
+        how = f"; answer under labels, then --resume --decisions {shlex.quote(str(job.review))}"
         yield f"for people: {count} in {job.review}{how if report.reviewed else ''}"
     if out is not None:
         page = shlex.quote(str(out.with_suffix(".html")))
@@ -294,6 +294,6 @@ def _effort(report: Report, noun: str = "record") -> Iterator[str]:
     yield f"{effort}{resumed}, {counted(total('calls'), 'call')}, {replies} from cache"
     cost = f", {report.cost:.4f} USD" if report.cost else ""
     if total("input_tokens") or cost:
-        yield f"  {total('input_tokens')} + {total('output_tokens')} tokens{cost}"
+        yield f"  {total('input_tokens')} tokens read, {total('output_tokens')} written{cost}"
     for spec in report.unpriced:
         yield f"  no price known for {spec}: add [prices] to judge.toml"

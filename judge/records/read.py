@@ -200,7 +200,7 @@ def _looks(head: bytes, display: str) -> str:
     if not text:
         return "jsonl"
     raise UsageError(
-        f"cannot tell the format of {display}: name it (judge validate: --format csv), or "
+        f"cannot tell the format of {display}: name it (--format csv, in judge validate), or "
         f"give a file name that ends in {', '.join(f'.{name}' for name in FORMATS)}"
     )
 

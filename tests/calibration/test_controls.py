@@ -73,6 +73,7 @@ def kappa(value: float | None, low: float | None, high: float | None, n: int = 5
 
 CLEARLY, NOT = kappa(0.3, 0.1, 0.5), kappa(0.1, -0.1, 0.3)
 READS, UNSHOWN = "the judge reads it", "it is not shown that the judge reads it"
+FEW = "these labels are too few to show that the judge reads it"
 TURNED = "with rule turned round agreement is no better than chance: the judge does not read rule"
 
 
@@ -84,12 +85,12 @@ def falls(to: str, rest: str) -> str:
     ("with_it", "without", "above", "contrast", "finding"),
     [
         (0.8, 0.4, CLEARLY, None, falls("0.80 to 0.40", READS)),
-        (0.8, 0.56, NOT, None, falls("0.80 to 0.56", UNSHOWN)),
+        (0.8, 0.56, NOT, None, falls("0.80 to 0.56", FEW)),
         # The blind judge agrees worse than by chance, or better than the one that sees the field.
         (0.5, -0.2, CLEARLY, None, falls("0.50 to -0.20", READS)),
         (0.4, 0.6, NOT, None, f"agreement does not fall without rule: {UNSHOWN}"),
         # At the limit itself there is an agreement.
-        (0.05, 0.02, NOT, None, falls("0.05 to 0.02", UNSHOWN)),
+        (0.05, 0.02, NOT, None, falls("0.05 to 0.02", FEW)),
         (0.04, 0.02, NOT, None, "no agreement, with rule or without it"),
         (None, 0.2, NOT, None, "kappa is undefined, so whether the judge reads rule is unknown"),
         (0.8, None, NOT, None, "kappa is undefined, so whether the judge reads rule is unknown"),
@@ -98,10 +99,10 @@ def falls(to: str, rest: str) -> str:
         (0.8, 0.4, CLEARLY, kappa(-1.0, None, None), TURNED),
         (0.8, 0.4, CLEARLY, kappa(None, None, None), TURNED),
         # An interval that reaches above 0 shows nothing.
-        (0.8, 0.4, CLEARLY, kappa(-0.1, -0.4, 0.2), falls("0.80 to 0.40", UNSHOWN)),
+        (0.8, 0.4, CLEARLY, kappa(-0.1, -0.4, 0.2), falls("0.80 to 0.40", FEW)),
         # All of enough items answered rightly: no resample differs, and the value stands for it.
         (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=20), falls("0.80 to 0.40", READS)),
-        (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=19), falls("0.80 to 0.40", UNSHOWN)),
+        (0.8, 0.4, CLEARLY, kappa(1.0, None, None, n=19), falls("0.80 to 0.40", FEW)),
     ],
 )
 def test_what_the_report_says_of_the_field(

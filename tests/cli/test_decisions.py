@@ -56,7 +56,7 @@ def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     assert judged.read("out.jsonl") == written
     fresh = ("validate", "mails.jsonl", *ASK, "-o", "fresh.jsonl", "--decisions", "review.jsonl")
     code, _, told = judged.text(*fresh, "--review", "left.jsonl", "--review-verdicts", "fail")
-    assert code == 0 and "for people: 1 record in left.jsonl; put answers into its" in told
+    assert code == 0 and "for people: 1 record in left.jsonl; answer under labels" in told
     told = judged.text(*fresh, "--overwrite", "--review", "none.jsonl")[2]
     assert "for people: no record in none.jsonl\n" in told
     assert judged.read("fresh.jsonl") == written

@@ -66,7 +66,7 @@ def test_a_folder_of_tests_needs_no_model(mails: Typed, monkeypatch: pytest.Monk
     assert (vote["method"], vote["evidence"][0]["quote"]) == ("test", "refund")
     assert lines(out.encode())[1]["answer"] == ANSWERS[1], "a function cannot change the record"
     planned = mails.text("plan", "m.jsonl", "--rubric", "./rules")[1]
-    assert "most:   0 calls, 0 + 0 tokens, 0.0000 USD" in planned
+    assert "most:   0 calls, 0 tokens read, 0 written, 0.0000 USD" in planned
 
 
 def test_a_failed_first_test_saves_what_the_others_cost(

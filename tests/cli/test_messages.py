@@ -27,7 +27,7 @@ def test_of_several_inputs_the_file_at_fault_is_named(typed: Typed) -> None:
     assert done.returncode == 0
     lines = [json.loads(line)["judge"] for line in done.stdout.splitlines()]
     assert [line.get("name") for line in lines] == [None, "more/a.jsonl:1", None]
-    assert b"id 'n1' stands there twice: more/a.jsonl:1" in done.stderr
+    assert b"id 'n1' comes twice: more/a.jsonl:1" in done.stderr
 
 
 @pytest.mark.parametrize(
