@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -239,7 +238,11 @@ class FieldTest(Section):
 
     def _find(self, word: str, text: str) -> str | None:
         """The word as it stands in the text; None if it does not."""
-        match = re.search(re.escape(word), text, re.IGNORECASE if self.ignore_case else 0)
+        if not self.ignore_case:
+            return word if word in text else None
+        import regex  # Its full case folding finds STRASSE in straße, as `equals` does.
+
+        match = regex.search(regex.escape(word), text, regex.IGNORECASE | regex.FULLCASE)
         return match.group() if match else None
 
     def _folded(self, content: Any) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import marshal
 import runpy
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from functools import lru_cache
 from pathlib import Path
 from traceback import extract_tb
@@ -22,7 +24,8 @@ from judge.verdict import Answer
 
 class PythonFunction(Section):
     """A function of a file, by `file.py:function`, which takes a record's fields and says whether
-    it passes: True or False, or a dict of `pass` and, if it likes, `reason` and `quote`.
+    it passes: True or False, or a dict of `pass` and, if it likes, `reason` and `quote`. What it
+    prints goes to stderr: stdout holds the data.
 
     `digest` is over the file's bytes. Reading the rubric runs nothing; `load` runs the file.
     """
@@ -75,7 +78,8 @@ class PythonFunction(Section):
         """
         function = self.load()
         try:
-            outcome = function(fields)
+            with redirect_stdout(sys.stderr):
+                outcome = function(fields)
         except (Exception, SystemExit) as error:
             lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == self.path]
             place = f"{Path(self.path).name}:{lines[-1] if lines else self.name}"
@@ -96,6 +100,7 @@ class PythonFunction(Section):
 def _run(path: str, digest: str) -> dict[str, Any]:
     """What the file with this digest defines."""
     try:
-        return runpy.run_path(path)
+        with redirect_stdout(sys.stderr):
+            return runpy.run_path(path)
     except (Exception, SystemExit) as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}") from error

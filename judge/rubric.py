@@ -363,7 +363,7 @@ def test_from_flag(text: str) -> Rubric:
     keys: Mapping[str, Any] = {"python": text}
     field, name = "", text.rpartition(":")[2]
     if not re.search(r"\.py:\w+$", text):
-        data = read_mapping(text, "--test").data
+        data = read_mapping(text, "--test").data if re.search(r":(\s|$)", text) else {}
         field, test = next(iter(data.items()), ("", None))
         if len(data) != 1 or not isinstance(test, Mapping):
             raise UsageError(f"--test {text!r}: type 'FIELD: {{contains: WORD}}'")

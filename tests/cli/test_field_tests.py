@@ -28,6 +28,10 @@ def broken(record):
 
 def odd(record):
     return "yes"
+
+def loud(record):
+    print("a note")
+    return True
 '''
 FIRST = "answer: {not_contains: guarantee, first: true}"
 
@@ -118,6 +122,13 @@ def test_a_function_that_raises_is_an_error_of_that_check_alone(mails: Typed) ->
     Path("rules/checks.py").write_text("import gone")
     code, out, told = mails.text(*run)
     assert (code, out) == (2, "") and "ModuleNotFoundError: No module named 'gone'" in told
+
+
+def test_what_a_function_prints_is_no_data(mails: Typed) -> None:
+    Path("rules/loud.py").write_text(f"print('loaded')\n{CHECKS}")
+    code, out, told = mails.text("validate", "m.jsonl", "--test", "rules/loud.py:loud")
+    assert code == 0 and checks(out) == 3 * [{"loud": "pass"}]
+    assert "loaded" in told and "a note" in told
 
 
 def test_a_changed_function_is_another_question(mails: Typed) -> None:

@@ -44,6 +44,7 @@ def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | Non
         ({"equals": ""}, None, "pass", None, None),
         ({"equals": {"field": "list"}}, [1, 2], "pass", None, None),
         ({"equals": {"field": "word"}}, "REFUND", "fail", None, "'REFUND' is not 'refund'"),
+        ({"contains": "STRASSE", "ignore_case": "true"}, "Die Straße", "pass", "Straße", None),
         ({"one_of": ["a", "b"], "ignore_case": "true"}, "B", "pass", None, None),
         ({"one_of": {"field": "words"}}, "x", "fail", None, "'x' is not one of 'refund', 'Monday'"),
         ({"regex": r"\d+ euros"}, MAIL, "pass", "5 euros", None),
