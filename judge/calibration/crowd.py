@@ -128,8 +128,9 @@ class Crowd:
                 raise UsageError(f"{source}: no two of these records both have labels")
             for first, second, answer in pairs:
                 for name, label in given.get(first, {}).items():
-                    if answer == label == given.get(second, {}).get(name):
-                        found[name].append({first, second})
+                    pair, other = {first, second}, given.get(second, {}).get(name)
+                    if answer == label == other and pair not in found[name]:
+                        found[name].append(pair)
         return found
 
     def _golds(self) -> dict[tuple[str, int, str], str]:
@@ -190,7 +191,11 @@ def _contrary(source: str) -> Iterator[tuple[str, str, str]]:
         try:
             fields = item.usable().fields or {}
             first, second = text_of(fields, "item"), text_of(fields, "contrary")
-            yield first, second, spelling(answer_of(fields.get("answer"), "answer") or "")
+            if (answer := answer_of(fields.get("answer"), "answer")) is None:
+                raise LabelError("field 'answer' is missing", "answer")
+            if first == second:
+                raise LabelError("item and contrary are the same record", "contrary")
+            yield first, second, spelling(answer)
         except LabelError as error:
             raise UsageError(f"{source}, line {item.line}: {error}") from None
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from judge.web.label import PageOutcome
 
 _SHEET = "Sheets"
+_OF_SHEETS = ("workers", "controls", "control_share", "opt_out", "together", "overwrite")
 _SCREENS = {"DISPLAY", "WAYLAND_DISPLAY"}
 
 EPILOG = """\b
@@ -116,6 +117,10 @@ def command(
         overwrite=overwrite,
     )
     if out is not None:
+        for name in _OF_SHEETS:
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise UsageError(f"--{name.replace('_', '-')} is for a sheet: it needs --sheet")
         outcome = api.label(
             out,
             job,

@@ -56,7 +56,7 @@ class AnswerFile:
     def __init__(self, path: Path, annotator: str) -> None:
         self.path, self.annotator = path, annotator
         self.given: dict[str, dict[Place, PersonAnswer]] = {annotator: {}}
-        self._end = self._count = 0
+        self._end = 0
         self._records: dict[str, str] = {}
         if path.exists() and path.stat().st_size:
             self._refuse_foreign()
@@ -85,8 +85,12 @@ class AnswerFile:
             )
 
     def refresh(self) -> None:
-        """Take in the whole lines that were appended since."""
-        if not self.path.exists():
+        """Take in the whole lines that were appended since; all of a file that somebody cut short
+        or removed."""
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if size < self._end:
+            self.given, self._records, self._end = {self.annotator: {}}, {}, 0
+        if not size:
             return
         with self.path.open("rb") as file:
             file.seek(self._end)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import re
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -119,7 +120,7 @@ class _Page:
         hosts = [f"{name}:{self.port}" for name in (HOST, "localhost")]
         if request.headers.get("Host") not in hosts:
             return "This server answers on this machine alone."
-        token = request.path.split("/")[1]
+        token = "".join(request.path.split("/")[1:2])  # `OPTIONS *` has no path.
         if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self.token.encode()):
             return "The address is not, or no longer, that of the page."
         if request.method in ("GET", "HEAD"):
@@ -131,7 +132,7 @@ class _Page:
     # ------------------------------------------------------------ what is asked
 
     async def _whole(self, _: web.Request) -> web.Response:
-        self.session.answers.refresh()
+        self.session.refresh()
         return self._rendered("label.html")
 
     async def _style(self, _: web.Request) -> web.Response:
@@ -145,9 +146,9 @@ class _Page:
 
     async def _answer(self, request: web.Request) -> web.Response:
         try:
-            given = await request.json()
+            given = json.loads(await request.read())
             number, answer, why = given["question"], given["answer"], given["why"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, RecursionError, web.RequestPayloadError):
             raise web.HTTPBadRequest(text="Send question, answer and why.") from None
         if not (type(number) is type(answer) is int and isinstance(why, str)):
             raise web.HTTPBadRequest(text="Send question, answer and why.")
@@ -163,7 +164,7 @@ class _Page:
 
     def _changed(self, change: Callable[[], None]) -> web.Response:
         try:
-            self.session.answers.refresh()
+            self.session.refresh()
             change()
         except UsageError as error:
             raise web.HTTPBadRequest(text=str(error)) from error

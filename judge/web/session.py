@@ -138,6 +138,11 @@ class Session:
         self.latest, self.back = number, None
         self.current = self._next()
 
+    def refresh(self) -> None:
+        """Take in what was written to the file since; a question may be open again."""
+        self.answers.refresh()
+        self.current = self._next() if self.current is None else self.current
+
     def undo(self) -> None:
         """Take back the latest answer, and ask its question again; without one, nothing."""
         numbers = {place: number for number, place in enumerate(self.places)}

@@ -205,7 +205,8 @@ def test_ratings_that_contradict_each_other_do_not_count(typed: Typed) -> None:
         for n, rating in enumerate(given, 1)
     ]
     table(typed, "votes.csv", rows)
-    table(typed, "contrary.csv", [{"item": "p/1", "contrary": "p/2", "answer": "5"}])
+    both = [{"item": "p/1", "contrary": "p/2", "answer": "5"}]
+    table(typed, "contrary.csv", [*both, {"item": "p/2", "contrary": "p/1", "answer": "5"}])
     words = ("agreement", "votes.csv", "--scale", SCALE, "--contrary", "contrary.csv")
     code, out, told = typed.text(*words, "-o", "m.jsonl", "--json")
     people = json.loads(out)["annotators"]
@@ -219,6 +220,8 @@ def test_ratings_that_contradict_each_other_do_not_count(typed: Typed) -> None:
     for pair, says in (
         ({"item": "p/1", "contrary": "q", "answer": "5"}, "no two of these records"),
         ({"item": "p/1", "answer": "5"}, "line 2: field 'contrary' is missing"),
+        ({"item": "p/1", "contrary": "p/1", "answer": "5"}, "line 2: item and contrary are the"),
+        ({"item": "p/1", "contrary": "p/2"}, "line 2: field 'answer' is missing"),
     ):
         table(typed, "contrary.csv", [pair])
         code, _, told = typed.text(*words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -61,13 +62,23 @@ def test_only_the_page_itself_is_answered(pages: Pages) -> None:
         asked(address, "answer", b"[" * 100_000, **own),
         asked(address, "answer", body.replace(b"0", b"7"), **own),
         asked(address, "../page.py"),
+        asked(address, "answer", b"[]", **own, Content_Encoding="gzip"),
     ]
-    assert [status for status, *_ in refused] == [*[403] * 10, 413, 400, 400, 404]
+    assert [status for status, *_ in refused] == [*[403] * 10, 413, 400, 400, 404, 400]
     assert all("Content-Security-Policy" in headers for _, headers, _ in refused)
     assert not (pages.folder / "labels.jsonl").exists()
-    status, _, page = asked(address, "answer", body, **own)
+    with socket.create_connection((host.partition(":")[0], int(host.partition(":")[2]))) as link:
+        link.sendall(f"OPTIONS * HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert b" 403 " in link.recv(4096)
+    other = {**own, "Content_Type": "application/json; charset=none"}
+    status, _, page = asked(address, "answer", body, **other)
     assert status == 200 and b"All questions are answered" in page
     assert pages.lines("labels.jsonl")[0]["id"] == "m1"
+    (pages.folder / "labels.jsonl").unlink()
+    page = asked(address)[2]
+    assert b"0 of 1 answered" in page and b"Dear Ann" in page, "the page shows what the file has"
+    assert asked(address, "answer", body, **own)[0] == 200
+    assert len(pages.lines("labels.jsonl")) == 1
 
 
 def answers_in(path: Path) -> dict[tuple[str, int], dict[str, str]]:
@@ -146,7 +157,11 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     pages.write("mails.jsonl", [{**mail, "email": "Other"} for mail in MAILS])
     done = pages("label", "mails.jsonl", *ASK, "-o", "labels.jsonl")
     assert done.returncode == 2 and "another text of record" in done.stderr
-    for more, why in (((), "name -o"), (("-o", "mails.jsonl"), "is the input")):
+    for more, why in (
+        ((), "name -o"),
+        (("-o", "mails.jsonl"), "is the input"),
+        (("-o", "l.jsonl", "--together", "email"), "--together is for a sheet"),
+    ):
         done = pages("label", "mails.jsonl", *ASK, *more)
         assert done.returncode == 2 and why in done.stderr
 
