@@ -179,7 +179,7 @@ def _read(name: str, text: str) -> Mapping[str, Any]:
 
 _PATHS = (
     *("cache_dir", "profile", "rubric", "test", "workflow"),
-    *("model", "final_model", "rewrite_model", "cheap_model", "model_for"),
+    *("model", "final_model", "rewrite_model", "cheap_model", "explain_with", "model_for"),
 )
 """Settings of files that may hold paths."""
 

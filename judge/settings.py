@@ -87,6 +87,9 @@ class CoreSettings(Options):
         ge=0,
         le=0.5,
     )
+    explain_with: str | None = _models(
+        "Ask this model why a check fails whose judges give no reason; it decides nothing."
+    )
     workflow: str | None = _choosing(
         "A workflow of `judge workflows list`, or your own: file.py:variable, a Workflow or a "
         "LangGraph graph.",

@@ -141,9 +141,10 @@ class Vote(_Part):
 
     `evidence` has at least one answer for each value asked about, or one for the record; in a lost
     vote (`unreadable`, `error`) too. `part` is `cheap` for a cascade's cheap judge, which settles
-    the values that it is sure of; the verdict is counted from the `panel`'s votes. `score` is the
-    answer where answers are scores, by log-probabilities the mean of their distribution.
-    `answered_by` are the versions of a decision model that answered.
+    the values that it is sure of, and `explanation` for one that says why others fail; the verdict
+    is counted from the `panel`'s votes. `score` is the answer where answers are scores, by
+    log-probabilities the mean of their distribution. `answered_by` are the versions of a decision
+    model that answered.
     """
 
     model: str
@@ -151,7 +152,7 @@ class Vote(_Part):
     temperature: float | None = None
     answered_by: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
     method: Literal["structured", "logprobs", "probe", "test"] = "structured"
-    part: Literal["panel", "cheap"] = Field(
+    part: Literal["panel", "cheap", "explanation"] = Field(
         default="panel", exclude_if=lambda part: part == "panel"
     )
     verdict: Verdict
@@ -227,7 +228,7 @@ class Check(_Part):
                 cast = opinions.setdefault(value, [])
                 if vote.part == "panel":
                     cast.append(opinion)
-                elif value in sure:
+                elif vote.part == "cheap" and value in sure:
                     settled[value] = opinion
         outcomes: dict[str | None, tuple[Verdict, str | None]] = {}
         for value, cast in opinions.items():

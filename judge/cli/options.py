@@ -211,7 +211,9 @@ def _resolved(flags: dict[str, Any]) -> Settings:
 
 
 _COMPLETED = {
-    **dict.fromkeys(("model", "final_model", "rewrite_model", "cheap_model"), "models"),
+    **dict.fromkeys(
+        ("model", "final_model", "rewrite_model", "cheap_model", "explain_with"), "models"
+    ),
     "rubric": "rubrics",
     "check": "checks",
     "workflow": "judge.workflows",

@@ -29,7 +29,9 @@ class Panel:
 
     Each judge gives `votes` votes; by the `logprobs` method one, because its votes do not differ.
     With `all_votes` every vote is asked, whatever the others say. `cheap`, the cheap judge of a
-    cascade, is asked first, and the panel about the values of which it is not sure. `on_injection`
+    cascade, is asked first, and the panel about the values of which it is not sure. `explainer` is
+    asked at the end about what fails, where the judges gave neither quote nor reason, and decides
+    nothing. `on_injection`
     says what happens to text in the form of a message to the judge (`judge.judging.injection`).
     `declined` says why nothing is asked: the check abstains.
     """
@@ -39,6 +41,7 @@ class Panel:
     all_votes: bool = False
     sampling: Sampling = field(default_factory=Sampling)
     cheap: Judge | None = None
+    explainer: Judge | None = None
     on_injection: Literal["abstain", "ask"] = "abstain"
     declined: str | None = None
 
@@ -70,6 +73,9 @@ class Panel:
         for judge, vote in asks:
             for call in judge.calls(record, vote, round, self.sampling):
                 yield judge.client, call
+        if most and self.explainer is not None:
+            for call in self.explainer.calls(record, round=round):
+                yield self.explainer.client, call
 
     @cached_property
     def by_value(self) -> bool:
@@ -126,7 +132,21 @@ class Panel:
                 "votes": tuple(votes),
             }
         )
-        return check.model_copy(update=self._outcome(check))
+        check = check.model_copy(update=self._outcome(check))
+        return await self._explained(check, record, round)
+
+    async def _explained(self, check: Check, record: Record, round: int) -> Check:
+        """The check with the explainer's vote on what fails, if there is anything to explain."""
+        if self.explainer is None or check.verdict is not Verdict.FAIL:
+            return check
+        if any(answer.quote or answer.reason for answer in check.supporting_evidence()):
+            return check
+        fails = {value for value, verdict in check.verdicts().items() if verdict is Verdict.FAIL}
+        every = self.explainer.numbers(record)
+        numbers = [n for n in every if record.entry(self.rubric.each, n) in fails]
+        vote = await self.explainer.vote(record, round=round, numbers=numbers or every)
+        vote = vote.model_copy(update={"part": "explanation"})
+        return check.model_copy(update={"votes": (*check.votes, vote)})
 
     async def _votes(self, record: Record, round: int, numbers: tuple[int, ...]) -> list[Vote]:
         """As many votes as settle the values with these numbers (0: the record)."""

@@ -119,7 +119,8 @@ class Models:
             return ()
         step_models = (self.settings.model_for[name].model for name in steps)
         cheap = self.settings.cheap_model
-        specs = (*self.judges, *self.final, self.rewriter, *step_models, cheap)
+        explains = self.settings.explain_with
+        specs = (*self.judges, *self.final, self.rewriter, *step_models, explains, cheap)
         return tuple(dict.fromkeys(spec for spec in specs if spec))
 
     @property
@@ -147,6 +148,8 @@ class Models:
         for spec in self.names:
             method = methods(spec)
             rewrites = self.settings.repair and not self.client(spec).decides
+            if spec == self.settings.explain_with:
+                await self.client(spec).prepare()
             if spec == self.settings.cheap_model:
                 await self.client(spec).prove_logprobs("--cheap-model")
             elif method == "structured" or rewrites:

@@ -212,6 +212,7 @@ class Resources:
             "final": list(self.models.final),
             "rewrite": self.models.rewriter,
             "cheap": cheap,
+            **({"explain": settings.explain_with} if settings.explain_with else {}),
             **({"steps": steps} if steps else {}),
             **({"cheap_identity": self.models.identity(cheap)} if cheap else {}),
             "settings": {
@@ -295,6 +296,7 @@ class Resources:
             all_votes=settings.all_votes,
             sampling=Sampling(warm, settings.seed),
             cheap=cheap,
+            explainer=self._explainer(rubric, by),
             on_injection=settings.on_injection,
             declined=None if cheap else self._declined(rubric.name, specs),
         )
@@ -353,6 +355,15 @@ class Resources:
         guaranteed = cheap and profile and profile.guarantee
         margin = settings.cheap_margin if cheap else settings.abstain_margin
         return with_profile(judge, profile, 0.0 if guaranteed else margin)
+
+    def _explainer(self, rubric: Rubric, by: By) -> Judge | None:
+        """The judge who says why a check fails, where its judges give no reason."""
+        if (spec := self.settings.explain_with) is None:
+            return None
+        client = self.models.client(spec)
+        if client.decides:
+            raise UsageError(f"--explain-with: {writes_nothing(spec, 'a model that writes')}")
+        return Judge(rubric, client, "structured", by)
 
     def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:
         """The cheap judge of the cascade, if it has anything to decide: with a margin of 0.5, or

@@ -204,7 +204,7 @@ def count_votes(panels: dict[str, PanelVotes], line: Line) -> None:
     checks = {check["check"]: check for check in line.checks if check.get("votes")}
     for name, check in checks.items():
         # The cheap judge of a cascade is no part of the panel.
-        votes = [vote for vote in check["votes"] if vote.get("part") != "cheap"]
+        votes = [vote for vote in check["votes"] if "part" not in vote]
         if len({vote["model"] for vote in votes}) > 1:
             panels[name].add(check, votes, line)
         elif votes:

@@ -73,6 +73,34 @@ def test_a_run_notes_who_answered_resumes_and_repeats_itself(
     assert judge.read("p.jsonl") == whole, "the same bytes"
 
 
+def test_another_model_says_why_and_decides_nothing(judge: Typed, server: DecisionServer) -> None:
+    """It is asked about fails alone; where it does not find them, there is no reason."""
+    rude = {"answer": "no", "quote": "Send it", "reason": "It commands."}
+    replies = [
+        {"when": {"id": "m2"}, "reply": {"answer": "yes", "quote": "Send it", "reason": "Fine."}},
+        {"when": {"id": "m4"}, "reply": {**rude, "quote": "Away with you"}},
+        {"reply": rude},
+    ]
+    judge.write("why.yaml", [], json.dumps({"replies": replies}))
+    explain = ("--explain-with", "scripted:why.yaml")
+    code, out, told = judge.text(*RUN, *explain, "--summary", "sums.json")
+    assert code == 0, told
+    lines = [json.loads(line)["judge"] for line in out.splitlines()]
+    assert [line["verdict"] for line in lines] == ["fail", "pass"] * 3
+    assert lines[0]["reason"] == 'question: fail: "Send it" (It commands.)'
+    assert all("gives no reason" in lines[place]["reason"] for place in (2, 4))
+    parts = [[vote.get("part") for vote in of_record] for of_record in votes(out)]
+    assert parts == [[None, "explanation"], [None]] * 3
+    assert "the judge's quote is not in the text" in votes(out)[4][1]["reason"]
+    assert lines[0]["usage"]["replies"] == 2 and lines[1]["usage"]["replies"] == 1
+    assert "panels" not in json.loads(judge.read("sums.json")), "no second judge"
+    code, _, told = judge.text(*RUN, "--explain-with", "systemone:other")
+    assert code == 2 and "--explain-with" in told and "writes" in told
+    _, plan, _ = judge.text("plan", *RUN[1:], *explain)
+    plan = " ".join(plan.split())
+    assert "least: 6 calls" in plan and "most: 12 calls" in plan, plan
+
+
 def test_a_named_server_speaks_what_its_table_says(judge: Typed, server: DecisionServer) -> None:
     url = f"[servers.own]\nurl = {json.dumps(server.url)}\n"
     for protocol in ("systemone", "decisions"):
