@@ -24,6 +24,7 @@ from .conftest import Shell, jsonl, wait_until_told
 
 QUESTION = "Is this e-mail polite?"
 KEY = "for-clients"
+pytestmark = pytest.mark.xdist_group("serve")
 POLITE, RUDE = {"email": "Dear Ann, thank you."}, {"email": "Fool, go away."}
 
 
@@ -39,15 +40,18 @@ def answer(asked: Asked) -> Answer:
     return chances(**{word: math.log(weight / total) for word, weight in weights.items()})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[Loopback]:
     with Loopback(answer) as loopback:
         yield loopback
 
 
-@pytest.fixture
-def calibrated(judge: Shell, server: Loopback) -> Shell:
+@pytest.fixture(scope="module")
+def calibrated(
+    server: Loopback, tmp_path_factory: pytest.TempPathFactory, judge_path: str
+) -> Shell:
     """A folder with a profile that 160 labels made."""
+    judge = Shell(tmp_path_factory.mktemp("serve"), judge_path)
     judge.env |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "JUDGE_SERVE_KEY": KEY}
     # Words of their own: near-duplicates are one item.
     words = [" ".join(f"{zlib.crc32(f'{n} {m}'.encode()):x}" for m in range(8)) for n in range(160)]
@@ -64,7 +68,7 @@ def calibrated(judge: Shell, server: Loopback) -> Shell:
     return judge
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served(calibrated: Shell) -> Iterator[str]:
     """The address of a server of that profile."""
     words = ("serve", "--profile", "calibrated/profile.json", "-m", "openai:m", "--port", "0")
@@ -148,7 +152,7 @@ def test_what_cannot_be_answered_is_refused_with_its_place(
     assert code == 422 and says in json.dumps(reply["detail"]), reply
 
 
-def test_strangers_and_floods_are_refused(calibrated: Shell, served: str) -> None:
+def test_strangers_and_floods_are_refused(served: str) -> None:
     ask = {"polite": {"type": "noul"}}
     assert post(served, POLITE, ask, key="wrong")[0] == 401
     assert post(served, {"email": "a" * 9_000_000}, ask)[0] == 413
@@ -157,9 +161,9 @@ def test_strangers_and_floods_are_refused(calibrated: Shell, served: str) -> Non
 
 
 def test_a_judge_that_guesses_is_not_served(calibrated: Shell) -> None:
-    path = calibrated.folder / "calibrated" / "profile.json"
-    profile = json.loads(path.read_text())
+    profile = json.loads(calibrated.read("calibrated/profile.json"))
     profile["judges"][0]["controls"]["looks"] = False
+    path = calibrated.folder / "guesses.json"
     path.write_text(json.dumps(profile))
     words = ("serve", "--profile", str(path), "-m", "openai:m", "--port", "0")
     process = calibrated.start(*words)
