@@ -134,7 +134,7 @@ class CoreSettings(Options):
     )
     pass_: str | None = _choosing(
         "Answers that pass: labels, or a bound ('>= 4').",
-        unset="yes; none of --answers",
+        unset="yes; with --answers none",
         metavar="A,B|BOUND",
         alias="pass",
         common=True,

@@ -35,7 +35,9 @@ is answered by the same model as it stands. docs/decision-models.md.
 @opt.with_settings("profile", "model", "cache", "cache_dir")
 def command(
     settings: Settings,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8010,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the server; 0 is a free one.")
+    ] = 8010,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Other than 127.0.0.1: others can ask, too.")
     ] = "127.0.0.1",

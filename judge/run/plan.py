@@ -109,12 +109,12 @@ class Plan:
     def assumptions(noun: str) -> list[str]:
         """The assumptions of the estimates, in sentences; `noun` names the items (records)."""
         return [
-            f"Least: a token of {MOST_CHARACTERS:g} characters, a reply of one token; less only "
-            "where replies are in the cache already.",
-            f"Likely: one of {1 / DEAREST:g} {noun} takes the most; in the others the questions "
-            "settle at once, and replies take a quarter of the tokens that they may. At the most, "
-            f"all of them. Tokens at {CHARACTERS_PER_TOKEN:g} characters each; re-asked replies "
-            "are not counted.",
+            f"Least: {MOST_CHARACTERS:g} characters a token, one token a reply; less only where "
+            "replies are in the cache already.",
+            f"Likely: one of {1 / DEAREST:g} {noun} takes the most calls and tokens; the others "
+            "are decided at the first votes, in replies of a quarter of the tokens allowed.",
+            f"Most: every call, in replies as long as allowed. {CHARACTERS_PER_TOKEN:g} characters "
+            "a token. Replies that are asked for again are not counted.",
         ]
 
     @property

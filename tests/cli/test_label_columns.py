@@ -107,6 +107,9 @@ def test_ids_that_match_nothing_are_named_and_twice_the_same_is_refused(typed: T
     sheet.write_text(sheet.read_text() + "m7,yes\n")
     code, _, told = typed.text("calibrate", "mails.csv", "--labels", "sheet.csv", *ASK)
     assert code == 2 and "line 43: id 'm7' was already on line 9" in told
+    sheet.write_text("item,annotator,label\nm1,ann,no\nm1,bob,yes\n")
+    code, _, told = typed.text("calibrate", "mails.csv", "--labels", "sheet.csv", *ASK)
+    assert code == 2 and "judge calibrate sheet.csv" in told
     sheet.write_text("id,human\nm1,no\n")
     code, _, told = typed.text("calibrate", "mails.csv", "--labels", "sheet.csv", *ASK)
     assert code == 2 and "no column 'label'" in told and "--label-column" in told

@@ -66,7 +66,12 @@ def _labels(
                 raise UsageError(f"{place}: no column {column!r}; {hint}")
         name = _text(fields[names[0]], names[0], place)
         if name in places:
-            raise UsageError(f"{place}: id {clip(name)} was already on line {places[name]}")
+            several = any(normalise(key) == "annotator" for key in fields)
+            hint = f"; a sheet of several people is labels itself: judge calibrate {sheet}"
+            raise UsageError(
+                f"{place}: id {clip(name)} was already on line {places[name]}"
+                f"{hint if several else ''}"
+            )
         answers = {column: fields[column] for column in columns}
         labels[name] = answers if len(columns) > 1 else answers[columns[0]]
         places[name] = row.line
