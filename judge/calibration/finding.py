@@ -46,7 +46,7 @@ def _use(judge: JudgeReport, kappa: Estimate) -> str:
         if kappa.value == 1:
             return "where all agree nothing says how sure that is: label harder records, too"
         if kappa.value == 0:
-            return "no more often than a guess would, so use it for nothing"
+            return "no more often than a guess would, so use it for nothing yet"
         return "too few labels for an interval, so use it for nothing yet: label more records"
     if kappa.high is not None and kappa.high < 0:
         return "it agrees less than a guess would: see which answer the labels mean"

@@ -92,6 +92,14 @@ def test_what_a_judge_is_good_for_goes_by_the_lower_end(
     assert ("would halve the interval" in text) == (low is not None)
 
 
+def test_a_judge_that_agrees_by_chance_alone_is_called_so() -> None:
+    """A judge with one answer for all has kappa 0 in every resample, which is no lack of labels."""
+    judge = report(probabilities=False)
+    judge = replace(judge, stands=replace(judge.stands, kappa=Estimate(0.0, None, None, 60, 60)))
+    text = finding(check(judge), judge)
+    assert ": no more often than a guess would, so use it for nothing yet" in text
+
+
 def test_half_the_interval_takes_four_times_the_labels_and_clusters() -> None:
     judge = report(probabilities=False)
     assert finding(check(judge), judge).endswith("about 180 more labels would halve the interval")
