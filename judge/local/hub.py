@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -108,5 +109,5 @@ def _choice(repository: str, file: str, sizes: dict[str, str]) -> str:
     listed = "".join(f"\n  {name}  {size}" for name, size in sizes.items())
     return (
         f"{PREFIX}{repository} {why}: name a file, as in "
-        f"`judge models pull {PREFIX}{repository}:{near}`; there are{listed}"
+        f"`judge models pull {shlex.quote(f'{PREFIX}{repository}:{near}')}`; there are{listed}"
     )

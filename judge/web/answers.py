@@ -58,6 +58,8 @@ class AnswerFile:
         self.given: dict[str, dict[Place, PersonAnswer]] = {annotator: {}}
         self._end = 0
         self._records: dict[str, str] = {}
+        if not path.parent.is_dir():
+            raise UsageError(f"-o {path}: there is no folder {path.parent}")
         if path.exists() and path.stat().st_size:
             self._refuse_foreign()
         self.refresh()

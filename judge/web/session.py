@@ -142,6 +142,8 @@ class Session:
         """Take in what was written to the file since; a question may be open again."""
         self.answers.refresh()
         self.current = self._next() if self.current is None else self.current
+        if self.latest is not None and self.places[self.latest] not in self.answers.own:
+            self.latest = None
 
     def undo(self) -> None:
         """Take back the latest answer, and ask its question again; without one, nothing."""

@@ -19,6 +19,7 @@ from aiohttp import web
 from cli.typed import Typed
 
 from judge.local import store
+from judge.local.hub import _choice
 
 PAYLOAD = b"GGUF" + bytes(range(256)) * 2000
 REPOSITORY, FILE = "some-org/Tiny-GGUF", "tiny-Q4_K_M.gguf"
@@ -233,3 +234,8 @@ def test_one_name_of_two_repositories_is_not_guessed(models: Path) -> None:
     (models / "pulled.json").write_text(json.dumps(notes))
     with pytest.raises(store.UsageError, match=f"may be a/r:{FILE} or b/r:{FILE}: name one"):
         store.resolve("tiny-Q4_K_M")
+
+
+def test_a_command_with_a_hubs_names_runs_nothing_else() -> None:
+    told = _choice("o/r", "", {"$(id).gguf": "1 MB"})
+    assert "`judge models pull 'hf:o/r:$(id).gguf'`" in told

@@ -74,7 +74,7 @@ def test_only_the_page_itself_is_answered(pages: Pages) -> None:
     status, _, page = asked(address, "answer", body, **other)
     assert status == 200 and b"All questions are answered" in page
     assert pages.lines("labels.jsonl")[0]["id"] == "m1"
-    (pages.folder / "labels.jsonl").unlink()
+    (pages.folder / "labels.jsonl").unlink()  # As `git stash` does.
     page = asked(address)[2]
     assert b"0 of 1 answered" in page and b"Dear Ann" in page, "the page shows what the file has"
     assert asked(address, "answer", body, **own)[0] == 200
@@ -147,6 +147,8 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     weights = {line["id"]: line["annotators"]["ann"]["weight"] for line in labels}
     assert sorted(weights.values()) == [1, 1, 9, 9] and {weights["m18"], weights["m19"]} == {1}
     assert all(line.keys() == {"id", "email", "labels", "annotators"} for line in labels)
+    (pages.folder / "labels.jsonl").unlink()
+    assert asked(address)[0] == 200, "the latest answer is no longer there"
     process.terminate()
     assert process.wait(10) == 0
     calibrate = ("calibrate", "labels.jsonl", *ASK, "-m", "scripted:j.yaml")
@@ -160,6 +162,7 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     for more, why in (
         ((), "name -o"),
         (("-o", "mails.jsonl"), "is the input"),
+        (("-o", "none/l.jsonl"), "there is no folder none"),
         (("-o", "l.jsonl", "--together", "email"), "--together is for a sheet"),
     ):
         done = pages("label", "mails.jsonl", *ASK, *more)
