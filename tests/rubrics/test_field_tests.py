@@ -149,7 +149,7 @@ def test_a_test_on_the_command_line_is_called_after_its_field() -> None:
     assert (made.name, made.fields, made.first) == ("answer_0_regex", ("answer.0",), True)
     assert made.title == "answer.0 regex 'a{2}'"
     for text in ("answer contains refund", "answer:contains:refund", "answer: refund"):
-        with pytest.raises(UsageError, match="type 'FIELD: {contains: WORD}'"):
+        with pytest.raises(UsageError, match="type 'FIELD: "):
             from_flag(text)
 
 
