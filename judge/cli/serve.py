@@ -44,7 +44,7 @@ def command(
 ) -> None:
     """Answer typed questions over HTTP by the judges of a profile (POST /v1/systemone).
 
-    The key is JUDGE_SERVE_KEY; where that is not set, a new one is printed.
+    It needs --profile. The key is JUDGE_SERVE_KEY; where that is not set, a new one is printed.
     """
     if settings.profile in (None, "none"):
         raise UsageError("judge serve needs --profile: what judge calibrate -o wrote")

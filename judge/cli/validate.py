@@ -82,7 +82,7 @@ def command(
 
     Ask your own question with --ask or --rubric. Records with the fields of a workflow (`judge
     workflows list`) are asked its questions.
-    Records go to OUT, or to standard output where that is no terminal; all else to standard error.
+    They go to OUT, or to standard output unless it is a terminal; all else to standard error.
     """
     sources = opt.record_files(inputs, context)
     from judge import api

@@ -22,7 +22,7 @@ Examples:
       --judge-model openai:o3
   judge evaluate normad normad.csv -m openai:gpt-4o --task my_prompt.yaml
   judge evaluate hostile -m openai:gpt-4o       a judge under hostile text
-  judge evaluate hostile mails.csv --rubric ./mine.yaml     in your own records
+  judge evaluate hostile mails.csv --rubric ./mine.yaml    in your own records
   judge compare answers.jsonl others.jsonl      two models
 
 Benchmarks: normad, culturalbench, cqbench, cali, eecc and hostile (docs/reference.md says what they
