@@ -329,7 +329,7 @@ def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPat
     _, shown, _ = typed.text("plan", *run, "--trust-config")
     least = next(line for line in shown.splitlines() if line.startswith("least"))
     words = least.replace(",", "").split()
-    inputs, outputs, cost = int(words[3]), int(words[5]), float(words[7])
+    inputs, outputs, cost = int(words[3]), int(words[6]), float(words[8])
     assert cost == pytest.approx((inputs * 1.0 + outputs * 2.0) / 1e6, abs=1e-4)
 
 

@@ -147,10 +147,12 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     weights = {line["id"]: line["annotators"]["ann"]["weight"] for line in labels}
     assert sorted(weights.values()) == [1, 1, 9, 9] and {weights["m18"], weights["m19"]} == {1}
     assert all(line.keys() == {"id", "email", "labels", "annotators"} for line in labels)
+    written = (pages.folder / "labels.jsonl").read_bytes()
     (pages.folder / "labels.jsonl").unlink()
     assert asked(address)[0] == 200, "the latest answer is no longer there"
     process.terminate()
     assert process.wait(10) == 0
+    (pages.folder / "labels.jsonl").write_bytes(written)
     calibrate = ("calibrate", "labels.jsonl", *ASK, "-m", "scripted:j.yaml")
     (check,) = json.loads(pages(*calibrate, "--json").stdout)["checks"]
     assert check["judges"][0]["stands"]["accuracy"]["value"] == pytest.approx(0.95)
