@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Scale = Mapping[str, tuple[str, ...]]
 """What each rating stands for: a label, or several of which an annotator's own is found."""
 
-Place = tuple[str, str]
+CheckOfRecord = tuple[str, str]
 """A check and the record that it is about."""
 
 LEAST = 0.6
@@ -114,14 +114,14 @@ class Crowd:
             raise UsageError(f"{self.controls[0]}: {message}: see --least and --scale")
         return [self._read(item, annotators, against) for item in others], annotators
 
-    def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[set[Place]]]:
+    def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[set[CheckOfRecord]]]:
         """By annotator the pairs of questions to which the answers contradict each other."""
-        given: dict[Place, dict[str, str]] = defaultdict(dict)
+        given: dict[CheckOfRecord, dict[str, str]] = defaultdict(dict)
         for item in items if self.contrary else ():
             for one in item.annotations:
                 given[item.check, item.record.id].setdefault(one.annotator, one.answer)
         checks = {check for check, _ in given}
-        found: dict[str, list[set[Place]]] = defaultdict(list)
+        found: dict[str, list[set[CheckOfRecord]]] = defaultdict(list)
         for source in self.contrary:
             pairs = [((c, a), (c, b), answer) for a, b, answer in _contrary(source) for c in checks]
             if not any({first, second} <= given.keys() for first, second, _ in pairs):
@@ -173,7 +173,7 @@ class Crowd:
     def _read(
         item: LabelledItem,
         annotators: Mapping[str, Annotator],
-        against: Mapping[str, Sequence[set[Place]]],
+        against: Mapping[str, Sequence[set[CheckOfRecord]]],
     ) -> LabelledItem:
         place = item.check, item.record.id
         annotations = tuple(
