@@ -5,8 +5,9 @@
 A canned server (bench/canned_server.py) says the same of every question at once. Each contender is
 a process of its own, run over few and over many records in turns; the difference of the two is what
 a decision costs, so that neither imports nor start-up count. judge's share has all of it: records
-read, questions made, answers held against the choices, cache, ordered output. The SDK is
-typesafe-sdk; where it is not installed it is left out.
+read, questions made, answers held against the choices, cache, ordered output; the SDK, which has no
+cache, is nearest to judge without one. It is typesafe-sdk; where it is not installed it is left
+out.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ async def bare_sdk(url: str, count: int, concurrency: int) -> None:
         await _at_once(count, concurrency, decide)
 
 
+OURS = {"judge": (), "judge, --no-cache": ("--no-cache",)}
 BARE = {"aiohttp, bare": bare_aiohttp, "typesafe-sdk, bare": bare_sdk}
 
 
@@ -81,13 +83,13 @@ def spent(name: str, url: str, folder: Path, count: int, concurrency: int) -> Ta
     """What a contender takes for so many decisions."""
     command = [sys.executable, __file__, "--contender", name, "--url", url, "--many", str(count)]
     command += ["--concurrency", str(concurrency)]
-    if name == "judge":
+    if name in OURS:
         records = folder / f"{count}.jsonl"
         lines = (json.dumps({"id": str(n), "mail": mail(n)}) + "\n" for n in range(count))
         records.write_text("".join(lines), "utf-8")
         command = [sys.executable, "-m", "judge", "validate", str(records), "--ask", QUESTION]
         command += ["--on", "mail", "-m", "systemone:made-1", "-o", str(folder / "out.jsonl")]
-        command += ["--overwrite", "-q", "--concurrency", str(concurrency)]
+        command += ["--overwrite", "-q", "--concurrency", str(concurrency), *OURS[name]]
     with tempfile.TemporaryDirectory() as cache:
         env = {"SYSTEMONE_BASE_URL": url, "JUDGE_CACHE_DIR": cache, "PATH": os.environ["PATH"]}
         return measured(command, folder, env)[0]
@@ -107,7 +109,7 @@ def main() -> None:
         asyncio.run(run(chosen.url, chosen.many, chosen.concurrency))
         return
     raise_file_limit()
-    names = ["judge", *(n for n in BARE if "sdk" not in n or find_spec("typesafe_sdk"))]
+    names = [*OURS, *(n for n in BARE if "sdk" not in n or find_spec("typesafe_sdk"))]
     costs: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     with serving({"v1": [("", {"body": REPLY})]}) as server, tempfile.TemporaryDirectory() as place:
         for _ in range(chosen.rounds):
