@@ -142,7 +142,7 @@ def command(
         opt_outs=opt_out or (),
         together=together,
     )
-    _left_out(written.unasked, written.why)
+    left_out(written.unasked, written.why)
     records = counted(written.records, "record")
     print_message(
         f"wrote {sheet}: {counted(written.rows, 'row')} about {records} and "
@@ -163,13 +163,13 @@ def announce(address: str, *, open_page: bool) -> None:
 
 def end(outcome: PageOutcome, where: str) -> None:
     """Print what a page came to, and what to type next."""
-    _left_out(outcome.unasked, outcome.why)
+    left_out(outcome.unasked, outcome.why)
     print_message(f"{outcome.answered} of {counted(outcome.of, 'question')} answered, {where}")
     for about, words in outcome.closing:
         print_message(about)
         print_output(f"  {words}", err=True)
 
 
-def _left_out(records: int, why: str | None) -> None:
+def left_out(records: int, why: str | None) -> None:
     if records:
         print_message(f"{counted(records, 'record')} left out; {why}")

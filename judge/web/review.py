@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from judge.run.rubrics import RubricSet
 from judge.run.task import FOR_PEOPLE
 from judge.settings import Settings
 from judge.verdict import Judgement, Verdict, last_of_each
-from judge.web.answers import AnswerFile
+from judge.web.answers import AnswerFile, Place
 from judge.web.label import PageOutcome
 from judge.web.server import serve
 from judge.web.session import PageQuestion, Session
@@ -62,11 +62,12 @@ def review(
     wanted = {*FOR_PEOPLE, *([Verdict.FAIL] if failed else [])}
     open_lines = [(line, j) for line, j in Lines.read([str(lines)]) if j.verdict in wanted]
     open_lines.sort(key=lambda pair: rank(pair[0]))
-    questions = {
-        question.place: question
-        for line, judgement in open_lines
-        for question in _open(line, judgement, wanted, rubric_of, settings)
-    }
+    questions: dict[Place, PageQuestion] = {}
+    reasons: list[str] = []
+    for line, judgement in open_lines:
+        asked, why = _open(line, judgement, wanted, rubric_of, settings)
+        questions |= {question.place: question for question in asked}
+        reasons += [] if asked or why is None else [why]
     commands = [
         ("See what people decided:", f"judge report {shlex.quote(str(lines))} -o report.html"),
         ("Gates count it: type the command of the run again, with:", "--resume --fail-under 0.95"),
@@ -77,7 +78,8 @@ def review(
         _decide(lines, people, rubric_of, settings)
     if table is not None:
         make_table(lines, table)
-    return PageOutcome(session.answered, len(questions), commands)
+    why = reasons[0] if reasons else ""
+    return PageOutcome(session.answered, len(questions), commands, len(reasons), why)
 
 
 def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], Rubric]]:
@@ -111,17 +113,23 @@ def _open(
     wanted: set[Verdict],
     rubric_of: Callable[[str], Rubric],
     settings: Settings,
-) -> Iterator[PageQuestion]:
-    """The questions that the judges' checks of a line leave open, of one on entries those alone."""
+) -> tuple[list[PageQuestion], str | None]:
+    """The questions that the judges' checks of a line leave open, of one on entries those alone;
+    and why one cannot be asked, if so."""
     item = Record(line.source, line.number, dict(line.fields), name=line.name)
     record = typed(next(mapped([item], settings.columns)))
     fields = {**line.fields, RESERVED: dict(line.content)}
+    pages: list[PageQuestion] = []
+    left_out: str | None = None
     for check in last_of_each(judgement.checks):
         by_test = any(vote.method == "test" for vote in check.votes)
         if by_test or check.by == PERSON or check.verdict not in wanted:
             continue
         verdicts = check.verdicts()
-        for question in questions_about(record, [rubric_of(check.name)])[0]:
+        questions, why = questions_about(record, [rubric_of(check.name)])
+        left_out = left_out or why
+        for question in questions:
             entry = record.entry(question.rubric.each, question.number)
             if verdicts.get(entry, check.verdict) in wanted:
-                yield PageQuestion(question, fields, line)
+                pages.append(PageQuestion(question, fields, line))
+    return pages, left_out

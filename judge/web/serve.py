@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import signal
 from collections.abc import Awaitable, Callable
 from datetime import date
 from pathlib import Path
@@ -19,13 +18,12 @@ from typing import Any
 from aiohttp import web
 from pydantic import ValidationError
 
-from judge.errors import BackendError, UsageError
+from judge.errors import BackendError
 from judge.run.panels import Resources
+from judge.run.stream import beside_any_loop
 from judge.settings import Settings
 from judge.web.decisions import Decider, DecisionRequest, Unanswerable
-
-MAX_BODY = 8 * 1024 * 1024
-"""Bytes of a request, at most."""
+from judge.web.running import MAX_BODY, run_app
 
 MAX_REQUESTS = 64
 """Requests under way or waiting; further ones get 429."""
@@ -49,7 +47,7 @@ def serve(
         UsageError: a profile that cannot be served, or the port is taken.
         BackendError: a model is out of reach.
     """
-    asyncio.run(_serve(settings, key, ready, host, port))
+    beside_any_loop(lambda: asyncio.run(_serve(settings, key, ready, host, port)))
 
 
 async def _serve(
@@ -59,20 +57,11 @@ async def _serve(
     try:
         service = DecisionService(Decider(resources), key, Path(settings.profile or ""))
         await resources.prepare()
-        end, loop = asyncio.Event(), asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(end.set))
-        runner = web.AppRunner(service.app(), access_log=None, shutdown_timeout=1)
-        await runner.setup()
-        try:
-            try:
-                await web.TCPSite(runner, host, port).start()
-            except OSError as error:
-                raise UsageError(f"--port {port}: {error.strerror}; name another") from error
-            ready(f"http://{host}:{runner.addresses[0][1]}", service.name)
-            await end.wait()
-        finally:
-            await runner.cleanup()
+
+        def started(port: int) -> None:
+            ready(f"http://{host}:{port}", service.name)
+
+        await run_app(service.app(), started, asyncio.Event(), host, port)
     finally:
         await resources.models.aclose()
 

@@ -23,14 +23,12 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from judge.errors import JudgeError, UsageError
 from judge.report import page as report_page
 from judge.report.entry import Entry
-from judge.run.stream import beside_any_loop, interrupts
+from judge.run.stream import beside_any_loop
 from judge.web import figures
+from judge.web.running import MAX_BODY, run_app
 from judge.web.session import UNSURE, PageQuestion, Session
 
 HOST = "127.0.0.1"
-MAX_BODY = 8 * 1024 * 1024
-"""Bytes of a request, at most."""
-
 LONG = 4_000
 """Characters of a text behind which the page folds it."""
 
@@ -65,24 +63,12 @@ def serve(session: Session, ready: Callable[[str], None], port: int = 0) -> None
 
 async def _serve(session: Session, ready: Callable[[str], None], port: int) -> None:
     page = _Page(session)
-    loop = asyncio.get_running_loop()
 
-    def end(_: bool) -> None:
-        loop.call_soon_threadsafe(page.end.set)
+    def started(port: int) -> None:
+        page.port = port
+        ready(f"http://{HOST}:{port}/{page.token}/")
 
-    runner = web.AppRunner(page.app(), access_log=None, shutdown_timeout=1)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, HOST, port).start()
-        except OSError as error:
-            raise UsageError(f"--port {port}: {error.strerror}; leave it out") from error
-        page.port = runner.addresses[0][1]
-        with interrupts(end):
-            ready(f"http://{HOST}:{page.port}/{page.token}/")
-            await page.end.wait()
-    finally:
-        await runner.cleanup()
+    await run_app(page.app(), started, page.end, HOST, port)
 
 
 class _Page:

@@ -172,6 +172,16 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
 
 
 @pytest.mark.slow
+def test_a_review_says_what_cannot_be_shown(pages: Pages) -> None:
+    pages.write("e.jsonl", [{"id": "e", "email": ""}])
+    (pages.folder / "j.yaml").write_text('{"replies": []}')
+    pages("validate", "e.jsonl", *ASK, "-m", "scripted:j.yaml", "-o", "o.jsonl")
+    done = pages("review", "o.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "1 record left out; the record has no text in email" in done.stderr
+    assert "o.jsonl: nothing is open that can be shown" in done.stderr
+
+
 def test_a_review_asks_about_open_entries_alone(pages: Pages) -> None:
     pages.write("r.jsonl", [{"id": "r", "text": "One.", "values": ["zebra", "quartz", "fjord"]}])
     rubric = "name: says\nfields: [text]\neach: values\nquestion: Does it say {{ value }}?\n"

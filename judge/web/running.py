@@ -1,0 +1,45 @@
+"""A server that runs until it is ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+
+from judge.errors import UsageError
+from judge.run.stream import interrupts
+
+MAX_BODY = 8 * 1024 * 1024
+"""Bytes of a request, at most."""
+
+
+async def run_app(
+    app: web.Application, ready: Callable[[int], None], end: asyncio.Event, host: str, port: int
+) -> None:
+    """Serve the application until a signal comes or `end` is set; requests are not logged.
+
+    Args:
+        ready: is called with the port.
+        port: 0 takes a free one.
+
+    Raises:
+        UsageError: the port is taken.
+    """
+    loop = asyncio.get_running_loop()
+
+    def stop(_: bool) -> None:
+        loop.call_soon_threadsafe(end.set)
+
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise UsageError(f"--port {port}: {error.strerror}; name another") from error
+        with interrupts(stop):
+            ready(runner.addresses[0][1])
+            await end.wait()
+    finally:
+        await runner.cleanup()
