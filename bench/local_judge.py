@@ -19,7 +19,7 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
 from judge.records import Record
-from judge.rubric import rubric_from_flags
+from judge.rubric import rubrics_from_flags
 
 SENTENCE = (
     "Number {n}: Ann wrote to the landlord about the roof and asked for an answer by Monday. "
@@ -34,7 +34,7 @@ def record(number: int, sentences: int) -> Record:
 
 
 def judges(client: Client) -> list[Judge]:
-    asked = (rubric_from_flags(f"Is this text {word}?", ["text"]) for word in QUESTIONS)
+    asked = (rubrics_from_flags(f"Is this text {word}?", ["text"])[0] for word in QUESTIONS)
     return [Judge(rubric, client, "logprobs") for rubric in asked]
 
 

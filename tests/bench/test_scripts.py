@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import ast
+import importlib.util
 import json
 import os
 import re
@@ -35,6 +36,22 @@ def test_every_file_of_the_code_is_in_one_room_of_the_mutants(
     assert all(mutants.tests_of(tests, CHECKOUT) for _, tests in mutants.ROOMS.values())
     with pytest.raises(FileNotFoundError, match="test_lost"):
         mutants.tests_of("tests/test_lost.py", CHECKOUT)
+
+
+@pytest.mark.parametrize("folder", ["bench", "docs", "fixtures"])
+def test_what_scripts_import_of_judge_is_there(folder: str) -> None:
+    """Also in those that no test runs."""
+    imports = [
+        (path.name, node.module, alias.name)
+        for path in (CHECKOUT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "judge"
+        for alias in node.names
+    ]
+    assert imports
+    for script, module, name in imports:
+        there = hasattr(importlib.import_module(str(module)), name)
+        assert there or importlib.util.find_spec(f"{module}.{name}"), (script, module, name)
 
 
 FAULTS = """
