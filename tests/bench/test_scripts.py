@@ -38,7 +38,7 @@ def test_every_file_of_the_code_is_in_one_room_of_the_mutants(
         mutants.tests_of("tests/test_lost.py", CHECKOUT)
 
 
-@pytest.mark.parametrize("folder", ["bench", "docs", "fixtures"])
+@pytest.mark.parametrize("folder", ["bench", "docs"])
 def test_what_scripts_import_of_judge_is_there(folder: str) -> None:
     """Also in those that no test runs."""
     imports = [
