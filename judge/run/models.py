@@ -110,8 +110,11 @@ class Models:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every model of the run, once, the cheap one of a cascade last."""
-        return self.of_steps(self.settings.model_for)
+        """Every model of the run, once; the cheap one of a cascade and the one that says why stand
+        last."""
+        explains = () if self.idle else (self.settings.explain_with,)
+        specs = (*self.of_steps(self.settings.model_for), *explains)
+        return tuple(dict.fromkeys(spec for spec in specs if spec))
 
     def of_steps(self, steps: Iterable[str]) -> tuple[str, ...]:
         """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
@@ -119,8 +122,7 @@ class Models:
             return ()
         step_models = (self.settings.model_for[name].model for name in steps)
         cheap = self.settings.cheap_model
-        explains = self.settings.explain_with
-        specs = (*self.judges, *self.final, self.rewriter, *step_models, explains, cheap)
+        specs = (*self.judges, *self.final, self.rewriter, *step_models, cheap)
         return tuple(dict.fromkeys(spec for spec in specs if spec))
 
     @property
@@ -145,11 +147,11 @@ class Models:
             BackendError: unreachable, or the key is refused.
             UsageError: no way of asking brought valid JSON, or there are no log-probabilities.
         """
-        for spec in self.names:
+        if not self.idle and (explains := self.settings.explain_with) is not None:
+            await self.client(explains).prepare()
+        for spec in self.of_steps(self.settings.model_for):
             method = methods(spec)
             rewrites = self.settings.repair and not self.client(spec).decides
-            if spec == self.settings.explain_with:
-                await self.client(spec).prepare()
             if spec == self.settings.cheap_model:
                 await self.client(spec).prove_logprobs("--cheap-model")
             elif method == "structured" or rewrites:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from decisionserver import DecisionServer, spoilt
+from loopback import Loopback, says
 
 from .typed import Typed
 
@@ -73,7 +74,9 @@ def test_a_run_notes_who_answered_resumes_and_repeats_itself(
     assert judge.read("p.jsonl") == whole, "the same bytes"
 
 
-def test_another_model_says_why_and_decides_nothing(judge: Typed, server: DecisionServer) -> None:
+def test_another_model_says_why_and_decides_nothing(
+    judge: Typed, server: DecisionServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is asked about fails alone; where it does not find them, there is no reason."""
     rude = {"answer": "no", "quote": "Send it", "reason": "It commands."}
     replies = [
@@ -94,6 +97,11 @@ def test_another_model_says_why_and_decides_nothing(judge: Typed, server: Decisi
     assert "the judge's quote is not in the text" in votes(out)[4][1]["reason"]
     assert lines[0]["usage"]["replies"] == 2 and lines[1]["usage"]["replies"] == 1
     assert "panels" not in json.loads(judge.read("sums.json")), "no second judge"
+    with Loopback(lambda asked: says(json.dumps(rude))) as writer:  # It gives no log-probabilities.
+        monkeypatch.setenv("OPENAI_BASE_URL", writer.url)
+        words = ("--method", "logprobs", "--explain-with", "openai:w")
+        code, again, told = judge.text(*RUN, *words)
+    assert code == 0 and verdicts(again) == verdicts(out), told
     code, _, told = judge.text(*RUN, "--explain-with", "systemone:other")
     assert code == 2 and "--explain-with" in told and "writes" in told
     _, plan, _ = judge.text("plan", *RUN[1:], *explain)
