@@ -108,9 +108,9 @@ def workflows() -> str:
     for name in workflow_names():
         workflow = load_workflow(name)
         told = f"## {name}\n\n{workflow.title}."
-        if workflow.graph is not None:
+        if (graph := workflow.compiled) is not None:
             checks = ", ".join((*workflow.checks, *workflow.counted))
-            drawn = workflow.graph.get_graph().draw_mermaid().strip()
+            drawn = graph.get_graph().draw_mermaid().strip()
             told += f" RubricSet: {checks}.\n\n```mermaid\n{drawn}\n```"
         parts.append(told)
     return "\n\n".join(parts)

@@ -16,9 +16,8 @@ the majority, or the votes are lost, the credit is None and the recall does not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
-
-from langgraph.graph import END, START, StateGraph
+from functools import cache
+from typing import Any, Literal
 
 from judge.records import Record
 from judge.verdict import Answer, Check, Extraction, Verdict
@@ -93,14 +92,20 @@ def finish(work: Work) -> WorkflowResult:
     return WorkflowResult(judgement.model_copy(update={"extraction": extraction}))
 
 
-_builder = StateGraph(State)
-for _node in (matching, nothing_predicted, additional):
-    _builder.add_node(_node.__name__, _node)
-_builder.add_conditional_edges(START, after_start)
-_builder.add_edge("matching", "additional")
-_builder.add_edge("nothing_predicted", "additional")
-_builder.add_edge("additional", END)
-graph = _builder.compile(name="extraction")
+@cache
+def graph() -> Any:
+    """The compiled graph."""
+    from langgraph.graph import END, START, StateGraph
+
+    builder = StateGraph(State)
+    for node in (matching, nothing_predicted, additional):
+        builder.add_node(node.__name__, node)
+    builder.add_conditional_edges(START, after_start)
+    builder.add_edge("matching", "additional")
+    builder.add_edge("nothing_predicted", "additional")
+    builder.add_edge("additional", END)
+    return builder.compile(name="extraction")
+
 
 workflow = Workflow(
     name="extraction",

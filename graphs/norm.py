@@ -21,10 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, cast
-
-from langgraph.graph import END, START, StateGraph
 
 from judge.records.kinds import normalise
 from judge.settings import Settings
@@ -143,8 +142,11 @@ def after_regeneration(state: State) -> str:
     return REWRITTEN if work.edits else AS_IT_CAME
 
 
+@cache
 def graph_of(name: str, last: Any) -> Any:
     """The loop about the situation, and behind it the node that makes the other checks."""
+    from langgraph.graph import END, START, StateGraph
+
     builder = StateGraph(State)
     for node in (examination, regeneration, acceptance, last):
         builder.add_node(node.__name__, node)
@@ -159,11 +161,13 @@ def graph_of(name: str, last: Any) -> Any:
     return builder.compile(name=name)
 
 
+graph = partial(graph_of, "norm", holding_together)
+
 workflow = Workflow(
     name="norm",
     kind="norm",
     title="Situations that follow or break a rule of thumb (NormAd)",
-    graph=graph_of("norm", holding_together),
+    graph=graph,
     plain=True,
     checks=(*EXAMINED, *ASKED_ONCE),
     accepted=EXAMINED,
@@ -174,7 +178,7 @@ normad_filter = replace(
     workflow,
     name="normad-filter",
     title="NormAd's three filters, one after another (section 4.2)",
-    graph=graph_of("normad-filter", filtering),
+    graph=partial(graph_of, "normad-filter", filtering),
     checks=FILTERS,
     accepted=FILTERS[:1],
     successive=True,

@@ -19,9 +19,8 @@ A story that is too short is not put to any model.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, cast
-
-from langgraph.graph import END, START, StateGraph
 
 from judge.judging.passages import counts_letters, word_count
 from judge.settings import Settings
@@ -230,6 +229,8 @@ def _contradictions(check: Check | None) -> tuple[Answer, ...]:
 
 def add_steps(builder: Any) -> None:
     """Add the workflow's nodes, from `length` to `acceptance`, and the edges between them."""
+    from langgraph.graph import END
+
     for node in (
         length,
         incorporation,
@@ -260,10 +261,16 @@ def add_steps(builder: Any) -> None:
     builder.add_conditional_edges("acceptance", _voted, {VOTED: END})
 
 
-_builder = StateGraph(State)
-_builder.add_edge(START, "length")
-add_steps(_builder)
-graph = _builder.compile(name="story")
+@cache
+def graph() -> Any:
+    """The compiled graph."""
+    from langgraph.graph import START, StateGraph
+
+    builder = StateGraph(State)
+    builder.add_edge(START, "length")
+    add_steps(builder)
+    return builder.compile(name="story")
+
 
 workflow = Workflow(
     name="story",

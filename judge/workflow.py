@@ -262,7 +262,8 @@ class Workflow:
     `finish` makes the outcome; without one the last check of each name decides, and the texts that
     were rewritten change. `plain` says that judge may step through the graph by itself
     (`judge.stepping`); `successive` that a record which does not pass a check is asked no later
-    one. Without a `graph` the user's own questions are asked, in their order.
+    one. `graph` is compiled, or a function that builds it when it is needed, since LangGraph takes
+    a second to load; without one the user's own questions are asked, in their order.
     """
 
     name: str
@@ -278,6 +279,11 @@ class Workflow:
     voted: tuple[By, ...] = ("loop", "final")
     plain: bool = False
     successive: bool = False
+
+    @property
+    def compiled(self) -> Any:
+        """The compiled LangGraph graph, or None."""
+        return self.graph() if callable(self.graph) else self.graph
 
     async def run(
         self,
@@ -319,7 +325,7 @@ class Workflow:
 
     async def once(self, work: Work) -> WorkflowResult:
         """Take a record through the graph once, within the rounds of `work`."""
-        await _stepper(self.graph, self.plain).run(State(work=work))
+        await _stepper(self.compiled, self.plain).run(State(work=work))
         return self._result(work)
 
     def _result(self, work: Work) -> WorkflowResult:

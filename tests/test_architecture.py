@@ -163,7 +163,11 @@ def test_the_architecture_names_every_room_and_file_and_what_it_names_is_there()
 
 @pytest.mark.parametrize(
     ("words", "graphs"),
-    [(("--check", "relevance"), True), (("--ask", "Is this about greeting?"), False)],
+    [
+        (("--check", "relevance"), True),
+        (("--ask", "Is this about greeting?"), False),
+        (("--rubric", "polite", "--map", "text=story"), False),
+    ],
 )
 def test_a_run_loads_no_library_that_it_does_not_need(
     tmp_path: Path, words: tuple[str, ...], graphs: bool

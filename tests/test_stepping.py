@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,11 @@ def test_a_run_is_the_same_stepped_and_by_langgraph(
 @pytest.mark.parametrize("module", [extraction, norm, story])
 def test_our_own_graphs_are_plain(module: object) -> None:
     workflow = module.workflow  # type: ignore[attr-defined]
-    stepper, builder = Stepper(workflow.graph, workflow.plain), workflow.graph.builder
+    stepper, builder = Stepper(workflow.compiled, workflow.plain), workflow.compiled.builder
     assert stepper.steps
+    # LangGraph's own tools find the graph by this name, or a function without parameters.
+    entry = json.loads((FIXTURES.parent / "langgraph.json").read_text())["graphs"][workflow.name]
+    assert getattr(module, entry.rpartition(":")[2])() is workflow.compiled
     for name in (START, *builder.nodes):
         ways = [start for start, _ in builder.edges if start == name]
         assert len(ways) + len(builder.branches.get(name, {})) == 1, name

@@ -45,6 +45,6 @@ def draw(
 
     generator = plugins.load("judge.generators", name)
     workflow = load_workflow(name) if generator is None else generator.workflow
-    if (graph := workflow.graph) is None:
+    if (graph := workflow.compiled) is None:
         raise UsageError(f"{name} asks the questions that you name, and has no graph to draw")
     typer.echo(graph.get_graph().draw_mermaid(), nl=False)
