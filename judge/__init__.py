@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         validate,
         validate_to,
     )
-    from judge.rubric import Rubric
+    from judge.questions.rubric import Rubric
 
 _HERE = Path(__file__).parent
 if not (_HERE / "rubrics").is_dir():
