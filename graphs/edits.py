@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from judge.questions.evidence import SENTENCE_END, SPEECH_MARKS, locate
+from judge.evidence import SENTENCE_END, SPEECH_MARKS, locate
 from judge.records import Record
 from judge.verdict import Answer, Edit
 

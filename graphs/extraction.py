@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from judge.records import Record
 from judge.verdict import Answer, Check, Extraction, Verdict
-from judge.workflows import State, Work, Workflow, WorkflowResult
+from judge.workflow import State, Work, Workflow, WorkflowResult
 
 from .values import values_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judge.workflows import Workflow
+from judge.workflow import Workflow
 
 workflow = Workflow(
     name="record",

@@ -8,6 +8,7 @@
 The names below are loaded when they are first used (docs/python.md).
 """
 
+import logging
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
         validate,
         validate_to,
     )
-    from judge.questions.rubric import Rubric
+    from judge.rubric import Rubric
+
+# A library is silent unless its program sets logging up; the command line does (judge.redact).
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HERE = Path(__file__).parent
 if not (_HERE / "rubrics").is_dir():

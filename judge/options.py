@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field
 
 if TYPE_CHECKING:
-    from judge.questions.rubric import Rubric
+    from judge.rubric import Rubric
 
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
-LIMITS, CACHE, TRUST = "Speed and money", "Cache", "Trust"
+LIMITS, CACHE, TRACES, TRUST = "Speed and money", "Cache", "Traces", "Trust"
 """Groups of settings: a command asks for some of them, and its help shows each under its name."""
 
 

@@ -176,11 +176,12 @@ def guard_process() -> None:
     """From here on, tracebacks and warnings that reach standard error have no secrets in them, and
     nothing that steers a terminal.
 
-    Of warnings, those that Python writes where logging is not set up.
+    Of warnings, ours and those that Python writes where logging is not set up.
     """
     sys.excepthook = _show
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Formatter())
+        logging.getLogger("judge").addHandler(logging.lastResort)
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

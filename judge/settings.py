@@ -22,6 +22,7 @@ from judge.options import (
     JUDGING,
     LIMITS,
     MODELS,
+    TRACES,
     TRUST,
     Option,
     Options,
@@ -226,6 +227,17 @@ class CoreSettings(Options):
     )
     prices: Mapping[str, Price] = _limit(
         "Prices by model: USD for a million input and output tokens.", default={}
+    )
+    traces: bool = setting(
+        "Send OpenTelemetry spans of records, checks and calls to where OTEL_* variables say.",
+        default=False,
+        group=TRACES,
+    )
+    trace_text: bool = setting(
+        "With --traces: prompts, replies and reasons, too.",
+        default=False,
+        needs="traces",
+        group=TRACES,
     )
     cache: bool = setting("Reuse cached replies, and keep new ones.", default=True, group=CACHE)
     cache_dir: Path | None = setting(

@@ -5,8 +5,8 @@ LangChain and LangGraph trace as soon as LANGSMITH_TRACING, or an older name of 
 
 from __future__ import annotations
 
+import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,18 +22,19 @@ SWITCHES = (
 )
 """The variables that LangSmith looks at."""
 
+_log = logging.getLogger(__name__)
 _warned = False
 
 
 def tracing() -> bool:
-    """Whether the environment asks for traces and judge was told so too; then one line on stderr
-    says where the records go."""
+    """Whether the environment asks for traces and judge was told so too; then one warning says
+    where the records go."""
     global _warned
     if not _asking() or os.environ.get(TOLD, "").strip().lower() not in ("1", "true"):
         return False
     if not _warned:
         _warned = True
-        sys.stderr.write(f"judge: tracing is on ({TOLD}): record texts go to LangSmith\n")
+        _log.warning("judge: tracing is on (%s): record texts go to LangSmith", TOLD)
     return True
 
 

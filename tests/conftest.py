@@ -8,10 +8,12 @@ import tomllib
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import settings
 
+from tests.collector import Collector
 from tests.warm import warm_judge
 
 # As many test processes run at once as there are cores: a library that takes a thread for each core
@@ -68,3 +70,11 @@ def judge_path() -> Iterator[str]:
     """A PATH with a `judge` on it that costs a fork instead of a start."""
     with warm_judge() as path:
         yield path
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()

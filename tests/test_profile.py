@@ -26,7 +26,7 @@ from judge.profile import (
     named,
     shipped,
 )
-from judge.questions.ready_made import builtin
+from judge.rubric import builtin
 
 # ---------------------------------------------------------------- bindings
 

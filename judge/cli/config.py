@@ -22,7 +22,7 @@ Examples:
 """
 
 
-@opt.with_settings("Models", "Judging", "Engine", "Speed and money", "Cache")
+@opt.with_settings("Models", "Judging", "Engine", "Speed and money", "Cache", "Traces")
 def command(
     settings: Settings,
     changed: Annotated[

@@ -21,7 +21,7 @@ Example:
 """
 
 
-@opt.with_settings("Models", "Judging", "Engine", "Speed and money", "Cache")
+@opt.with_settings("Models", "Judging", "Engine", "Speed and money", "Cache", "Traces")
 def command(
     context: typer.Context,
     settings: Settings,

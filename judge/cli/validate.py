@@ -25,7 +25,7 @@ Exit codes: 0 all judged; 1 a gate does not hold; 2 bad usage; 3 some records ha
 """
 
 
-@opt.with_settings("Models", "Judging", "Engine", "Speed and money", "Cache")
+@opt.with_settings("Models", "Judging", "Engine", "Speed and money", "Cache", "Traces")
 def command(
     context: typer.Context,
     settings: Settings,

@@ -35,7 +35,7 @@ _COUNTS_SHOWN = 8
 @opt.with_settings(
     *("model", "method", "votes", "rounds", "min_words", "rubric", "profile"),
     *("temperature", "vote_temperature", "rewrite_temperature", "max_tokens"),
-    *("reasoning_effort", "seed", "map", "Engine", "Speed and money", "Cache"),
+    *("reasoning_effort", "seed", "map", "Engine", "Speed and money", "Cache", "Traces"),
     model="Model that writes.",
     seed="Seed of what is drawn, of the writer and of votes.",
     rounds="How often a draft that fails is written anew, at most.",

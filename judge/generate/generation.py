@@ -31,7 +31,7 @@ from judge.run.summary import Report
 from judge.run.task import RunInfo, Task, Watcher, on_engine
 from judge.settings import Settings
 from judge.verdict import DraftOutcome, Judgement, Unfinished, Verdict
-from judge.workflows import Context, Work
+from judge.workflow import Context, Work
 
 SIMILARITY = "similarity"
 """The stage at which near-duplicates are lost."""

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import Any
 from weakref import WeakValueDictionary
 
+from judge import traces
 from judge.backends.base import Backend, Call, Completion, Mode, Prompt
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
@@ -76,10 +77,12 @@ class Completions:
             if attempts.fresh:
                 await self._cache.store({entry: completion.as_text()})
 
-        if completion is not None:
-            await keep(completion)
-            return completion
-        completion = await self._transport.send(call, mode, keep)
+        sent, cached = self._negotiation.sent, completion is not None
+        with traces.of_call(self._identity, call, sent, cached=cached) as span:
+            if completion is not None:
+                await keep(completion)
+                return span.ends(completion)
+            completion = span.ends(await self._transport.send(call, mode, keep))
         self._negotiation.note_changes()
         return completion
 

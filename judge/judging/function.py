@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
-from judge.questions.rubric import Rubric
+from judge.names import entry_name
 from judge.records import Record
 from judge.records.base import LabelError, own_fields
-from judge.records.names import entry_name
+from judge.rubric import Rubric
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
 
 

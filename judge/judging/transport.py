@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
 
+from judge import traces
 from judge.backends.base import (
     Backend,
     Call,
@@ -203,6 +204,7 @@ class Transport:
                 failed_at = time.monotonic()
                 self.counters.retries += 1
                 self.counters.refusals += error.kind == "rate-limited"
+                traces.retries(error, tries)
             if tries:
                 await asyncio.sleep(pause(self._backoff, tries - 1))
 

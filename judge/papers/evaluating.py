@@ -29,7 +29,7 @@ from judge.run.task import RunInfo, Task, Watcher, fingerprint
 from judge.settings import Settings
 from judge.verdict import AnswerOutcome, Unfinished, Verdict
 from judge.version import __version__
-from judge.workflows import Context, Work
+from judge.workflow import Context, Work
 
 
 def evaluate(

@@ -44,7 +44,7 @@ from judge.records import RESERVED, Record
 from judge.records.base import LINEAGE
 from judge.records.fields import text_of
 from judge.verdict import Check, Judgement, Verdict
-from judge.workflows import State, Work, Workflow
+from judge.workflow import State, Work, Workflow
 from judge.yamlfile import read_mapping
 
 GOAL = "goal"

@@ -35,7 +35,7 @@ from judge.graphs.story import workflow as story
 from judge.papers.cqbench_stories import Statement, ValueList, value_list
 from judge.records import Record
 from judge.verdict import SOUND, Judgement, Verdict, last_of_each
-from judge.workflows import State, Work, Workflow
+from judge.workflow import State, Work, Workflow
 
 WRITING = "story_writing"
 VALUES = 5

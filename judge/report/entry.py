@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from judge.questions.evidence import Span, locate
+from judge.evidence import Span, locate
 from judge.records.kinds import normalise
 from judge.records.lines import Line
 from judge.records.text import shown

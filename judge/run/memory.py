@@ -10,6 +10,8 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
 
 from judge.records import Record
@@ -78,7 +80,9 @@ class _MemoryRun:
         self._task: _InMemory | None = None
         self._interrupt: Callable[[bool], None] | None = None
         self._closed = False
-        self._thread = threading.Thread(target=self._go, name="judge-run", daemon=True)
+        # In the caller's context, so that its spans are above ours.
+        go = partial(copy_context().run, self._go)
+        self._thread = threading.Thread(target=go, name="judge-run", daemon=True)
         self._thread.start()
 
     def take(self) -> Line | None:

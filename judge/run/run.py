@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from judge import traces
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
@@ -53,7 +54,11 @@ def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interru
         UsageError: nothing was asked: an output, or a model, that cannot be used.
     """
     running = _Run(job, task, watcher)
-    with interrupts(running.interrupt), asyncio.Runner(loop_factory=_new_loop) as runner:
+    with (
+        traces.traced(task.resources.settings),
+        interrupts(running.interrupt),
+        asyncio.Runner(loop_factory=_new_loop) as runner,
+    ):
         return runner.run(running.go())
 
 
@@ -239,7 +244,10 @@ class _Run:
             return place, line
         if kept is not None:
             return place, replace(kept, kept=True)
-        return place, bad or await line_of(self.task, record)
+        if bad is not None:
+            return place, bad
+        with traces.of_record(record) as span:
+            return place, span.ends(await line_of(self.task, record))
 
     def _resumed(self) -> list[tuple[Sink, Resumption]]:
         return [(o.sink, o.resumption) for o in self.outputs if o.resumption is not None]

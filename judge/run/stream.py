@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from judge.errors import Exit
@@ -243,4 +244,4 @@ def beside_any_loop(step: Callable[[], Result]) -> Result:
         asyncio.get_running_loop()
     except RuntimeError:
         return step()
-    return ThreadPoolExecutor(1).submit(step).result()
+    return ThreadPoolExecutor(1).submit(copy_context().run, step).result()

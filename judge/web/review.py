@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import UsageError
-from judge.questions.rubric import Rubric
 from judge.records import Record, mapped
 from judge.records.base import RESERVED
 from judge.records.lines import Line, Lines
 from judge.report.files import make_table
 from judge.report.sheet import questions_about, typed
+from judge.rubric import Rubric
 from judge.run.decisions import PERSON, Decisions, decide
 from judge.run.job import files_of
 from judge.run.output import rank, read_description

@@ -10,7 +10,7 @@ from judge.graphs.edits import Passage, apply_insertions, apply_rewrites, passag
 from judge.graphs.replies import Insertion, Insertions, Rewrite, Rewrites
 from judge.graphs.values import Value
 
-from judge.questions.evidence import SPEECH_MARKS
+from judge.evidence import SPEECH_MARKS
 from judge.records import Record
 from judge.verdict import Answer, Edit, Verdict
 

@@ -13,8 +13,8 @@ from judge.graphs.values import Value
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
-from judge.questions.ready_made import builtin
 from judge.records import Record
+from judge.rubric import builtin
 from judge.verdict import Answer, Judgement, Verdict, Vote
 from judge.voting import decide
 

@@ -29,16 +29,15 @@ def loaded(model: str | None, answer: str, mark: str | None = None) -> Any:
 
 
 class Runs:
-    def __init__(self, typed: Typed, server: Loopback, told: pytest.LogCaptureFixture) -> None:
-        self.typed, self.server, self._told = typed, server, told
+    def __init__(self, typed: Typed, server: Loopback) -> None:
+        self.typed, self.server = typed, server
         typed.write("in.jsonl", RECORDS)
 
     def __call__(self, out: str, *flags: str, code: int = 0) -> str:
         words = ("validate", "in.jsonl", "--ask", "Polite?", "-m", "openai:m", "-o", out, *flags)
-        self._told.clear()
         got, _, told = self.typed.text(*words)
         assert got == code, told
-        return told + self._told.text
+        return told
 
     def answered(self, out: str) -> dict[str, Any]:
         (run,) = json.loads(self.typed.read(f"{out}.run.json")).values()
@@ -48,15 +47,12 @@ class Runs:
 
 @pytest.fixture
 def judge(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Runs]:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with Loopback(scripted_probe=True) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield Runs(Typed(tmp_path, monkeypatch, capfd), server, caplog)
+        yield Runs(Typed(tmp_path, monkeypatch, capfd), server)
 
 
 @pytest.mark.parametrize("listed", [True, False])

@@ -6,55 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from cli.conftest import norm
+from collector import Collector
 from loopback import Loopback, says
 
 from judge import tracing
 
 VALIDATE = "import sys; from judge.cli import main; sys.argv[0] = 'judge'; main()"
-
-
-class Collector(ThreadingHTTPServer):
-    """Stands where LangSmith's server would, and keeps what is sent there."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Keeping)
-        self.seen: list[bytes] = []
-        self.url = f"http://127.0.0.1:{self.server_port}"
-
-
-class _Keeping(BaseHTTPRequestHandler):
-    server: Collector
-
-    def _keep(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.server.seen.append(body)
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    do_GET = do_POST = do_PATCH = _keep  # noqa: N815
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Tests print nothing."""
-
-
-@pytest.fixture
-def collector() -> Iterator[Collector]:
-    server = Collector()
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
 
 
 def traced(program: str, *words: str, cwd: Path, to: Collector, **env: str) -> tuple[int, bytes]:

@@ -72,7 +72,7 @@ Setting = Annotated[
 @opt.with_settings(
     *("model", "method", "votes", "temperature", "vote_temperature", "max_tokens"),
     *("reasoning_effort", "seed", "map"),
-    *("Speed and money", "Cache"),
+    *("Speed and money", "Cache", "Traces"),
     *("rubric", "cheap_model", "cheap_margin", "abstain_margin", "profile"),
     map="Read this column of the sources as NAME; a.b is b within a.",
     model="Model to measure.",

@@ -1,1 +1,0 @@
-"""Rubrics: questions, their answers, and the replies and evidence that they take."""
