@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +19,20 @@ if TYPE_CHECKING:
     from judge.web.label import PageOutcome
 
 _SHEET = "Sheets"
-_OF_SHEETS = ("workers", "controls", "control_share", "opt_out", "together", "overwrite")
+_OF_SHEETS = (
+    *("workers", "controls", "control_share", "opt_out", "together", "instructions", "overwrite"),
+)
 _SCREENS = {"DISPLAY", "WAYLAND_DISPLAY"}
+
+_NEXT = {
+    "html": ("{path}.*.jsonl", "send the file; annotators send back what it saves"),
+    "label-studio": (
+        "EXPORT.json",
+        "Label Studio takes {config} as labelling interface (Code)",
+    ),
+    "argilla": ("EXPORT.json", "rg.Dataset.from_disk reads the folder"),
+}
+"""Of each form of sheets how it comes back, and what to do before."""
 
 EPILOG = """\b
 Examples:
@@ -27,10 +40,12 @@ Examples:
   judge label judged.jsonl --rubric polite --sample 100 -o labels.jsonl
   judge label records.csv --check relevance --controls gold.jsonl \\
       --workers 3 --sample 300 --by country --opt-out unsure --sheet s.csv
+  judge label mails.csv --ask "Is this e-mail polite?" --sheet mails.html
 
 On the page the keys 1-9, y and n answer, u is unsure, c says why, z takes the last answer back. The
 same command goes on where it stopped; another --annotator answers the same questions.
-A row of the sheet is one question to one annotator. judge calibrate and judge agreement read both.
+judge calibrate and judge agreement read labels and filled sheets, also as Label Studio and Argilla
+export them.
 """
 
 AnnotatorName = Annotated[
@@ -55,11 +70,17 @@ def command(
     port: Port = 0,
     open_page: Open = True,
     sheet: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Write a sheet to this file instead.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a sheet instead: .csv, .html (a page to send), label-studio:TASKS.json, "
+            "argilla:FOLDER.",
+        ),
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Annotators of each record.", rich_help_panel=_SHEET)
-    ] = 3,
+        int | None,
+        typer.Option(min=1, help="Annotators of each record. [default: 3]", rich_help_panel=_SHEET),
+    ] = None,
     controls: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,6 +108,14 @@ def command(
         typer.Option(
             metavar="FIELD",
             help="Records with the same text in this field stand together.",
+            rich_help_panel=_SHEET,
+        ),
+    ] = None,
+    instructions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Show this text to annotators (not in .csv).",
             rich_help_panel=_SHEET,
         ),
     ] = None,
@@ -141,13 +170,19 @@ def command(
         control_share=control_share,
         opt_outs=opt_out or (),
         together=together,
+        instructions=instructions,
     )
     left_out(written.unasked, written.why)
-    records = counted(written.records, "record")
-    print_message(
-        f"wrote {sheet}: {counted(written.rows, 'row')} about {records} and "
-        f"{counted(written.controls, 'control')}, for {counted(workers, 'annotator')}"
-    )
+    about = f"{counted(written.records, 'record')} and {counted(written.controls, 'control')}"
+    who = f", for {counted(written.workers, 'annotator')}" if written.workers else ""
+    files = " and ".join(map(str, written.files))
+    print_message(f"wrote {files}: {counted(written.rows, 'row')} about {about}{who}")
+    if (step := _NEXT.get(written.form)) is not None:
+        back, how = step
+        back = back.format(path=shlex.quote(str(written.files[0].with_suffix(""))))
+        gold = "".join(f" --controls {shlex.quote(source)}" for source in controls or ())
+        print_message(f"next: {how.format(config=written.files[-1])}; then")
+        print_output(f"  judge agreement {back}{gold}", err=True)
 
 
 def announce(address: str, *, open_page: bool) -> None:

@@ -145,9 +145,19 @@ def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]
 def from_template(name: str, **content: Any) -> str:
     """The page that a template makes, with its style and the style's digest, the only one that the
     page's policy lets a browser take."""
-    style = Markup((_FOLDER / "page.css").read_text("utf-8"))
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return templates().get_template(name).render(**content, style=style, digest=digest)
+    text = style()
+    return templates().get_template(name).render(**content, style=Markup(text), digest=digest(text))
+
+
+def style(*, asking: bool = False) -> str:
+    """The style of pages; with that of pages that ask people."""
+    names = ("page.css", "asking.css") if asking else ("page.css",)
+    return "".join((_FOLDER / name).read_text("utf-8") for name in names)
+
+
+def digest(text: str) -> str:
+    """The digest by which a page's policy allows an element with this text."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @cache

@@ -1,14 +1,13 @@
-"""A sheet for people: a row for each question about a record and each annotator, to be filled in.
+"""A sheet for people: a row for each question about a record, to be filled in.
 
 It is a table of labels (`judge.records.labels.table`): `judge agreement` and `judge calibrate` read
 it back. Records stand in it as judges are shown them; labels and verdicts do not. Among them are
-control questions, which look like the others.
+control questions, which look like the others. `sheet_files` writes it in the form that was asked
+for: a table, a page, or tasks of another tool.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -23,13 +22,15 @@ from judge.records.base import normalise
 from judge.records.fields import record_name
 from judge.records.labels import QUESTION, ROLES, LabelledItem, read_labels
 from judge.records.labels.table import OFFERED
-from judge.report.export import inert
-from judge.report.files import writing
+from judge.report.sheet_files import SheetRows, form_of
 from judge.rubric import Rubric
 from judge.run.job import Job
 from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 from judge.templates import render, variables_of
+
+WORKERS = 3
+"""Annotators of each record."""
 
 CONTROL_SHARE = 0.15
 """The share of an annotator's records that are control questions (Huang and Yang, B.3)."""
@@ -40,10 +41,15 @@ _OURS = {*ROLES, *QUESTION}
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a sheet holds; `unasked` records and control questions have nothing to ask about, or
-    cannot be read, the first for the reason `why`."""
+    """What a sheet in this form holds, and the files that were written; None `workers` for as many
+    as there will be. `unasked` records and control questions have nothing to ask about, or cannot
+    be read, the first for the reason `why`.
+    """
 
+    form: str
+    files: Sequence[Path]
     rows: int
+    workers: int | None
     records: int
     controls: int
     unasked: int
@@ -55,24 +61,30 @@ def write_sheet(
     job: Job,
     settings: Settings,
     *,
-    workers: int = 3,
+    workers: int | None = None,
     controls: Sequence[str] = (),
     control_share: float = CONTROL_SHARE,
     opt_outs: Sequence[str] = (),
     together: str | None = None,
+    instructions: Path | None = None,
 ) -> Sheet:
     """Write the questions of the settings (`ask`, `rubric`, `check`) about a job's records.
 
-    Each of so many `workers` gets every record, in an order of the seed's, and with them control
+    `out` is a .csv or .html file, or NAME:PATH of a tool (`sheet_files.FORMS`). Each of so many
+    `workers` (WORKERS) gets every record, in an order of the seed's, and with them control
     questions: so many of the files `controls` that they are `control_share` of the records.
     `opt_outs` may be chosen besides a question's answers. Records with the same text in the field
     `together` stand below one another (Huang and Yang, 3.5: three hypotheses at once).
+    `instructions` is a text file that a page or a tool shows to annotators.
 
     Raises:
         UsageError: no question is named, a file cannot be used, or there is nothing to ask about.
     """
-    if out.suffix.lower() != ".csv":
-        raise UsageError(f"--sheet {out}: name a .csv file, which spreadsheets open")
+    form, path = form_of(out)
+    told = form.instructions_of(instructions)
+    if workers is not None and not form.counted:
+        raise UsageError(f"--workers: as many people as you like answer {form.name}: leave it out")
+    workers = workers or WORKERS
     asked = rubrics_asked(job, settings)
     units: list[list[dict[str, str]]] = []
     reasons: list[str] = []
@@ -107,14 +119,13 @@ def write_sheet(
             f"{controls[0]}: field {min(telling)!r} would tell the controls, no record has it: "
             "name the fields that are shown (--on)"
         )
-    lines = []
-    for worker in range(1, workers + 1):
-        order = [*units, *golden]
-        Random(f"{settings.seed} {worker}").shuffle(order)
-        lines += [{**row, "annotator": f"annotator-{worker}"} for unit in order for row in unit]
-    _write(out, lines, [*job.inputs, *controls], overwrite=job.overwrite)
+    content = SheetRows([*units, *golden], workers, settings.seed, told)
+    sources = [*job.inputs, *controls, *([str(instructions)] if instructions else [])]
+    files = form.write(path, content, sources, job.overwrite)
     first = reasons[0] if reasons else None
-    return Sheet(len(lines), records, len(golden), len(reasons), first)
+    count = sum(map(len, content.units)) * (workers if form.name == "csv" else 1)
+    people = workers if form.counted else None
+    return Sheet(form.name, files, count, people, records, len(golden), len(reasons), first)
 
 
 def _joined(units: Sequence[list[dict[str, str]]], field: str) -> list[list[dict[str, str]]]:
@@ -222,18 +233,3 @@ def _controls(
     if sources and not units:
         raise UsageError(f"{sources[0]}: no answer to {', '.join(by_name)}")
     yield from units.values()
-
-
-def _write(
-    out: Path, lines: Sequence[dict[str, str]], sources: Sequence[str], *, overwrite: bool
-) -> None:
-    """A CSV file with a column for every field; what a spreadsheet would run has an apostrophe."""
-    last = ("question", "answers", "label", "why")
-    heads = dict.fromkeys(head for line in lines for head in line if head not in last)
-    with writing(out, sources, overwrite=overwrite, flag="--sheet") as file:
-        # With a byte-order mark Excel reads UTF-8.
-        text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
-        table = csv.DictWriter(text, [*heads, *last], restval="", lineterminator="\n")
-        table.writeheader()
-        table.writerows({name: inert(cell) for name, cell in line.items()} for line in lines)
-        text.detach()

@@ -122,9 +122,7 @@ class _Page:
         return self._rendered("label.html")
 
     async def _style(self, _: web.Request) -> web.Response:
-        report = Path(report_page.__file__).with_name("page.css")
-        text = report.read_text("utf-8") + (_FOLDER / "page.css").read_text("utf-8")
-        return web.Response(text=text, content_type="text/css")
+        return web.Response(text=report_page.style(asking=True), content_type="text/css")
 
     async def _script(self, _: web.Request) -> web.Response:
         text = (_FOLDER / "page.js").read_text("utf-8")

@@ -15,6 +15,7 @@ from judge.errors import UsageError
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
 from judge.records.labels.table import QUESTION, ROLES, TABLE, LabelTable
+from judge.records.labels.tasks import rows_of
 from judge.records.read import mapped, read, renamed
 from judge.records.record import Record
 
@@ -42,13 +43,13 @@ def read_labels(
 
     `source` is `NAME:PATH` with a name of `set_names`, or the path alone of a file in one of the
     project's own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder where a set is
-    several files. `check` keeps the items of that check; in a table without a column `check` it
-    names what the labels are about. A line that cannot be read, or holds no usable label, comes as
-    a `Record` with its problem, whatever the check. `columns` are the columns of a table's roles
-    (`table.ROLES`); others are renamed (`judge.records.read.mapped`). In a set whose lines name
-    their checks `label` is one of these: its items come as UNNAMED. `blank` takes
-    the lines of a sheet of `judge label` that have no label yet; `accepted` are answers besides
-    those that a sheet offers.
+    several files. A sheet of `judge label` that another tool exported is one again (`tasks`).
+    `check` keeps the items of that check; in a table without a column `check` it names what the
+    labels are about. A line that cannot be read, or holds no usable label, comes as a `Record` with
+    its problem, whatever the check. `columns` are the columns of a table's roles (`table.ROLES`);
+    others are renamed (`judge.records.read.mapped`). In a set whose lines name their checks `label`
+    is one of these: its items come as UNNAMED. `blank` takes the lines of a sheet of `judge label`
+    that have no label yet; `accepted` are answers besides those that a sheet offers.
 
     Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
     and a form that cannot be told; at the end for a check that no item was about.
@@ -59,6 +60,8 @@ def read_labels(
         if colon and _NAME.fullmatch(name) and not Path(source).exists():
             raise UsageError(f"there is no labelled set {name!r}: there are {', '.join(names)}")
         name, path = "", source
+    if name == "argilla" and (Path(path) / "records.json").is_file():
+        path = str(Path(path) / "records.json")  # A folder of `Dataset.to_disk`.
     folder = None if path == "-" else Path(path).parent
     roles = {role: column for role, column in columns.items() if role in ROLES}
     renames = {name: column for name, column in columns.items() if name not in ROLES}
@@ -72,7 +75,7 @@ def read_labels(
                 raise UsageError(f"{path} holds no file of {name}: {', '.join(form.files)}")
         found_in = chain.from_iterable([renamed(read(file), renames) for file in files])
         return _about(form(check, folder).read(found_in), roles, check, source)
-    items = read(path)
+    items = chain.from_iterable(map(rows_of, read(path)))
     head = list(islice(items, _LOOK))
     recognised, items = _recognised(source, name, head, roles), chain(head, items)
     if recognised is None:
@@ -97,7 +100,7 @@ def _recognised(
     The first lines of a file that is being labelled may have no labels yet.
     """
     lines = [item.fields for item in head if item.fields is not None]
-    if name:
+    if name and not any(map(LabelTable.is_sheet, lines)):
         return _FORMS[name], ()
     labels_fields = [line["labels"] for line in lines if Own.knows(line)]
     by_name = [*roles] == ["label"] and any(roles["label"] in labels for labels in labels_fields)

@@ -1,0 +1,71 @@
+"""Sheets of `judge label` that came back from Label Studio or Argilla: as rows of a sheet again.
+
+A task that `judge.report.sheet_files` wrote holds what a row of a sheet has. Its annotators'
+answers to the questions `label` and `why` stand where `forms.FORMS` says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from judge.records.labels.forms import FORMS, Form
+from judge.records.record import Record
+
+OF_TOOLS = frozenset((
+    *("id", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "choices"),
+    *("_server_id", "status", "score"),
+))  # fmt: skip
+"""Columns that the tools, or a sheet for them, put beside those of a sheet."""
+
+_TASK = {"item", "question", "answers"}
+_ROW = ("item", "check", "entry")
+_ANSWERS = {"annotator": "", "label": "", "why": ""}
+_TOOLS = ("label-studio", "label-studio-min", "argilla", "argilla-columns")
+
+
+def rows_of(record: Record) -> Iterator[Record]:
+    """The rows of a sheet that a tool's task stands for: one for each annotator, and one without
+    a label where there is none. Any other record as it is."""
+    fields = record.fields or {}
+    form = next((form for form in FORMS if form.name in _TOOLS and form.knows(fields)), None)
+    task = {} if form is None else _task(form, fields)
+    if form is None or not task.keys() >= _TASK:
+        yield record
+        return
+    shown = {name: cell for name, cell in task.items() if name not in (*_TASK, *_ROW)}
+    for annotator, given in (_given(form, fields) or {"": {}}).items():
+        # Label Studio's "ground truth" is nobody's.
+        answers = {"annotator": annotator, **given} if annotator is not None else {}
+        gold = {} if annotator is not None else {"gold": given.get("label")}
+        row = {name: task.get(name) or "" for name in _ROW}
+        asked = {name: task[name] for name in ("question", "answers")}
+        yield replace(record, fields={**row, **gold, **shown, **asked, **_ANSWERS, **answers})
+
+
+def _task(form: Form, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What the tool was given to ask."""
+    parts = [fields.get(form.within), fields.get("metadata")] if form.within else [fields]
+    return {
+        name: cell
+        for part in parts
+        if isinstance(part, dict)
+        for name, cell in part.items()
+        if name not in (*OF_TOOLS, *_ANSWERS) and not re.fullmatch(form.omit, name)
+    }
+
+
+def _given(form: Form, fields: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
+    """By annotator the answers to `label` and `why`."""
+    if form.reader is None:
+        answers = {name: fields[name] for name in ("label", "why") if fields.get(name)}
+        return {fields.get("annotator") or "": answers}
+    given: dict[Any, dict[str, Any]] = {}
+    for one in form.reader(fields):
+        answer = one.answer
+        if isinstance(answer, list) and (len(answer) == 1 or one.question == "why"):
+            answer = "\n".join(map(str, answer))
+        given.setdefault(one.annotator, {})[one.question] = answer
+    return given

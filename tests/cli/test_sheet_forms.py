@@ -1,0 +1,109 @@
+"""Sheets as tasks of Label Studio and Argilla: what is written, and what comes back.
+
+The exports in `exports/` were made by the tools' own code of what judge wrote (`exports/make.py`):
+it read the files, held answers against them, and wrote them as people download them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .typed import Typed
+
+EXPORTS = Path(__file__).with_name("exports")
+MAILS = [
+    {"id": "m1", "E-mail": "Dear Ann, <b>thanks</b>.", "judge": {"verdict": "pass"}},
+    {"id": "m2", "E-mail": "Fool! Read\nit.", "label": "secret"},
+]
+GOLD = [{"id": "m9", "E-mail": "Kind regards.", "labels": {"question": "yes"}}]
+ASK = ("--ask", "Is it polite?", "--on", "E-mail", "--opt-out", "unsure")
+ASK += ("--controls", "gold.jsonl", "--control-share", "0.3", "--instructions", "how.txt")
+
+
+@pytest.fixture
+def mails(typed: Typed) -> Typed:
+    typed.write("mails.jsonl", MAILS)
+    typed.write("gold.jsonl", GOLD)
+    (typed.folder / "how.txt").write_text("Polite: nobody minds.\nIt costs $email <0>.")
+    return typed
+
+
+def test_tasks_for_label_studio(mails: Typed) -> None:
+    words = ("label", "mails.jsonl", *ASK, "--sheet", "label-studio:tasks.json")
+    code, out, told = mails.text(*words)
+    assert (code, out) == (0, "") and "wrote tasks.json and tasks.xml: 3 rows" in told
+    assert "judge agreement EXPORT.json --controls gold.jsonl" in told
+    assert mails.read("tasks.xml") == (EXPORTS / "label-studio.xml").read_bytes()
+    assert b"$email &lt;" not in mails.read("tasks.xml"), "instructions name no field of a task"
+    tasks = [task["data"] for task in json.loads(mails.read("tasks.json"))]
+    exported = json.loads((EXPORTS / "label-studio.json").read_text())
+    assert tasks == [task["data"] for task in exported]
+    assert b"secret" not in mails.read("tasks.json") and b"pass" not in mails.read("tasks.json")
+    code, _, told = mails.text(*words)
+    assert code == 2 and "tasks.json exists" in told and mails.text(*words, "--overwrite")[0] == 0
+
+
+def test_a_folder_for_argilla(mails: Typed) -> None:
+    code, _, told = mails.text("label", "mails.jsonl", *ASK, "--sheet", "argilla:sheet")
+    assert code == 0 and "wrote sheet: 3 rows about 2 records and 1 control, for 3" in told
+    settings = json.loads(mails.read("sheet/.argilla/settings.json"))
+    assert settings == json.loads((EXPORTS / "argilla-settings.json").read_text())
+    records = json.loads(mails.read("sheet/records.json"))
+    exported = json.loads((EXPORTS / "argilla-nested.json").read_text())
+    assert [r["fields"] for r in records] == [r["fields"] for r in exported]
+    assert not any(record["suggestions"] or record["responses"] for record in records)
+    two = (*ASK[:4], "--rubric", "scale.yaml")
+    (mails.folder / "scale.yaml").write_text("name: s\nquestion: How?\nanswers: [a, b, c]\n")
+    code, _, told = mails.text("label", "mails.jsonl", *two, "--sheet", "argilla:other")
+    assert code == 2 and "write a folder for each question" in told
+    assert not (mails.folder / "other").exists()
+    assert mails.text("label", "mails.jsonl", *two, "--sheet", "label-studio:two.json")[0] == 0
+    choices = [t["data"]["choices"] for t in json.loads(mails.read("two.json"))]
+    assert [{"value": "a"}, {"value": "b"}, {"value": "c"}] in choices
+    assert b'value="$choices"' in mails.read("two.xml")
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        *((f"label-studio{kind}", 8) for kind in (".json", "-min.json", "-table.csv")),
+        ("argilla.json", 8),
+        ("argilla-nested.json", 9),  # Argilla leaves out here that one is discarded.
+    ],
+)
+def test_exports_are_sheets_again(mails: Typed, name: str, labels: int) -> None:
+    """Dropped by its control: who answers carelessly; what was cancelled is no label."""
+    form = name.partition("-min")[0].partition("-table")[0].partition("-nested")[0].split(".")[0]
+    words = ("agreement", f"{form}:{EXPORTS / name}", "--controls", "gold.jsonl")
+    words += ("--records", "mails.jsonl", "-o", "m.jsonl")
+    code, out, told = mails.text(*words, "--json")
+    assert code == 0 and "1 of 3 annotators dropped" in told, told
+    report = json.loads(out)
+    assert sum(one["labels"] + one["controls"] for one in report["annotators"].values()) == labels
+    lines = [json.loads(line) for line in mails.read("m.jsonl").splitlines()]
+    assert [line["labels"] for line in lines] == [{"question": "yes"}, {"question": "no"}]
+    assert [line["E-mail"] for line in lines] == [mail["E-mail"] for mail in MAILS]
+    words = ("calibrate", str(EXPORTS / name), "--ask", "Is it polite?", "--on", "e_mail")
+    code, out, _ = mails.text(*words, "-m", "scripted:yes.yaml")
+    assert code == 0 and "beside 3 people on 3 items" in out
+    mails.write("mails.jsonl", [MAILS[0], {**MAILS[1], "E-mail": "Fool? Read\nit."}])
+    words = ("agreement", str(EXPORTS / name), "--records", "mails.jsonl", "-o", "other.jsonl")
+    code, _, told = mails.text(*words)
+    assert code == 2 and "item m2 shows another text" in told.replace("'", "")
+
+
+def test_bad_usage(mails: Typed) -> None:
+    for sheet, says in (
+        ("s.xlsx", "name a .csv file for spreadsheets, a .html file"),
+        ("label-studio:tasks.xml", "Label Studio imports a .json file"),
+        ("csv:s.csv", "name a .csv file"),
+        ("s.csv", "a .csv file has no place for them"),
+    ):
+        code, _, told = mails.text("label", "mails.jsonl", *ASK, "--sheet", sheet)
+        assert code == 2 and says in told, told
+    code, _, told = mails.text("label", "mails.jsonl", *ASK[:-1], "no.txt", "--sheet", "s.html")
+    assert code == 2 and "no.txt" in told
+    assert not [*mails.folder.glob("s.*")]
