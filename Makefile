@@ -31,8 +31,8 @@ format:  ## put the code into ruff's form
 docs:  ## docs/reference.md, from the command line
 	$(PYTHON) docs/make_reference.py
 
-golden:  ## the prompts in tests/rubrics/golden, after a change of one: read the diff
-	$(PYTHON) -m pytest -q tests/rubrics --update-golden
+golden:  ## the prompts in tests/questions/golden, after a change of one: read the diff
+	$(PYTHON) -m pytest -q tests/questions --update-golden
 
 lock:  ## uv.lock, from the newest releases that pyproject.toml allows
 	uv lock --upgrade

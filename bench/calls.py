@@ -46,14 +46,14 @@ from simulated import (
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.judging.limits import Budget
+from judge.questions.ready_made import builtin
 from judge.records import Record, read
-from judge.rubric import builtin
 from judge.run.models import Models
 from judge.run.panels import BoundWorkflow, Resources
 from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 from judge.verdict import Verdict, worst
-from judge.workflow import Work
+from judge.workflows import Work
 
 STRONG, CHEAP, WRITER = "sim:strong", "sim:cheap", "sim:writer"
 CALLS_BAR, TOKENS_BAR = 0.60, 0.35

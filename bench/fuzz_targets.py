@@ -28,7 +28,6 @@ from judge.backends.openai import OpenAIBackend
 from judge.backends.scripted import ScriptedBackend
 from judge.configuration import resolve
 from judge.errors import ServerFault, UsageError
-from judge.evidence import ReplyContext, locate
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import word_chances
 from judge.judging.injection import SHOWN, injections
@@ -36,15 +35,17 @@ from judge.judging.limits import Budget
 from judge.judging.reask import Invalid
 from judge.papers.tasks import parse_task
 from judge.profile import named
+from judge.questions.evidence import ReplyContext, locate
+from judge.questions.ready_made import builtin
+from judge.questions.replies import JudgingReply, form_names, form_of
+from judge.questions.rubric import Rubric
+from judge.questions.rubric import parse as parse_rubric
+from judge.questions.templates import fault, render
 from judge.records import Record, read
 from judge.records.jsonfiles import dump
 from judge.records.labels import LabelledItem, read_labels, set_names
 from judge.records.lines import Line, bad_input
-from judge.replies import JudgingReply, form_names, form_of
-from judge.rubric import Rubric, builtin
-from judge.rubric import parse as parse_rubric
 from judge.settings import Settings
-from judge.templates import fault, render
 
 LIMIT = 4096
 """Largest record in bytes, so that rubbish of ordinary size goes beyond it."""

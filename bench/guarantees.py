@@ -28,9 +28,9 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
 from judge.judging.judge import Judge
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric
 from judge.stats.guarantee import grid_from, threshold_with_guarantee
 from judge.verdict import AnswerOutcome
 

@@ -27,9 +27,10 @@ from rich.table import Table
 
 from judge.judging.injection import injections
 from judge.papers.hostile_suite import Case, Family, cases, families, subject_of
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import read_labels
-from judge.rubric import Rubric, builtin
 from judge.stats.intervals import wilson
 
 ROOT = Path(__file__).parents[1]

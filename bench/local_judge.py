@@ -18,8 +18,8 @@ from judge.backends import build
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
+from judge.questions.from_flags import rubrics_from_flags
 from judge.records import Record
-from judge.rubric import rubrics_from_flags
 
 SENTENCE = (
     "Number {n}: Ann wrote to the landlord about the roof and asked for an answer by Monday. "

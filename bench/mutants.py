@@ -69,13 +69,17 @@ ROOMS = {
     "generate": ("judge/generate/**/*.py", "tests/generate"),
     "local": ("judge/local/**/*.py", "tests/local"),
     "cluster": ("judge/cluster/**/*.py", "tests/cluster"),
+    "questions": (
+        "judge/questions/**/*.py",
+        "tests/questions tests/cli/test_shown.py tests/cli/test_profiles.py",
+    ),
+    "workflows": ("judge/workflows/**/*.py", "tests/workflows tests/graphs tests/test_examples.py"),
     "top": (
         "judge/*.py",
-        "tests/test_answers.py tests/test_api.py tests/test_cache.py tests/test_evidence.py "
-        "tests/test_names.py tests/test_profile.py tests/test_proxies.py tests/test_replies.py "
-        "tests/test_stepping.py tests/test_verdict.py tests/test_voting.py tests/rubrics "
-        "tests/run/test_settings.py tests/security/test_keys.py tests/security/test_tracing.py "
-        "tests/cli/test_profiles.py tests/cli/test_shown.py tests/cli/test_calibrate.py",
+        "tests/test_api.py tests/test_cache.py tests/test_profile.py tests/test_results.py "
+        "tests/test_verdict.py tests/test_voting.py tests/run/test_settings.py "
+        "tests/security/test_keys.py tests/security/test_tracing.py tests/cli/test_profiles.py "
+        "tests/cli/test_shown.py tests/cli/test_calibrate.py",
     ),
 }
 """The files of each room, and the tests that are its own. Every file is in one room."""

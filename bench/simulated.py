@@ -25,8 +25,8 @@ from typing import Any
 from planted import RIGHT, WRONG, StoryTruth, Truth, carrying
 
 from judge.backends.base import Call, Completion, Method, Mode
+from judge.questions.ready_made import builtin
 from judge.records.kinds import shown_first
-from judge.rubric import builtin
 
 BLOCK = 16
 _TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -123,9 +123,9 @@ class Bench:
 
 def _prompts(count: int) -> list[dict[str, Any]]:
     """What `judge` asks about each story for the incorporation check, for all other contenders."""
-    from judge.prompts import messages
+    from judge.judging.prompts import messages
+    from judge.questions.ready_made import builtin
     from judge.records import Record
-    from judge.rubric import builtin
 
     made = []
     for number in range(count):

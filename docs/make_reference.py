@@ -17,8 +17,8 @@ from judge.cli.options import HELP_ALL
 from judge.configuration import MACHINE
 from judge.papers.benchmark import benchmark_names, load_benchmark
 from judge.papers.tasks import load_task
-from judge.rubric import GROUPS, builtin, ready, ready_made
-from judge.run.rubrics import load_workflow, workflow_names
+from judge.questions.ready_made import GROUPS, builtin, ready, ready_made
+from judge.workflows.load import load_workflow, workflow_names
 
 TARGET = Path(__file__).with_name("reference.md")
 HEAD = "# Reference\n\nMade by docs/make_reference.py from the code; do not edit by hand."

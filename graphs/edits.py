@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from judge.evidence import SENTENCE_END, SPEECH_MARKS, locate
+from judge.judgement import Edit
+from judge.questions.evidence import SENTENCE_END, SPEECH_MARKS, locate
 from judge.records import Record
-from judge.verdict import Answer, Edit
+from judge.verdict import Answer
 
 from .replies import Insertions, Rewrites
 from .values import values_of

@@ -19,9 +19,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
 
+from judge.judgement import Extraction
 from judge.records import Record
-from judge.verdict import Answer, Check, Extraction, Verdict
-from judge.workflow import State, Work, Workflow, WorkflowResult
+from judge.verdict import Answer, Check, Verdict
+from judge.workflows import State, Work, Workflow, WorkflowResult
 
 from .values import values_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from judge.answers import spelling
+from judge.records.answers import spelling
 from judge.records.base import clip
 from judge.records.kinds import RecordKind, identifier, names, text
 

@@ -28,7 +28,7 @@ from typing import Any, cast
 from judge.records.kinds import normalise
 from judge.settings import Settings
 from judge.verdict import SOUND, Check, Verdict
-from judge.workflow import State, Work, Workflow
+from judge.workflows import State, Work, Workflow
 
 from .replies import Regeneration
 from .settings import NormSettings

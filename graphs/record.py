@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judge.workflow import Workflow
+from judge.workflows import Workflow
 
 workflow = Workflow(
     name="record",

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from judge.evidence import EVIDENCE_WORDS, ReplyContext, quote_problem
-from judge.names import apart, plain_name
-from judge.replies import YES_NO, JudgingReply, NewFields, Reply, ReplyPart, answers_of
+from judge.questions.evidence import EVIDENCE_WORDS, ReplyContext, quote_problem
+from judge.questions.replies import YES_NO, JudgingReply, NewFields, Reply, ReplyPart, answers_of
+from judge.records.names import apart, plain_name
 from judge.stats.text import words_of
 from judge.verdict import Answer
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from judge.options import Options, judging
 
 if TYPE_CHECKING:
-    from judge.rubric import Rubric
+    from judge.questions.rubric import Rubric
 
 
 class StorySettings(Options):
@@ -40,7 +40,8 @@ class NormSettings(Options):
 def corrected_normad() -> tuple[Rubric, ...]:
     """The rubrics as NormAd's corrected release has it: neutral rules and values, too, are from the
     background, and the background alone does not settle a neutral story."""
-    from judge.rubric import Rubric, builtin
+    from judge.questions.ready_made import builtin
+    from judge.questions.rubric import Rubric
 
     derivation, value = builtin()["derivation"], builtin()["value_derivation"]
     text = (resources.files("judge.rubrics") / "corrected/background_alone.yaml").read_text("utf-8")

@@ -25,7 +25,7 @@ from typing import Any, cast
 from judge.judging.passages import counts_letters, word_count
 from judge.settings import Settings
 from judge.verdict import Answer, Check, Verdict, last_of_each, worst
-from judge.workflow import By, State, Work, Workflow, WorkflowResult
+from judge.workflows import By, State, Work, Workflow, WorkflowResult
 
 from .edits import apply_insertions, apply_rewrites, passages
 from .replies import Insertions, Rewrites

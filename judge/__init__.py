@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         validate,
         validate_to,
     )
-    from judge.rubric import Rubric
+    from judge.questions.rubric import Rubric
 
 # A library is silent unless its program sets logging up; the command line does (judge.redact).
 logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -28,19 +28,20 @@ from judge.arguments import (
 from judge.backends import default_judge
 from judge.configuration import refuse_stray
 from judge.errors import JudgeError
+from judge.judgement import Judgement
+from judge.questions.rubric import Rubric
 from judge.records.lines import Line, Lines
 from judge.records.read import input_files
 from judge.results import Judgements, Results
-from judge.rubric import Rubric
 from judge.run.job import Job, files_of
 from judge.run.models import model_names
-from judge.run.rubrics import RubricSet, collect, load_workflow, replacements, workflow_names
+from judge.run.rubrics import RubricSet, collect, replacements
 from judge.run.stream import beside_any_loop
 from judge.run.summary import Report, Summary
 from judge.run.task import Progress, Watcher
 from judge.run.validate import validate as run_validation
 from judge.settings import Settings
-from judge.verdict import Judgement
+from judge.workflows.load import load_workflow, workflow_names
 
 if TYPE_CHECKING:
     from judge.measuring import acalibrate, agreement, calibrate, load_profile

@@ -10,10 +10,10 @@ from typing import Any
 
 from judge.configuration import no_such_setting, refuse_stray, resolve
 from judge.errors import UsageError
+from judge.questions.rubric import Rubric
 from judge.records.read import InMemory, input_files
-from judge.rubric import Rubric
 from judge.run.job import Job
-from judge.run.models import profiled_models, profiles_of
+from judge.run.profiles import profiled_models, profiles_of
 from judge.settings import IN_PROCESS, Settings
 
 Pathlike = str | PathLike[str]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-    from judge.verdict import Unfinished
+    from judge.judgement import Unfinished
 
 
 class Exit(IntEnum):

@@ -170,10 +170,10 @@ def agreement(
     Raises:
         UsageError: no file has labels that say who gave them, or another file cannot be used.
     """
-    from judge.answers import OPT_OUTS
     from judge.calibration.crowd import Crowd, scale_of
     from judge.calibration.people import Majority, agreement_of
     from judge.records import dump
+    from judge.records.answers import OPT_OUTS
     from judge.report.files import writing
     from judge.stats.agreement import MajorityRule
 

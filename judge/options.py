@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field
 
 if TYPE_CHECKING:
-    from judge.rubric import Rubric
+    from judge.questions.rubric import Rubric
 
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
 LIMITS, CACHE, TRACES, TRUST = "Speed and money", "Cache", "Traces", "Trust"

@@ -17,7 +17,7 @@ from judge.digest import digest
 from judge.errors import UsageError, read_text
 from judge.judging.classifiers import Classifier
 from judge.problems import problems_of
-from judge.rubric import Rubric
+from judge.questions.rubric import Rubric
 
 _UNBOUND = frozenset({"engine"})
 """Parts of a backend's identity that a profile notes and does not hold one to: the engine's version

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from judge.arguments import Pathlike, sources_of, texts
 from judge.errors import JudgeError, UsageError
+from judge.judgement import Judgement
 from judge.records.lines import Lines
 from judge.report import files
 from judge.run.summary import Summary
-from judge.verdict import Judgement
 
 if TYPE_CHECKING:
     import pandas

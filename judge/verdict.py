@@ -1,18 +1,14 @@
-"""The output line's `"judge"`: verdicts, votes with their evidence, checks, edits, the judgement.
-
-One schema writes a line and reads it back: `Judgement.as_json` and `Judgement.model_validate`. A
-key without a value is left out of the line, except that a cost of null is one that is not known.
-"""
+"""Verdicts, answers with their evidence, votes and checks: what a judgement is made of."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer, computed_field
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from judge.voting import PASS_OR_FAIL, decide
 
@@ -105,13 +101,15 @@ class Usage:
         return {**{name: getattr(self, name) for name in names}, "cost_usd": cost}
 
 
-class _Part(BaseModel):
+class LinePart(BaseModel):
+    """A part of the output line."""
+
     model_config = ConfigDict(
         frozen=True, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True
     )
 
 
-class Answer(_Part):
+class Answer(LinePart):
     """What a model said to a rubric about one value, or about the record (value None).
 
     `value` is the value's full text, because numbers shift when values are dropped; `quote` stands
@@ -136,7 +134,7 @@ class Answer(_Part):
         return self.verdict in SETTLED
 
 
-class Vote(_Part):
+class Vote(LinePart):
     """One answer to one rubric by one model under one seed, with its evidence.
 
     `evidence` has at least one answer for each value asked about, or one for the record; in a lost
@@ -177,7 +175,7 @@ class Vote(_Part):
         return verdicts | answers
 
 
-class Check(_Part):
+class Check(LinePart):
     """A rubric's verdict on one record: the votes of a panel, and what they come to.
 
     `by` tells the loop judge's asks from the final judge's; `round` (from 1) which pass of
@@ -304,152 +302,9 @@ def last_of_each(checks: Iterable[Check]) -> list[Check]:
     return list({check.name: check for check in checks}.values())
 
 
-def named_beside(fields: Container[str], columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns under names that are none of the fields', with `judge.` in front where needed."""
-    named = {}
-    for name, cell in columns.items():
-        while name in fields:
-            name = f"judge.{name}"
-        named[name] = cell
-    return named
-
-
 def _by_value(evidence: Iterable[Answer]) -> dict[str | None, Verdict]:
     verdicts: dict[str | None, Verdict] = {}
     for answer in evidence:
         before = verdicts.get(answer.value)
         verdicts[answer.value] = worst((before, answer.verdict)) if before else answer.verdict
     return verdicts
-
-
-class Edit(_Part):
-    """One rewrite of the record's text; `before` is empty where dialogue was only added."""
-
-    round: int
-    check: str
-    character: RecordText | None = None
-    values: tuple[RecordText, ...] = ()
-    before: RecordText
-    after: RecordText
-    model: str
-
-
-class Extraction(_Part):
-    """How far a record's gold values are found among its predicted ones.
-
-    `credits` has 1 (fully), 0.5 (partially) or 0 (absent) for each gold value, in their order, None
-    where the judges did not settle it; `recall` is the mean of the settled ones, in [0, 1], None
-    where none is; `cut` is how many predicted values were left out because they were over the
-    limit.
-    """
-
-    credits: tuple[float | None, ...]
-    cut: int = 0
-
-    @property
-    def settled(self) -> tuple[float, ...]:
-        """The credits that the judges settled."""
-        return tuple(credit for credit in self.credits if credit is not None)
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def recall(self) -> float | None:
-        credits = self.settled
-        return round(sum(credits) / len(credits), 6) if credits else None
-
-
-class Failure(_Part):
-    """Why a record has no verdict: the error's type and message, and where the record came from."""
-
-    type: str
-    message: RecordText
-    line: int | None = None
-    file: RecordText | None = None
-    field: RecordText | None = None
-
-
-class DraftOutcome(_Part):
-    """What came of a draft (`judge generate`): `draft` is the hash of what the record was made
-    from; of a discarded one `stage` says where it was lost and `cause` why, and of a near-duplicate
-    `verdict` and `reason` what the judgement was before."""
-
-    draft: str
-    stage: str | None = None
-    cause: str | None = None
-    verdict: Verdict | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """What a workflow had asked, and what that took, when it was cut short."""
-
-    checks: tuple[Check, ...] = ()
-    usage: Usage = Usage()
-
-
-class Judgement(_Part):
-    """What a line says of its record under `"judge"`.
-
-    `name` is what people know the record by, where its own id does not say it: the content of the
-    column of `--id`, or the file and line. `original` holds the rewritten fields as they were read,
-    by the record's own names; `original_verdict` the verdict on the record as it came in, where it
-    was repaired; `dropped` the values that the text does not carry; `contradictions` the evidence
-    against values kept. `fingerprint` leads to what is the same for the whole run. `record` holds
-    the record's own fields, repaired ones with their new text, where the judgement is handed out in
-    memory.
-    `generated` says what came of the draft of a record that judge had written.
-    """
-
-    name: RecordText | None = None
-    verdict: Verdict
-    original_verdict: Verdict | None = None
-    workflow: str | None = None
-    reason: RecordText | None = None
-    checks: tuple[Check, ...] = ()
-    edits: tuple[Edit, ...] = ()
-    original: Mapping[RecordText, Any] = Field(default_factory=dict, exclude_if=operator.not_)
-    dropped: tuple[RecordText, ...] = Field(default=(), exclude_if=operator.not_)
-    contradictions: tuple[Answer, ...] = Field(default=(), exclude_if=operator.not_)
-    extraction: Extraction | None = None
-    generated: DraftOutcome | None = None
-    usage: Annotated[Usage, PlainSerializer(Usage.as_json)] = Usage()
-    fingerprint: str | None = None
-    error: Failure | None = None
-    record: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
-
-    @property
-    def deciding(self) -> Check | None:
-        """The check that gave the record its verdict, the first with evidence; None for a pass."""
-        last = last_of_each(self.checks)
-        checks = [check for check in last if check.verdict is self.verdict is not Verdict.PASS]
-        return next(
-            (check for check in checks if check.best_evidence), checks[0] if checks else None
-        )
-
-    @property
-    def line(self) -> dict[str, Any]:
-        """What `judge validate` writes: the record's fields, and the judgement under `judge`."""
-        return {**self.record, "judge": self.as_json()}
-
-    def columns(self) -> dict[str, Any]:
-        """What it says, flat: `judge.verdict`, `judge.reason`, `judge.error`, and of each check
-        `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`, `.probability`; of several checks
-        by one name those of the last."""
-        columns: dict[str, Any] = {
-            "judge.verdict": str(self.verdict),
-            "judge.reason": self.reason,
-            "judge.error": self.error.message if self.error else None,
-        }
-        for check in self.checks:
-            columns |= {f"{check.name}.{part}": cell for part, cell in check.to_dict().items()}
-        return columns
-
-    def to_dict(self) -> dict[str, Any]:
-        """One flat row: the record's own fields, and `columns`. A field of the record's own keeps
-        its name; a column that would have the same is called `judge.NAME.verdict`."""
-        return {**self.record, **named_beside(self.record, self.columns())}
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data, as it stands in the line."""
-        return self.model_dump(exclude_none=True)

@@ -1,1 +1,1 @@
-"""The rubrics that come with `judge`: one YAML file a question, read by `judge.rubric`."""
+"""The rubrics that come with `judge`: one YAML file a question (`judge.questions.rubric`)."""

@@ -11,7 +11,7 @@ from typing import Any
 from judge.backends.scripted import ScriptedBackend
 from judge.judging.client import Client, Unread
 from judge.judging.limits import Budget
-from judge.replies import YesNo
+from judge.questions.replies import YesNo
 from judge.verdict import Usage
 
 

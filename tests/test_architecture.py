@@ -31,19 +31,14 @@ LAYERS = (
     "arguments",
     "run",
     "graphs",
-    "workflow profile",
+    "workflows profile",
     "judging",
-    "prompts",
-    "rubric backends",
-    "rubric_keys",
-    "python_checks",
-    "field_tests",
-    "configuration",
-    "questions",
-    "replies reasons cache settings records stats",
-    "verdict answers model_tables options",
-    "errors redact digest evidence locking names plugins problems proxies stepping templates "
-    "traces tracing version voting yamlfile",
+    "backends",
+    "questions configuration",
+    "reasons cache settings records stats",
+    "judgement model_tables options",
+    "verdict",
+    "errors redact digest locking plugins problems traces tracing version voting yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of
 the last layer, which all rooms use, may import one another."""

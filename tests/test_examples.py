@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.run.rubrics import _of_graph, load_workflow
+from judge.workflows.load import _of_graph, load_workflow
 
 QUESTIONS = Path(__file__).parent.parent / "docs" / "examples" / "questions"
 
@@ -71,14 +71,14 @@ def test_a_compiled_graph_is_the_workflow_that_it_is_uncompiled() -> None:
 def test_a_workflow_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "own.py").write_text(
-        "from langgraph.graph import StateGraph\nfrom judge.workflow import State\n"
+        "from langgraph.graph import StateGraph\nfrom judge.workflows import State\n"
         "loose, other = StateGraph(State), StateGraph(dict)\n"
     )
     for name, told in (
         ("empty.py:workflow", "'workflow' is neither"),
         ("no.py:x", "be read"),
         ("own.py:loose", "entrypoint"),
-        ("own.py:other", r"over judge\.workflow\.State"),
+        ("own.py:other", r"must be judge\.workflows\.State"),
     ):
         with pytest.raises(UsageError, match=told):
             load_workflow(str(tmp_path / name))

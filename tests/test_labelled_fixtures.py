@@ -11,9 +11,9 @@ import pytest
 from workflow_rubrics import JUDGING
 
 from judge.calibration.observe import record_for
+from judge.questions.ready_made import builtin
 from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
-from judge.rubric import builtin
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "labelled"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.names import MAX_NAME, apart, plain_name
-from judge.prompts import CONTROL
+from judge.judging.prompts import CONTROL
+from judge.records.names import MAX_NAME, apart, plain_name
 
 
 @pytest.mark.parametrize(

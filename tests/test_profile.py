@@ -26,7 +26,7 @@ from judge.profile import (
     named,
     shipped,
 )
-from judge.rubric import builtin
+from judge.questions.ready_made import builtin
 
 # ---------------------------------------------------------------- bindings
 

@@ -11,9 +11,9 @@ import shlex
 from itertools import pairwise
 from pathlib import Path
 
-from judge.prompts import messages
+from judge.judging.prompts import messages
+from judge.questions.from_flags import rubrics_from_flags
 from judge.records import Record
-from judge.rubric import rubrics_from_flags
 
 PAGE = Path(__file__).parents[1] / "docs" / "shown.md"
 EXAMPLE = re.compile(r"```bash\n(.*?)```\n\n```json\n(.*?)```\n\n```text\n(.*?)```", re.S)

@@ -6,19 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.judgement import Edit, Extraction, Failure, Judgement
 from judge.reasons import reason_of
-from judge.verdict import (
-    Answer,
-    Check,
-    Edit,
-    Extraction,
-    Failure,
-    Judgement,
-    Usage,
-    Verdict,
-    Vote,
-    worst,
-)
+from judge.verdict import Answer, Check, Usage, Verdict, Vote, worst
 
 GRAVITY = [Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS]
 GRAVITY.append(Verdict.ANSWERED)

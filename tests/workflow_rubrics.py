@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judge.rubric import builtin
+from judge.questions.ready_made import builtin
 
 # Those of `judge generate` are asked about what its own writer wrote, and have no labels.
 JUDGING = {

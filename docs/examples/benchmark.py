@@ -8,8 +8,8 @@ from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import Benchmark, Choices
 from judge.papers.rows import asked, each_row
 from judge.papers.tasks import Fields
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.rubric import Rubric
 
 CAPITAL = Rubric(
     name="capital",

@@ -6,7 +6,7 @@ judge validate situations.jsonl --workflow graph.py:graph --repair
 from judge.graphs.replies import Regeneration
 from langgraph.graph import END, START, StateGraph
 
-from judge.workflow import State
+from judge.workflows import State
 
 
 async def relevance(state: State) -> None:

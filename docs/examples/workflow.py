@@ -5,7 +5,7 @@ judge validate situations.jsonl --workflow ../workflow.py:workflow --rubric poli
 
 from langgraph.graph import END, START, StateGraph
 
-from judge.workflow import State, Workflow
+from judge.workflows import State, Workflow
 
 
 async def relevance(state: State) -> None:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlencode, urljoin, urlsplit, urlunsplit
 
 from judge.backends.faults import retry_after, scrubbed
+from judge.backends.proxies import is_loopback, proxy_for
 from judge.errors import BackendError, Denied, ServerFault, Unreachable, UsageError
-from judge.proxies import is_loopback, proxy_for
 from judge.redact import secrets_of_address, without_secrets
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class HttpServer:
     """One address. `server` is that address without secrets.
 
     A user name and password in the address are sent as HTTP's basic authentication. The proxy of
-    the environment is used (`judge.proxies`), but never to this machine. Certificates are always
-    verified, against SSL_CERT_FILE or SSL_CERT_DIR where those are set, else against certifi's.
+    the environment is used (`judge.backends.proxies`), but never to this machine. Certificates are
+    always verified, against SSL_CERT_FILE or SSL_CERT_DIR where set, else against certifi's.
     `secrets` are those of the address and the headers, to be redacted in answers; `open_to_all`
     says that requests leave this machine unencrypted.
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from judge.answers import NO_LABEL, spelling
 from judge.calibration.labels import MAX_CATEGORIES, drawn, number_of
 from judge.calibration.observe import LabelledAnswer, record_for
-from judge.names import entry_name
+from judge.questions.rubric import Rubric
 from judge.records import Record
+from judge.records.answers import NO_LABEL, spelling
 from judge.records.fields import MAX_SLICE
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric
+from judge.records.names import entry_name
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas
 from judge.stats.intervals import Estimate

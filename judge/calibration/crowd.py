@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from judge.answers import spelling
 from judge.errors import UsageError
 from judge.records import Record, read
+from judge.records.answers import spelling
 from judge.records.fields import LabelError, answer_of, record_name, text_of
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
 from judge.records.labels.matching import need_same_text

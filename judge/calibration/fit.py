@@ -21,7 +21,7 @@ from judge.calibration import probe
 from judge.calibration.probe import Fold, ProbeWay, Training, TrainingItem, regression
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import MIN_CHANCE, Classifier, Logistic
-from judge.rubric import Rubric
+from judge.questions.rubric import Rubric
 
 MIN_ITEMS = 30
 """Fewest training items that anything is fitted to."""

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from judge.answers import NO_LABEL, OWN_ANSWERS, SEVERAL, scalar_text, spelling, words_for
 from judge.digest import digest
 from judge.errors import UsageError
+from judge.questions.rubric import ASKED, Rubric
 from judge.records import Problem, Record
+from judge.records.answers import NO_LABEL, OWN_ANSWERS, SEVERAL, scalar_text, spelling, words_for
 from judge.records.base import clip
 from judge.records.fields import MAX_SLICE
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
-from judge.rubric import ASKED, Rubric
 from judge.stats.classification import kappas
 
 RubricOf = Callable[[str], Rubric]

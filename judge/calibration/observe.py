@@ -12,13 +12,13 @@ from judge.errors import BackendError
 from judge.judging.classifiers import Observation
 from judge.judging.client import Unread
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
-from judge.names import entry_name
-from judge.prompts import lack
+from judge.judging.prompts import lack
+from judge.questions.rubric import Rubric
 from judge.records import Problem, Record
 from judge.records.base import LabelError
 from judge.records.kinds import RECORD, kind_named
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric
+from judge.records.names import entry_name
 from judge.run.stream import run
 from judge.verdict import AnswerOutcome, Verdict, Vote
 

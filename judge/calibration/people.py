@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from judge.answers import OPT_OUTS, OWN_ANSWERS, SEVERAL, spelling
 from judge.calibration.crowd import Annotator, Crowd, majority_records
 from judge.errors import UsageError
 from judge.records import Record
+from judge.records.answers import OPT_OUTS, OWN_ANSWERS, SEVERAL, spelling
 from judge.records.labels import LabelledItem, read_labels
 from judge.settings import Settings
 from judge.stats.agreement import (

@@ -13,10 +13,10 @@ from judge.calibration.fit import Fit, LearningCurve
 from judge.calibration.guarantee import CascadePolicy
 from judge.calibration.measures import AgainstPeople, Measures
 from judge.calibration.observe import LabelledAnswer
-from judge.names import entry_name
 from judge.profile import JudgeProfile, Profile
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.rubric import Rubric
+from judge.records.names import entry_name
 from judge.stats.intervals import plain
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from judge.calibration.labels import CalibrationJob, drawn
 from judge.calibration.observe import texts_of
+from judge.questions.rubric import Rubric
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric
 from judge.stats.text import MIN_WORDS, words_of
 
 Bag = frozenset[tuple[str, int]]

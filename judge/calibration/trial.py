@@ -21,9 +21,9 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Probe
 from judge.judging.judge import Judge, Sampling
 from judge.profile import Data, Guarantee, JudgeProfile, Rates
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric
 from judge.run.panels import Resources, profile_key
 from judge.stats.corrected_rate import design_effect
 from judge.stats.guarantee import ThresholdTest

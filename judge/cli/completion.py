@@ -37,7 +37,7 @@ def _names(kind: str, incomplete: str) -> Iterable[str]:
     if kind == "weights":
         return _listed("local")
     if kind in ("rubrics", "checks"):
-        from judge.rubric import builtin, ready_made
+        from judge.questions.ready_made import builtin, ready_made
 
         judging = (name for name, rubric in builtin().items() if rubric.role == "judge")
         return (*(ready_made() if kind == "rubrics" else ()), *judging)

@@ -24,7 +24,7 @@ def list_(rubric: Sources = None) -> None:
     Example: judge rubrics list --rubric my-rubrics/
     """
     from judge import api
-    from judge.rubric import GROUPS, ready, ready_made
+    from judge.questions.ready_made import GROUPS, ready, ready_made
 
     others = sorted(api.rubrics(rubric or []).items())
     for group in GROUPS:
@@ -47,7 +47,7 @@ def show(
 
     Example: judge rubrics show consistency > mine.yaml
     """
-    from judge.rubric import builtin, ready_made, shipped_text
+    from judge.questions.ready_made import builtin, ready_made, shipped_text
 
     if name not in ready_made() and name not in builtin():
         names = (*ready_made(), *builtin())

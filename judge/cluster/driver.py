@@ -24,13 +24,13 @@ from typing import Any
 
 from judge.cluster.worker import ATTEMPTS, Done, Feed, Traffic, Worker
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
+from judge.judgement import Unfinished
 from judge.records import Record
 from judge.records.lines import Line
 from judge.run.panels import Resources
 from judge.run.summary import Report
 from judge.run.task import OfWorker, RunInfo, Task
 from judge.settings import Settings
-from judge.verdict import Unfinished
 
 CHUNK, GATHER_SECONDS = 8, 0.01
 """Most records of a chunk, and how long it waits for them. With one record a chunk a run on two

@@ -26,7 +26,7 @@ class Funnel:
     lost: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, came: Mapping[str, Any], by_person: bool = False) -> None:
-        """Count a draft by what came of it (`judge.verdict.DraftOutcome`, as JSON)."""
+        """Count a draft by what came of it (`judge.judgement.DraftOutcome`, as JSON)."""
         self.drafts += 1
         self.overruled += by_person and not came.get("stage")
         if stage := came.get("stage"):

@@ -14,6 +14,7 @@ from judge.generate.diversity import Diversity
 from judge.generate.funnel import Funnel
 from judge.generate.generator import DraftOptions, Generator
 from judge.generate.sets import load_generator
+from judge.judgement import DraftOutcome, Judgement, Unfinished
 from judge.judging.limits import Budget
 from judge.model_tables import StepModel
 from judge.records import Record, SeenIds
@@ -21,17 +22,18 @@ from judge.records.base import LINEAGE
 from judge.records.lines import Line, failed, written
 from judge.run.decisions import Decisions
 from judge.run.job import Job
-from judge.run.models import ClientBuilder, Models, profiles_of
+from judge.run.models import ClientBuilder, Models
 from judge.run.output import write_whole
 from judge.run.panels import BoundWorkflow, Resources
 from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
+from judge.run.profiles import profiles_of
 from judge.run.rubrics import RubricSet
 from judge.run.run import run
 from judge.run.summary import Report
 from judge.run.task import RunInfo, Task, Watcher, on_engine
 from judge.settings import Settings
-from judge.verdict import DraftOutcome, Judgement, Unfinished, Verdict
-from judge.workflow import Context, Work
+from judge.verdict import Verdict
+from judge.workflows import Context, Work
 
 SIMILARITY = "similarity"
 """The stage at which near-duplicates are lost."""

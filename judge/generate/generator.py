@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
+from judge.judgement import Judgement
+from judge.questions.replies import NewFields
+from judge.questions.rubric import Rubric
 from judge.records import Record, mapped
 from judge.records.base import LINEAGE, LabelError
-from judge.replies import NewFields
-from judge.rubric import Rubric
 from judge.run.job import Job
-from judge.verdict import SOUND, Judgement, last_of_each
-from judge.workflow import Work, Workflow
+from judge.verdict import SOUND, last_of_each
+from judge.workflows import Work, Workflow
 
 Lost = tuple[str, str]
 """The stage at which a draft was lost, and the cause: `fail`, `refused`, `no closing question`."""

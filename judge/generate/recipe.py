@@ -30,14 +30,14 @@ from judge.generate.generator import (
     rows,
 )
 from judge.problems import problems_of
+from judge.questions.keys import NAME
+from judge.questions.replies import NewFields, new_fields
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import no_such_field
-from judge.replies import NewFields, new_fields
-from judge.rubric import Rubric
-from judge.rubric_keys import NAME
 from judge.run.rubrics import collect
 from judge.run.validate import MAX_LOOK_AHEAD
-from judge.workflow import State, Workflow
+from judge.workflows import State, Workflow
 from judge.yamlfile import read_mapping
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from judge.judging.classifiers import Chances, Classifier, Observation, Probe
-from judge.questions import NONE
-from judge.rubric import Rubric
+from judge.questions.parts import NONE
+from judge.questions.rubric import Rubric
 from judge.verdict import Answer, Verdict
 
 ORDERS_DISAGREE = "the orders disagree"

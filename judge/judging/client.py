@@ -29,7 +29,6 @@ from judge.backends.base import (
 from judge.backends.reading import cut
 from judge.cache import MemoryCache, ReplyCache
 from judge.errors import BackendError, BadRequest, ServerFault, UsageError
-from judge.evidence import ReplyContext
 from judge.judging.completions import Attempts, Completions
 from judge.judging.first_token import added_up
 from judge.judging.limits import Budget
@@ -37,7 +36,8 @@ from judge.judging.negotiation import Negotiation
 from judge.judging.served_model import ServedModel
 from judge.judging.transport import CANARY, IS_WATER_WET, Transport
 from judge.model_tables import Price
-from judge.replies import Reply, held_against, schema_of
+from judge.questions.evidence import ReplyContext
+from judge.questions.replies import Reply, held_against, schema_of
 from judge.verdict import Usage
 
 R = TypeVar("R", bound=Reply)

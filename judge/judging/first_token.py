@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from judge.backends.base import LAST_LAYER, Call, Prompt
 from judge.judging.classifiers import Observation
-from judge.prompts import DEFENDED, Framing, messages, shown_texts, typed_question
-from judge.questions import FirstToken
+from judge.judging.prompts import DEFENDED, Framing, messages, shown_texts, typed_question
+from judge.questions.parts import FirstToken
+from judge.questions.replies import YES_NO
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.replies import YES_NO
-from judge.rubric import Rubric
 from judge.verdict import Usage
 
 if TYPE_CHECKING:

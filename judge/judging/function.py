@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
-from judge.names import entry_name
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import LabelError, own_fields
-from judge.rubric import Rubric
+from judge.records.names import entry_name
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
 
 

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 
-from judge.names import plain_name
-from judge.prompts import CONTROL, list_field
+from judge.judging.prompts import CONTROL, list_field
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.kinds import kind_named
-from judge.rubric import Rubric
+from judge.records.names import plain_name
 
 SHOWN = 200
 """Most characters of a found passage that are quoted."""

@@ -14,17 +14,17 @@ from functools import cached_property
 
 from judge.backends.base import Call, Method, Origin
 from judge.errors import BackendError, NotHere
-from judge.evidence import ReplyContext, locate
 from judge.judging.answer_reader import ORDERS_DISAGREE, AnswerReader, Decision, mean_of
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import Observer
-from judge.names import entry_name
-from judge.prompts import DEFENDED, Framing, messages, shown_texts
-from judge.questions import NONE, in_other_order
+from judge.judging.prompts import DEFENDED, Framing, messages, shown_texts
+from judge.questions.evidence import ReplyContext, locate
+from judge.questions.parts import NONE, in_other_order
+from judge.questions.replies import YES_NO, JudgingReply, Reply
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.replies import YES_NO, JudgingReply, Reply
-from judge.rubric import Rubric
+from judge.records.names import entry_name
 from judge.verdict import Answer, Usage, Verdict, Vote, worst
 
 QUOTE_NOT_FOUND = "the judge's quote is not in the text, and is left out"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from judge.evidence import SENTENCE_END, SPEECH_MARKS, UNSPACED
+from judge.questions.evidence import SENTENCE_END, SPEECH_MARKS, UNSPACED
 
 _PREFIX = 5
 """Letters by which words are compared, so that *allow* and *allowed* are one."""

@@ -16,9 +16,9 @@ from judge.backends.base import Call
 from judge.judging.client import Client
 from judge.judging.injection import injections
 from judge.judging.judge import Judge, Sampling
-from judge.questions import Bound
+from judge.questions.parts import Bound
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.rubric import Rubric
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
 from judge.voting import PASS_OR_FAIL, needed
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from judge.evidence import SENTENCE_END, UNSPACED
+from judge.questions.evidence import SENTENCE_END, UNSPACED
 
 MIN_WORDS = 25
 """A paragraph of fewer words goes with the one before it, the first with the one after it."""

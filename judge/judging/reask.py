@@ -22,8 +22,8 @@ from openai.types.chat.chat_completion import Choice
 from pydantic import BaseModel, ValidationError
 
 from judge.backends.base import Completion, Message
+from judge.judging.prompts import without_controls
 from judge.problems import problems_of
-from judge.prompts import without_controls
 
 Model = TypeVar("Model", bound=BaseModel)
 

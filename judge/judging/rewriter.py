@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from judge.backends.base import Call, Origin
-from judge.evidence import ReplyContext
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.prompts import list_field, messages
+from judge.judging.prompts import list_field, messages
+from judge.questions.evidence import ReplyContext
+from judge.questions.replies import Reply
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.replies import Reply
-from judge.rubric import Rubric
 from judge.verdict import Usage
 
 R = TypeVar("R", bound=Reply)

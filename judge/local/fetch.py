@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 from judge.backends import FetchProgress
+from judge.backends.proxies import is_loopback
 from judge.local import store
 from judge.local.hub import (
     NO_TOKEN,
@@ -24,7 +25,6 @@ from judge.local.hub import (
 )
 from judge.local.store import CATALOG, HUB, LOCK, Weights, WeightsPiece, entry
 from judge.locking import lock
-from judge.proxies import is_loopback
 from judge.redact import redacted, without_secrets
 
 _TEMPORARY = "wheel-"

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+from judge.backends.proxies import direct_to_loopback, is_loopback
 from judge.errors import Exit, JudgeError, UsageError, missing_extra, nearest
 from judge.local import store
 from judge.local.store import HUB, Weights
-from judge.proxies import direct_to_loopback, is_loopback
 from judge.redact import redacted, without_secrets
 
 _log = logging.getLogger(__name__)

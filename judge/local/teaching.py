@@ -14,11 +14,11 @@ from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Trainer, TrainingExample
 from judge.local.llama import TAUGHT, LocalBackend
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric
-from judge.run.models import NO_PROFILE
 from judge.run.panels import Resources
+from judge.run.profiles import NO_PROFILE
 from judge.settings import Settings
 
 KEPT = 0.3

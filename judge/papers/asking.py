@@ -13,20 +13,20 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, create_model
 
 from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt
-from judge.evidence import ReplyContext
 from judge.judging.client import Client, Unread
 from judge.judging.first_token import TOP_TOKENS, open_share, word_chances
 from judge.judging.judge import Sampling
 from judge.judging.panel import Panel
+from judge.judging.prompts import LACKS
 from judge.papers.tasks import Fields, NoAnswer, load_task, option_marks, task_messages
-from judge.prompts import LACKS
+from judge.questions.evidence import ReplyContext
+from judge.questions.replies import Reply, spelt_literal
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import clip
-from judge.replies import Reply, spelt_literal
-from judge.rubric import Rubric
 from judge.run.plan import CHARACTERS_PER_TOKEN, PlannedCalls
 from judge.verdict import AnswerOutcome, Check, Usage
-from judge.workflow import Context
+from judge.workflows import Context
 
 MOST_ENTRIES = 20
 """Entries that a list may have, so that constrained decoding comes to an end."""

@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from judge import plugins
-from judge.answers import spelt_as
 from judge.errors import UsageError, meant
 from judge.papers.tasks import Fields, MeasuredAnswer, replaced
+from judge.questions.rubric import Rubric
 from judge.records import Record
+from judge.records.answers import spelt_as
 from judge.records.base import clip
-from judge.rubric import Rubric
 
 if TYPE_CHECKING:
     from judge.papers.asking import MeasuredModel
@@ -57,7 +57,7 @@ def exact(fields: Fields, answer: Any) -> float | None:
 
 
 def label_of(answer: Any, labels: Sequence[str]) -> str:
-    """The one of `labels` that an answer spells (`judge.answers`); ValueError for none."""
+    """The one of `labels` that an answer spells (`judge.records.answers`); ValueError for none."""
     label = spelt_as(answer, labels)
     if label is None:
         raise ValueError(f"{clip(answer)} is none of {', '.join(labels)}")

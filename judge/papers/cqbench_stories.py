@@ -11,14 +11,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from judge.errors import UsageError
-from judge.evidence import fold
 from judge.graphs.values import Value, is_multiple, values_of
+from judge.judgement import Judgement
 from judge.papers.rows import REJECTED, fields_of, head_of
+from judge.questions.evidence import fold
 from judge.records import RESERVED, Record, read
 from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
-from judge.verdict import Judgement, Verdict
+from judge.verdict import Verdict
 
 OPTIONS = 15
 """Options of a value selection (CQ-Bench, section 2.2)."""

@@ -17,7 +17,6 @@ from functools import partial
 from statistics import fmean, pstdev
 from typing import Any
 
-from judge.answers import spelling
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
 from judge.papers.culturalbench_questions import (
@@ -33,6 +32,7 @@ from judge.papers.rows import asked, each_row, head_of
 from judge.papers.tables import ResultSample, crosstab, results_table, scores
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Problem, Record
+from judge.records.answers import spelling
 from judge.records.base import clip, own_fields
 from judge.records.fields import LabelError, id_text, listed, one_of, text_of
 from judge.report.table import Cell, Table, TableRow

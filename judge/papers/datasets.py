@@ -12,7 +12,6 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from judge.answers import SEVERAL, spelling
 from judge.graphs.values import Value
 from judge.papers.cali import HYPOTHESES, groups_of, pair_of, ratings_in
 from judge.papers.cqbench_stories import (
@@ -34,6 +33,7 @@ from judge.papers.culturalbench_questions import (
 )
 from judge.papers.rows import REJECTED, each_row
 from judge.records import RESERVED, Problem, Record
+from judge.records.answers import SEVERAL, spelling
 from judge.records.base import clip, own_fields
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.verdict import SOUND, Verdict

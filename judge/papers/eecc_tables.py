@@ -19,10 +19,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError
-from judge.evidence import UNSPACED
 from judge.papers.rows import head_of
 from judge.papers.tables import ResultSample
 from judge.papers.tasks import MeasuredAnswer
+from judge.questions.evidence import UNSPACED
 from judge.records import read
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate

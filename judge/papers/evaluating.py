@@ -10,6 +10,7 @@ from typing import Any
 from judge.backends.base import Method
 from judge.digest import digest
 from judge.errors import BackendError, UsageError
+from judge.judgement import Unfinished
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
 from judge.papers.asking import MeasuredModel, PlannedModel
@@ -27,9 +28,9 @@ from judge.run.run import run
 from judge.run.summary import Report
 from judge.run.task import RunInfo, Task, Watcher, fingerprint
 from judge.settings import Settings
-from judge.verdict import AnswerOutcome, Unfinished, Verdict
+from judge.verdict import AnswerOutcome, Verdict
 from judge.version import __version__
-from judge.workflow import Context, Work
+from judge.workflows import Context, Work
 
 
 def evaluate(

@@ -29,9 +29,9 @@ from judge.papers.hostile_suite import (
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import FEWEST
 from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.report.table import Cell, Table, TableRow
-from judge.rubric import Rubric
 from judge.run.rubrics import collect
 from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
 from judge.verdict import AnswerOutcome, Verdict

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from judge.errors import UsageError
-from judge.prompts import Framing, lack
-from judge.questions import Section, Text
+from judge.judging.prompts import Framing, lack
+from judge.questions.parts import Section, Text
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.fields import LabelError
-from judge.rubric import Rubric
 from judge.yamlfile import read_mapping
 
 _ALIKE = str.maketrans("aceijopsxyABEHIKMOPTX", "асеіјорѕхуАВЕНІКМОРТХ")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from judge.answers import scalar_text
 from judge.errors import UsageError
 from judge.papers.cali import RATINGS, entailment_of, ratings_in
+from judge.records.answers import scalar_text
 from judge.records.base import LabelError
 from judge.records.fields import (
     ENTAILMENT,

@@ -25,7 +25,6 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 
 from judge.errors import UsageError
-from judge.evidence import SENTENCE_END
 from judge.generate.generator import (
     DraftOptions,
     Generator,
@@ -36,10 +35,11 @@ from judge.generate.generator import (
 )
 from judge.graphs.replies import Situation
 from judge.papers.normad import COUNTRIES, LABELS, cluster_of, country_name
+from judge.questions.evidence import SENTENCE_END
 from judge.records import Record
 from judge.records.fields import LabelError, object_of, text_of
 from judge.verdict import Check, Verdict
-from judge.workflow import State, Workflow
+from judge.workflows import State, Workflow
 
 EACH = 3
 """Situations of each label for a country and subcategory (section 4.1)."""

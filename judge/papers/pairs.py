@@ -38,13 +38,14 @@ from judge.generate.generator import (
     rows,
 )
 from judge.graphs.replies import NewHypotheses, NewPremise
+from judge.judgement import Judgement
 from judge.papers.cali import HYPOTHESES
 from judge.papers.cqbench_stories import folded
 from judge.records import RESERVED, Record
 from judge.records.base import LINEAGE
 from judge.records.fields import text_of
-from judge.verdict import Check, Judgement, Verdict
-from judge.workflow import State, Work, Workflow
+from judge.verdict import Check, Verdict
+from judge.workflows import State, Work, Workflow
 from judge.yamlfile import read_mapping
 
 GOAL = "goal"

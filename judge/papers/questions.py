@@ -28,7 +28,7 @@ from judge.records import RESERVED, Record
 from judge.records.base import LINEAGE
 from judge.records.fields import text_of
 from judge.verdict import Verdict
-from judge.workflow import State, Workflow
+from judge.workflows import State, Workflow
 
 STRATEGIES: Mapping[str, str] = {
     "negate": "Ask for what is not so, with a word such as not, never or unlikely.",

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge.answers import NO_LABEL, spelling
 from judge.errors import UsageError, why_unread
 from judge.papers.asking import MeasuredModel
 from judge.papers.rows import fields_of
 from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
 from judge.records import RESERVED, read, renamed
+from judge.records.answers import NO_LABEL, spelling
 from judge.records.base import clip, keys_of
 from judge.records.fields import LabelError, id_text
 from judge.records.lines import Line, written

@@ -32,10 +32,11 @@ from judge.generate.generator import (
 from judge.graphs.replies import NewStory
 from judge.graphs.story import add_steps, finish
 from judge.graphs.story import workflow as story
+from judge.judgement import Judgement
 from judge.papers.cqbench_stories import Statement, ValueList, value_list
 from judge.records import Record
-from judge.verdict import SOUND, Judgement, Verdict, last_of_each
-from judge.workflow import State, Work, Workflow
+from judge.verdict import SOUND, Verdict, last_of_each
+from judge.workflows import State, Work, Workflow
 
 WRITING = "story_writing"
 VALUES = 5

@@ -20,10 +20,10 @@ from pydantic import Field
 from judge.backends.base import Message, Prompt
 from judge.digest import digest
 from judge.errors import UsageError, read_text
-from judge.prompts import fence
+from judge.judging.prompts import fence
+from judge.questions.rubric import Rubric
+from judge.questions.templates import render
 from judge.records.base import fence_mark
-from judge.rubric import Rubric
-from judge.templates import render
 from judge.verdict import AnswerOutcome, Usage
 from judge.yamlfile import read_mapping
 

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from judge.digest import digest
 from judge.errors import UsageError, nearest, unwritable
+from judge.judgement import Judgement
 from judge.records.text import chat_in
-from judge.verdict import Judgement, Verdict
+from judge.verdict import Verdict
 
 RESERVED = "judge"
 """The key under which a verdict is written, and an earlier one is found."""

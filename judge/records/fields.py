@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from judge.answers import scalar_text, spelling
+from judge.records.answers import scalar_text, spelling
 from judge.records.base import LabelError as LabelError
 from judge.records.base import Problem, clip, kind_of
 from judge.records.jsonfiles import dump

@@ -19,12 +19,13 @@ from pydantic import ValidationError
 
 from judge.digest import digest
 from judge.errors import UsageError
+from judge.judgement import Failure, Judgement, Unfinished
 from judge.problems import problems_of
 from judge.records.base import Problem, content_hash, is_verdict, judgement_in, own_fields, own_id
 from judge.records.jsonfiles import dump_judged, shortened
 from judge.records.read import MAX_LINE, read
 from judge.records.record import Record
-from judge.verdict import Failure, Judgement, Unfinished, Usage, Verdict
+from judge.verdict import Usage, Verdict
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
 """Verdicts that `--resume` keeps."""

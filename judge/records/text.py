@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from judge.names import plain_name
 from judge.records.media import data_url, legible, medium
+from judge.records.names import plain_name
 
 MAX_DEPTH_SHOWN = 40
 """Levels of lists and objects that are shown."""

@@ -15,9 +15,9 @@ from string import ascii_uppercase
 from typing import Any
 
 from judge import plugins
-from judge.answers import scalar_text
 from judge.errors import UsageError
 from judge.records import content_hash, read
+from judge.records.answers import scalar_text
 from judge.records.base import clip, strata_of
 from judge.records.lines import Line
 from judge.report.table import Cell, Table, TableRow, stacked

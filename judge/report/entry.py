@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from judge.evidence import Span, locate
+from judge.judgement import Judgement
+from judge.questions.evidence import Span, locate
 from judge.records.kinds import normalise
 from judge.records.lines import Line
 from judge.records.text import shown
-from judge.verdict import Answer, Check, Judgement
+from judge.verdict import Answer, Check
 
 LARGEST = 400_000
 """Characters of JSON up to which a record is shown whole; of a larger one its summary alone."""

@@ -21,10 +21,11 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 from jinja2 import Environment
 
 from judge.errors import UsageError, missing_extra
+from judge.judgement import Judgement, named_beside
 from judge.records.lines import Line
 from judge.redact import printable
 from judge.run.summary import Summary
-from judge.verdict import Judgement, Verdict, named_beside
+from judge.verdict import Verdict
 
 Judged = Iterable[tuple[Line, Judgement]]
 

@@ -11,9 +11,10 @@ from typing import IO, NamedTuple
 
 from judge.arguments import Pathlike, sources_of, texts
 from judge.errors import UsageError, unwritable
+from judge.judgement import Judgement
 from judge.records.lines import Lines
 from judge.run.output import input_path, read_description, refuse_nameless, refuse_same, replacing
-from judge.verdict import Judgement, Verdict
+from judge.verdict import Verdict
 
 Outputs = Pathlike | Sequence[Pathlike] | Sequence[Judgement]
 """Judged lines: files of them, or judgements in memory."""

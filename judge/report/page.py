@@ -19,13 +19,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from judge.errors import UsageError
+from judge.judgement import Judgement
 from judge.records.base import flat, no_such_field
 from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.entry import LARGEST, Entry, differ, probability, tally
 from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
-from judge.verdict import Judgement, Verdict
+from judge.verdict import Verdict
 
 _FOLDER = Path(__file__).parent
 

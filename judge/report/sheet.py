@@ -15,19 +15,19 @@ from pathlib import Path
 from random import Random
 
 from judge.errors import UsageError
-from judge.names import entry_name
-from judge.prompts import lack, shown_texts
+from judge.judging.prompts import lack, shown_texts
+from judge.questions.rubric import Rubric
+from judge.questions.templates import render, variables_of
 from judge.records import Record, mapped, recognise
 from judge.records.base import normalise
 from judge.records.fields import record_name
 from judge.records.labels import QUESTION, ROLES, LabelledItem, read_labels
 from judge.records.labels.table import OFFERED
+from judge.records.names import entry_name
 from judge.report.sheet_files import SheetRows, form_of
-from judge.rubric import Rubric
 from judge.run.job import Job
 from judge.run.rubrics import RubricSet
 from judge.settings import Settings
-from judge.templates import render, variables_of
 
 WORKERS = 3
 """Annotators of each record."""

@@ -22,7 +22,7 @@ from judge.stats.text import telling_texts
 from judge.verdict import Check, Verdict
 
 if TYPE_CHECKING:
-    from judge.workflow import By
+    from judge.workflows import By
 
 _DECIDED = (Verdict.PASS, Verdict.FAIL)
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.answers import OWN_ANSWERS, spelt_as
 from judge.errors import UsageError, unwritable
+from judge.questions.rubric import Rubric
 from judge.reasons import reason_of
 from judge.records import Record, read
+from judge.records.answers import OWN_ANSWERS, spelt_as
 from judge.records.labels.items import Own, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
-from judge.rubric import Rubric
 from judge.run.output import Sink, replacing
 from judge.verdict import Answer, Check, Verdict, last_of_each, worst
 

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError, meant
-from judge.questions import Bound
+from judge.questions.parts import Bound
 from judge.records.kinds import RECORD
 from judge.run.summary import UNDECIDED
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
-    from judge.rubric import Rubric
+    from judge.questions.rubric import Rubric
     from judge.run.rubrics import RubricSet
     from judge.run.summary import Summary
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from judge.errors import UsageError, missing_extra
+from judge.questions.rubric import Rubric
 from judge.records import Record, from_memory, read
 from judge.records.base import refuse_absent, stratum
 from judge.records.lines import FINISHED, REDONE
-from judge.rubric import Rubric
 from judge.run.output import (
     description_file,
     input_path,

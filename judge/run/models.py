@@ -6,12 +6,10 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
-from judge.backends import default_judge, default_model, factory, providers
+from judge.backends import default_judge, factory, providers
 from judge.backends.base import Backend, Method, Mode, parse_model
 from judge.cache import ReplyCache, cache_dir
 from judge.configuration import user_file
@@ -19,7 +17,6 @@ from judge.errors import JudgeError, UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.model_tables import Server, price_of, priced_models
-from judge.profile import Profiles, named, shipped
 from judge.settings import IN_PROCESS, Settings
 
 if TYPE_CHECKING:
@@ -32,9 +29,6 @@ except ImportError:  # Windows has no limit on open files.
 
 ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
 """Makes the client of a model."""
-
-NO_PROFILE = "none"
-"""The value of --profile that leaves out the profiles of the package, too."""
 
 RESERVE = 128
 """Open files beside the connections: inputs, OUT, cache, modules being loaded, pipes."""
@@ -303,70 +297,6 @@ def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
         return settings.concurrency if explicit else BATCH_RECORDS
     slots = [client.backend.slots for client in clients if client.backend.slots is not None]
     return min([calls_at_once(settings, max(slots, default=None)), *slots])
-
-
-# ---------------------------------------------------------------- chosen by a profile
-
-
-def profiles_of(settings: Settings, models: Sequence[str] = ()) -> Profiles:
-    """The profiles that a run uses, whose settings or `models` name its models. Those of the
-    package are read where the default model judges.
-
-    Raises:
-        UsageError: the file cannot be read or is no profile.
-    """
-    if settings.profile == NO_PROFILE:
-        return Profiles()
-    if settings.profile is not None:
-        return named(Path(settings.profile))
-    steps = (step.model for step in settings.model_for.values())
-    specs = (*settings.model, *settings.final_model, settings.cheap_model, *steps, *models)
-    named_default = (model := default_model()) and any(
-        spec and spec.partition("+")[0] == model.spec for spec in specs
-    )
-    return shipped() if named_default or not settings.model else Profiles()
-
-
-def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
-    """The settings with the judges that the user's profile is for, where the user names none.
-
-    Only the embedded default need not be named: a profile chooses no other model, since that may
-    run elsewhere, cost money, or be a script that passes everything.
-
-    Raises:
-        UsageError: it knows several judges and none is named; it makes a cascade of others; or it
-            is for a model that the user did not name.
-    """
-    if profiles.source is None:
-        return settings
-    if not profiles.cascades:
-        if settings.model or settings.cheap_model:
-            return settings
-        if len(profiles.models) > 1:
-            names = ", ".join(profiles.models)
-            raise UsageError(
-                f"{profiles.told} has several judges ({names}): choose one with --model"
-            )
-        _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
-        return settings.model_copy(update={"model": profiles.models})
-    cheap, strong = profiles.models
-    if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
-        raise UsageError(
-            f"{profiles.told} is for {cheap} before {strong}: leave out --model and "
-            "--cheap-model, or calibrate your judges"
-        )
-    pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
-    _refuse_unnamed(profiles, [(flag, model) for flag, model, explicit in pairs if not explicit])
-    return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
-
-
-def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
-    """Refuse models that only the profile names, each with its flag, but for the default."""
-    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if model not in shipped().specs]
-    if flags:
-        raise UsageError(
-            f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"
-        )
 
 
 # ---------------------------------------------------------------- what does not fit

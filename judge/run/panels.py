@@ -14,13 +14,15 @@ from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.model_tables import StepModel
 from judge.profile import Binding, JudgeProfile, Profiles
-from judge.rubric import Rubric
-from judge.run.models import ClientBuilder, Models, profiled_models, profiles_of
-from judge.run.rubrics import RubricSet, load_workflow
+from judge.questions.rubric import Rubric
+from judge.run.models import ClientBuilder, Models
+from judge.run.profiles import profiled_models, profiles_of
+from judge.run.rubrics import RubricSet
 from judge.run.task import RunInfo, fingerprint
 from judge.settings import Settings
 from judge.version import __version__
-from judge.workflow import By, Context, Workflow
+from judge.workflows import By, Context, Workflow
+from judge.workflows.load import load_workflow
 
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter

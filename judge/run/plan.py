@@ -24,11 +24,11 @@ from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
+from judge.judging.prompts import LACKS, lack
 from judge.model_tables import Price, price_of
-from judge.prompts import LACKS, lack
+from judge.questions.replies import NewFields
 from judge.records import Record
 from judge.records.lines import bad_input
-from judge.replies import NewFields
 from judge.run.job import Job
 from judge.run.models import backend_of, calls_at_once
 from judge.run.panels import Resources
@@ -36,7 +36,7 @@ from judge.run.summary import Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
 from judge.verdict import Answer, Check, Usage, Verdict
-from judge.workflow import By, Context, Work
+from judge.workflows import By, Context, Work
 
 CHARACTERS_PER_TOKEN = 4.0
 """A common figure for English under the tokenizers in use; likely and most rest on it."""

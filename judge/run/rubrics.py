@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import os
-import runpy
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from judge import plugins
 from judge.configuration import user_file
-from judge.digest import digest
-from judge.errors import UsageError, meant, nearest, why_unread
-from judge.records.kinds import RECORD, kind_named, kind_names
-from judge.rubric import (
-    ASKED,
-    Rubric,
-    builtin,
-    load,
-    ready,
-    ready_made,
-    rubrics_from_flags,
-    test_from_flag,
-)
+from judge.errors import UsageError, meant, nearest
+from judge.questions.from_flags import rubrics_from_flags, test_from_flag
+from judge.questions.ready_made import builtin, ready, ready_made
+from judge.questions.rubric import ASKED, Rubric, load
+from judge.records.kinds import RECORD
 from judge.settings import Settings, flag, option, variable
-from judge.workflow import Workflow
+from judge.workflows import Workflow
+from judge.workflows.load import load_workflow, workflow_names
 
-_WORKFLOWS = "judge.workflows"
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -358,79 +347,3 @@ def _read(source: str) -> list[tuple[str, Rubric]]:
         if not files:
             raise UsageError(f"{source}: no .yaml file in this folder")
     return [(str(file), rubric) for file in files for rubric in load(file)]
-
-
-# ---------------------------------------------------------------- the workflows installed
-
-
-def workflow_names() -> tuple[str, ...]:
-    """The workflows installed, sorted by name."""
-    return plugins.names(_WORKFLOWS)
-
-
-def load_workflow(name: str) -> Workflow:
-    """The workflow with this name, or `path.py:variable`, whose file is run.
-
-    The variable is a `Workflow`, or a LangGraph `StateGraph` over `State`, compiled or not.
-
-    Raises:
-        UsageError: there is none.
-    """
-    path, _, variable = name.rpartition(":")
-    if path.endswith(".py"):
-        return _from_file(Path(path).absolute(), variable)
-    workflow: Workflow | None = plugins.load(_WORKFLOWS, name)
-    if workflow is None:
-        raise UsageError(f"no workflow is called {name!r}; {meant(name, workflow_names())}")
-    return workflow
-
-
-@lru_cache(maxsize=8)
-def _from_file(path: Path, variable: str) -> Workflow:
-    """The workflow; the code's digest is part of its name, and so of the fingerprint."""
-    try:
-        code = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"--workflow {path}: cannot be read: {why_unread(error)}") from error
-    try:
-        workflow = runpy.run_path(str(path)).get(variable)
-    except Exception as error:
-        raise UsageError(f"--workflow {path}: {type(error).__name__}: {error}") from error
-    if not isinstance(workflow, Workflow):
-        workflow = _of_graph(workflow, path, variable)
-    return replace(workflow, name=f"{workflow.name}@{digest(code, 4)}")
-
-
-def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
-    """The workflow of a bare graph. Nodes named after built-in rubrics are its checks and rewrites,
-    and the kind of record is theirs."""
-    from langgraph.graph import StateGraph
-    from langgraph.graph.state import CompiledStateGraph
-
-    builder = graph.builder if isinstance(graph, CompiledStateGraph) else graph
-    if not isinstance(builder, StateGraph):
-        message = "is neither a judge.workflow.Workflow nor a LangGraph StateGraph"
-        raise UsageError(f"--workflow {path}: {variable!r} {message}")
-    if "work" not in builder.channels:
-        raise UsageError(f"--workflow {path}:{variable}: build the graph over judge.workflow.State")
-    try:
-        compiled = graph.compile() if graph is builder else graph
-    except ValueError as error:
-        raise UsageError(f"--workflow {path}:{variable}: {error}") from error
-    rubrics = collect(())[0]
-    members = [rubrics[name] for name in builder.nodes if name in rubrics]
-    kinds = [
-        kind
-        for kind in kind_names()
-        if kind_named(kind).needed and all(kind in rubric.kinds for rubric in members)
-    ]
-    checks = tuple(rubric.name for rubric in members if rubric.role == "judge")
-    return Workflow(
-        name=path.stem,
-        kind=kinds[0] if len(kinds) == 1 else RECORD,
-        title=f"{variable} of {path.name}",
-        graph=compiled,
-        checks=checks,
-        accepted=checks,
-        rewrites=tuple(rubric.name for rubric in members if rubric.role == "rewrite"),
-    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge.errors import Exit, JudgeError, RateLimited, ServerFault
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
-from judge.prompts import LACKS
+from judge.judging.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
 from judge.run.votes import PanelVotes, count_votes

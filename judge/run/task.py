@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from judge import plugins
 from judge.digest import digest
 from judge.errors import BackendError, JudgeError
+from judge.judgement import Unfinished
 from judge.records import Record
 from judge.records.lines import Line
 from judge.redact import redacted
 from judge.run.models import Models, left_at_provider
 from judge.run.summary import Report, Summary
 from judge.settings import IN_PROCESS, Settings
-from judge.verdict import Unfinished, Verdict
+from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from judge.judging.limits import Budget

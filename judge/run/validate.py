@@ -10,8 +10,10 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Self
 
 from judge.errors import UsageError
-from judge.names import plain_name
-from judge.prompts import LACKS
+from judge.judgement import Unfinished
+from judge.judging.prompts import LACKS
+from judge.questions.ready_made import ready_made
+from judge.questions.rubric import Rubric
 from judge.records import (
     Problem,
     Record,
@@ -31,19 +33,18 @@ from judge.records.base import (
 )
 from judge.records.kinds import RECORD
 from judge.records.lines import Line
+from judge.records.names import plain_name
 from judge.records.read import flag_of
 from judge.records.text import form
-from judge.rubric import Rubric, ready_made
 from judge.run.job import Job
 from judge.run.output import write_whole
 from judge.run.panels import Resources
-from judge.run.rubrics import load_workflow
 from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.summary import Report
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, on_engine
 from judge.settings import IN_PROCESS, Settings
-from judge.verdict import Unfinished
+from judge.workflows.load import load_workflow
 
 if TYPE_CHECKING:
     from judge.judging.limits import Budget

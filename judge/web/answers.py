@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judge.answers import scalar_text
 from judge.errors import UsageError, unwritable
 from judge.locking import lock
 from judge.records import dump, read
+from judge.records.answers import scalar_text
 from judge.records.base import own_id
 from judge.records.labels.items import LabelledItem, Own, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, parsed

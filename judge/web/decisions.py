@@ -19,12 +19,12 @@ from judge.digest import digest
 from judge.errors import BackendError, UsageError
 from judge.judging.answer_reader import FAR, Decision
 from judge.judging.judge import NOTHING_READ, Judge
+from judge.judging.prompts import lack
 from judge.profile import JudgeProfile
-from judge.prompts import lack
-from judge.questions import MAX_ANSWERS, FirstToken
+from judge.questions.parts import MAX_ANSWERS, FirstToken
+from judge.questions.replies import YES_NO
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.replies import YES_NO
-from judge.rubric import Rubric
 from judge.run.panels import Resources
 from judge.verdict import Usage
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from judge.answers import spelt_as
 from judge.errors import UsageError
+from judge.questions.rubric import Rubric
+from judge.records.answers import spelt_as
 from judge.records.base import RESERVED, own_id
 from judge.records.labels.items import Annotation, LabelledItem, label_key
 from judge.records.lines import Line
 from judge.report.sheet import PersonQuestion
-from judge.rubric import Rubric
 from judge.run.decisions import PERSON
 from judge.verdict import Verdict, last_of_each
 from judge.web.answers import AnswerFile, PersonAnswer, Place

@@ -16,7 +16,7 @@ from judge.backends.adaptations import (
     remedies,
     thinks,
 )
-from judge.replies import YesNo, schema_of
+from judge.questions.replies import YesNo, schema_of
 
 SCHEMA = schema_of(YesNo)
 REQUEST: dict[str, Any] = {

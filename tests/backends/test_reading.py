@@ -15,10 +15,10 @@ from judge import errors
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.openai import OpenAIBackend
 from judge.backends.reading import answer_of, ending
-from judge.evidence import ReplyContext
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.replies import YesNo
+from judge.questions.evidence import ReplyContext
+from judge.questions.replies import YesNo
 
 GOOD = json.dumps({"quote": None, "reason": "kind", "answer": "no"})
 DRAFT = json.dumps({"quote": None, "reason": "a first thought", "answer": "yes"})

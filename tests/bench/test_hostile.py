@@ -14,7 +14,7 @@ import hostile  # noqa: E402
 
 from judge.judging.injection import injections  # noqa: E402
 from judge.papers.hostile_suite import cases, families  # noqa: E402
-from judge.rubric import builtin  # noqa: E402
+from judge.questions.ready_made import builtin  # noqa: E402
 
 RUBRICS = {name: rubric for name, rubric in builtin().items() if rubric.role == "judge"}
 

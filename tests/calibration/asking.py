@@ -18,9 +18,10 @@ from judge.errors import BackendError
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric, builtin
 from judge.run.models import Models
 from judge.run.panels import Resources
 from judge.run.rubrics import RubricSet

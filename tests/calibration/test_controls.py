@@ -8,9 +8,9 @@ import pytest
 
 from judge.calibration import controls
 from judge.calibration.observe import record_for
+from judge.questions.ready_made import builtin
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import builtin
 from judge.stats.intervals import Estimate
 
 RUBRIC = builtin()["implicitness"]

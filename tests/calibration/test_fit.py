@@ -15,7 +15,8 @@ from judge.calibration.fit import MIN_ITEMS, Fit, TokenWay, fit
 from judge.calibration.probe import Training, TrainingItem
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Chances, Logistic, Observation, features
-from judge.rubric import Rubric, builtin
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 
 from .asking import MANY, PLAIN
 

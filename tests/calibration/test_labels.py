@@ -16,9 +16,10 @@ from judge.calibration.labels import CalibrationJob, gather
 from judge.calibration.observe import key_of, record_for
 from judge.calibration.split import split
 from judge.errors import UsageError
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric, builtin
 
 from .asking import MANY, PLAIN, norm
 

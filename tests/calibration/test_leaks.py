@@ -8,9 +8,9 @@ import pytest
 
 from judge.calibration.controls import leak_of
 from judge.calibration.labels import without_answers
+from judge.questions.from_flags import rubrics_from_flags
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import rubrics_from_flags
 
 ANSWERS = ["yes", "no"]
 GOLD = [ANSWERS[n % 2] for n in range(40)]

@@ -25,9 +25,10 @@ from judge.calibration.split import Split, clustered
 from judge.configuration import resolve
 from judge.local import store, teaching
 from judge.local.adapter import TrainingExample
+from judge.questions.from_flags import rubrics_from_flags
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.rubric import Rubric, rubrics_from_flags
 from judge.verdict import AnswerOutcome
 
 from .asking import client, resources_of

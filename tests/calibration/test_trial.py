@@ -14,9 +14,9 @@ from judge.calibration.observe import LabelledAnswer, record_for
 from judge.calibration.split import Split
 from judge.calibration.trial import CheckData, data_of, rates, should_pass
 from judge.profile import Data
+from judge.questions.ready_made import builtin
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
-from judge.rubric import builtin
 from judge.run.corrected import CorrectedRate, Errors
 from judge.verdict import AnswerOutcome, Verdict
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import judge
-from judge.answers import words_for
+from judge.records.answers import words_for
 
 from .typed import Typed
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judge.errors import Undecided, UsageError
-from judge.prompts import CONTROL
+from judge.judging.prompts import CONTROL
 from judge.testing import assert_judged
 from tests.loopback import Asked, Loopback, says
 

@@ -14,9 +14,10 @@ import pytest
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.scripted import ScriptedBackend
 from judge.configuration import resolve
+from judge.judgement import Judgement
 from judge.records import Record
 from judge.run.panels import Resources
-from judge.verdict import Check, Judgement
+from judge.verdict import Check
 
 Entry = dict[str, Any]
 

@@ -9,7 +9,7 @@ import pytest
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
-from judge.rubric import builtin
+from judge.questions.ready_made import builtin
 from judge.verdict import Check, Verdict
 
 from .conftest import Entry, entry

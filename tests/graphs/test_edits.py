@@ -10,9 +10,10 @@ from judge.graphs.edits import Passage, apply_insertions, apply_rewrites, passag
 from judge.graphs.replies import Insertion, Insertions, Rewrite, Rewrites
 from judge.graphs.values import Value
 
-from judge.evidence import SPEECH_MARKS
+from judge.judgement import Edit
+from judge.questions.evidence import SPEECH_MARKS
 from judge.records import Record
-from judge.verdict import Answer, Edit, Verdict
+from judge.verdict import Answer, Verdict
 
 VALUES = tuple(Value.parse(f"{s}--Agree") for s in ("one", "two", "three"))
 

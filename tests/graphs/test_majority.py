@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge.graphs.values import Value
 
+from judge.judgement import Judgement
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
+from judge.questions.ready_made import builtin
 from judge.records import Record
-from judge.rubric import builtin
-from judge.verdict import Answer, Judgement, Verdict, Vote
+from judge.verdict import Answer, Verdict, Vote
 from judge.voting import decide
 
 from .conftest import Entry, entry

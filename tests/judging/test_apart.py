@@ -8,7 +8,7 @@ import pytest
 
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
-from judge.rubric import builtin
+from judge.questions.ready_made import builtin
 from judge.verdict import Verdict
 
 from .test_judge import STORY_SUBJECT, VALUES, client

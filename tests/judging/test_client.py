@@ -17,12 +17,12 @@ from clients import Outcome, outcome_of
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
-from judge.evidence import ReplyContext
 from judge.judging.client import Client, Unread
 from judge.judging.limits import Budget, BudgetReached
 from judge.judging.transport import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
 from judge.model_tables import Price
-from judge.replies import YesNo
+from judge.questions.evidence import ReplyContext
+from judge.questions.replies import YesNo
 from judge.verdict import Usage
 
 STORY = "Ann bowed first. Then she poured the tea."

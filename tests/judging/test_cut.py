@@ -10,9 +10,9 @@ from clients import outcome_of
 
 from judge.backends.base import Call, Completion
 from judge.backends.reading import cut, fewest_tokens
-from judge.evidence import ReplyContext
 from judge.judging.client import Unread
-from judge.replies import YesNo
+from judge.questions.evidence import ReplyContext
+from judge.questions.replies import YesNo
 
 from .test_client import client, one_by_one
 

@@ -15,9 +15,10 @@ from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.first_token import open_share, word_chances
 from judge.judging.judge import Judge
-from judge.prompts import messages
+from judge.judging.prompts import messages
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.rubric import Rubric, builtin
 from judge.verdict import Usage, Verdict
 
 LABELS = ("yes", "no", "neutral")

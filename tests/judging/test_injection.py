@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from judge.judging.injection import SHOWN, injections
+from judge.questions.ready_made import builtin
 from judge.records import Record
-from judge.rubric import builtin
 
 RUBRIC = builtin()["relevance"]
 BEFORE = "Ann came in and greeted Bo. He put the kettle on."

@@ -12,8 +12,9 @@ from judge.graphs.values import Value
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.rubric import Rubric, builtin
 from judge.verdict import Verdict
 
 STORY = "An shook her head. Bo left her there."

@@ -16,8 +16,9 @@ from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.overlap import overlap
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.rubric import Rubric, builtin
 from judge.stats.classification import aucs
 from judge.verdict import Usage
 

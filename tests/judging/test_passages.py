@@ -21,9 +21,10 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.overlap import overlap
 from judge.judging.passages import MAX_WORDS, passages, word_count
-from judge.prompts import messages
+from judge.judging.prompts import messages
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.rubric import Rubric, builtin
 
 LONG = "One two three four five six, she said, and " + "seven eight nine ten " * 4 + "came after."
 HALF = "One two three four five six seven eight nine ten, she said."

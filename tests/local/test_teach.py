@@ -16,7 +16,7 @@ from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.local.commands.teach import asked_by
 from judge.local.teaching import answered_with
-from judge.rubric import builtin
+from judge.questions.ready_made import builtin
 from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 from tests.loopback import Answer, Asked, Loopback, embeds

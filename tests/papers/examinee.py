@@ -13,9 +13,9 @@ import pytest
 from judge.papers.benchmark import Benchmark, choices_of
 from judge.papers.results import asked_of
 from judge.papers.tasks import MeasuredAnswer, NoAnswer, load_task, task_messages
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.report.table import Cell, Table
-from judge.rubric import Rubric
 from judge.stats.intervals import Estimate
 from judge.verdict import Usage
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from judge.papers.hostile_suite import Case
-from judge.rubric import Rubric
+from judge.questions.rubric import Rubric
 
 Answering = Callable[[Rubric, str, dict[str, str]], Iterator[dict[str, Any]]]
 

@@ -15,7 +15,7 @@ from judge.backends.base import Method
 from judge.judging.judge import Sampling
 from judge.papers.asking import MeasuredModel
 from judge.papers.tasks import NoAnswer
-from judge.rubric import Rubric
+from judge.questions.rubric import Rubric
 
 QUIZ = Rubric(
     name="quiz",

@@ -11,7 +11,7 @@ import pytest
 from judge.judging.injection import injections
 from judge.papers import hostile_suite as suite
 from judge.papers.hostile_suite import CONTROL, cases, subject_of
-from judge.rubric import builtin
+from judge.questions.ready_made import builtin
 from tests.cli.typed import Typed
 from tests.papers.hostile_answers import right, script, wanted
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from judge.papers.hostile_suite import Case, cases
-from judge.rubric import Rubric, builtin
+from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from tests.cli.typed import Typed
 from tests.papers.hostile_answers import right, script, wanted
 

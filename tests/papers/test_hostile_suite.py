@@ -9,8 +9,8 @@ from typing import Any
 
 from workflow_rubrics import JUDGING as RUBRICS
 
+from judge.judging.prompts import messages, without_controls
 from judge.papers.hostile_suite import CONTROL, UNDEFENDED, carriers, cases, families, subject_of
-from judge.prompts import messages, without_controls
 
 ALL = cases(RUBRICS)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from judge.errors import UsageError
 from judge.papers.tasks import load_task, option_marks, parse_task, task_messages
-from judge.rubric import builtin
+from judge.questions.ready_made import builtin
 
 QUIZ = """
 name: quiz

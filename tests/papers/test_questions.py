@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from judge.answers import OPT_OUTS
 from judge.papers.culturalbench import benchmark
 from judge.papers.questions import STRATEGIES
+from judge.records.answers import OPT_OUTS
 from judge.stats.agreement import MajorityRule, majorities
 from tests.cli.typed import Typed
 

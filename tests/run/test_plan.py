@@ -11,9 +11,9 @@ import pytest
 from judge.backends.base import Call, Method
 from judge.configuration import resolve
 from judge.model_tables import ListPrice, Price, price_of
+from judge.questions.ready_made import builtin
 from judge.records import Record
 from judge.records.kinds import kind_named
-from judge.rubric import builtin
 from judge.run.job import Job
 from judge.run.plan import Plan, PlannedCalls, plan
 from judge.run.task import Watcher

@@ -18,7 +18,7 @@ from judge.backends.scripted import ScriptedBackend
 from judge.cache import ReplyCache
 from judge.errors import BadRequest, UsageError
 from judge.papers.tasks import parse_task
-from judge.rubric import Rubric
+from judge.questions.rubric import Rubric
 
 from .test_keys import POLITE
 

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from judge.errors import UsageError
+from judge.questions.rubric import Rubric
 from judge.records.labels import LabelledItem, read_labels
 from judge.records.labels.items import label_key
-from judge.rubric import Rubric
 from judge.run.decisions import Decisions, decide
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 from tests.web.conftest import ASK, Pages

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from judge import plugins
-from judge.answers import spelling
 from judge.errors import UsageError
+from judge.records.answers import spelling
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
 from judge.records.labels.table import QUESTION, ROLES, TABLE, LabelTable

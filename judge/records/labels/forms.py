@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from judge.answers import scalar_text
+from judge.records.answers import scalar_text
 from judge.records.base import RESERVED
 from judge.records.fields import object_of
 

@@ -12,8 +12,9 @@ In JSON lines a record stands as it is validated, or as validation wrote it, and
     "author"                                    who gave the labels, may be left out
 
 For a check about values, ANSWER is a list with one answer for each value. An answer of null means
-that there is no label. All spellings of an answer are one (`judge.answers`). Several lines may hold
-annotators' answers about one record (the same fields): an annotator's last one to a check counts.
+that there is no label. All spellings of an answer are one (`judge.records.answers`). Several lines
+may hold annotators' answers about one record (the same fields): an annotator's last one to a check
+counts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from judge.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
+from judge.records.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
 from judge.records.base import RESERVED, LabelError, SeenIds, clip, content_hash
 from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
 from judge.records.kinds import find_names, kind_named, normalise, recognise

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from judge.answers import scalar_text
 from judge.errors import UsageError, meant
+from judge.records.answers import scalar_text
 from judge.records.base import LabelError, Problem, at, clip, own_id
 from judge.records.fields import id_text
 from judge.records.kinds import normalise

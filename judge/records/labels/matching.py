@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from judge.answers import spelling
 from judge.errors import UsageError
+from judge.records.answers import spelling
 from judge.records.base import clip
 from judge.records.kinds import recognise
 from judge.records.record import Record

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from judge.answers import NO_LABEL as NONE_GIVEN
-from judge.answers import SEVERAL, scalar_text, spelling, without_no_label
 from judge.errors import UsageError
+from judge.records.answers import NO_LABEL as NONE_GIVEN
+from judge.records.answers import SEVERAL, scalar_text, spelling, without_no_label
 from judge.records.base import RESERVED, LabelError, at, clip, content_hash, keys_of
 from judge.records.fields import answer_of, id_text, one_of, slices_of
 from judge.records.kinds import normalise, normalised, recognise

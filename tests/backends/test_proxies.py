@@ -13,9 +13,9 @@ from cli.typed import Typed
 from loopback import Loopback, says
 
 from judge.backends.http import CHAT, HttpServer
+from judge.backends.proxies import is_loopback, proxy_for
 from judge.errors import BackendError, UsageError
 from judge.local.llama import LocalBackend
-from judge.proxies import is_loopback, proxy_for
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 YES = {"quote": None, "reason": "kind", "answer": "yes"}

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_serializer, model_validator
 
-from judge.answers import spelt_as
-from judge.replies import YES_NO
+from judge.questions.replies import YES_NO
+from judge.records.answers import spelt_as
 from judge.verdict import Verdict
 
 Text = Annotated[str, Field(min_length=1)]

@@ -22,10 +22,9 @@ from pydantic import ValidationError
 
 from judge.digest import digest
 from judge.errors import UsageError, read_text
-from judge.names import apart, entry_name
 from judge.problems import KeyPath, KeyProblem, Problems, no_such_key, problems_of
-from judge.python_checks import PythonFunction
-from judge.questions import (
+from judge.questions.keys import NAME, NAMING, RubricKeys
+from judge.questions.parts import (
     COUNTED,
     TIE,
     Bound,
@@ -37,10 +36,14 @@ from judge.questions import (
     scale_of,
     with_criteria,
 )
+from judge.questions.python_checks import PythonFunction
+from judge.questions.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
 from judge.records.kinds import shown_first
-from judge.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
-from judge.rubric_keys import NAME, NAMING, RubricKeys
+from judge.records.names import apart, entry_name
 from judge.yamlfile import read_mapping, read_plain
+
+ASKED = "question"
+"""The name of the rubric of a question on the command line."""
 
 MAX_QUESTIONS = 12
 """Questions that one reply may answer."""
@@ -292,14 +295,14 @@ def parse(text: str, name: str) -> list[Rubric]:
     """Read the rubrics of YAML text; `name` stands for the file in messages. See `load`."""
     source = read_mapping(text, name)
     try:
-        return _rubrics(
-            _with_files(source.data, Path(name).parent, lambda: read_plain(text, name)["test"])
+        return rubrics_of(
+            with_files(source.data, Path(name).parent, lambda: read_plain(text, name)["test"])
         )
     except Problems as error:
         raise source.refused(error.problems) from error
 
 
-def _with_files(
+def with_files(
     data: Mapping[str, Any], folder: Path, plain: Callable[[], Any]
 ) -> Mapping[str, Any]:
     """The data of a rubric's file with the paths that its test names from the folder; a JSON Schema
@@ -315,69 +318,6 @@ def _with_files(
     elif isinstance(schema, str) and not schema.lstrip().startswith("{"):
         schema = str(folder / schema)
     return {**data, "test": {**test, "json_schema": schema}}
-
-
-ASKED = "question"
-"""The name of the rubric of a question on the command line."""
-
-
-def rubrics_from_flags(
-    question: str,
-    fields: Sequence[str],
-    answers: Sequence[str] = (),
-    passes: str | None = None,
-    *,
-    name: str = ASKED,
-    compare: Sequence[str] = (),
-    tie: bool = False,
-) -> list[Rubric]:
-    """The rubric of a question on the command line; of one that compares several fields one for
-    every two.
-
-    Raises UsageError with every mistake, each with its flag.
-    """
-    keys: dict[str, Any] = {"name": name, "question": question, "fields": fields}
-    keys |= {"answers": answers} if answers else {}
-    keys |= {"compare": compare} if compare else {}
-    keys |= {"tie": "true"} if tie else {}
-    if passes:
-        # One label, several with commas between them, or a bound.
-        keys["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
-    try:
-        return _rubrics(keys)
-    except Problems as error:
-        flags = {"question": "--ask", "fields": "--on"}
-        message = "\n".join(
-            f"{flags.get(place[0], f'--{place[0]}')}: {problem}"
-            for place, problem in error.problems
-        )
-        raise UsageError(message) from error
-
-
-def test_from_flag(text: str) -> Rubric:
-    """The rubric of a test on the command line: `FIELD: {contains: WORD}`, also with `first: true`,
-    or `file.py:function`; called after the field and what is tested, or after the function.
-
-    Raises UsageError, with the flag.
-    """
-    keys: Mapping[str, Any] = {"python": text}
-    field, name = "", text.rpartition(":")[2]
-    if not re.search(r"\.py:\w+$", text):
-        data = read_mapping(text, "--test").data if re.search(r":(\s|$)", text) else {}
-        field, test = next(iter(data.items()), ("", None))
-        if len(data) != 1 or not isinstance(test, Mapping):
-            raise UsageError(f"--test {text!r}: type 'FIELD: {{contains: WORD}}'")
-        test = {**test}
-        keys = {"fields": [field], "first": test.pop("first", "false"), "test": test}
-        name = "_".join([field, *(key for key in test if key != "ignore_case")])
-    name = re.sub(r"[^a-z0-9_]+", "_", name.lower()).lstrip("_0123456789") or "test"
-    try:
-        plain = lambda: read_plain(text, "--test")[field]  # noqa: E731
-        return _rubrics(_with_files({**keys, "name": name}, Path(), plain))[0]
-    except Problems as error:
-        raise UsageError(
-            "\n".join(f"--test: {'.'.join(place)}: {problem}" for place, problem in error.problems)
-        ) from error
 
 
 _OURS = ("together", "ranking")
@@ -396,7 +336,7 @@ _FILE_KEYS = ("name", "source", "system", "kinds", "fields", "max_tokens")
 _QUESTION_KEYS = ("question", "answers", "pass", "needs")
 
 
-def _rubrics(data: Mapping[str, Any]) -> list[Rubric]:
+def rubrics_of(data: Mapping[str, Any]) -> list[Rubric]:
     """The rubrics of a file's data; raises Problems with every mistake, by the keys of the file."""
     if "questions" in data:
         return _several(data)
@@ -505,40 +445,3 @@ def _several(data: Mapping[str, Any]) -> list[Rubric]:
     needs = tuple(dict.fromkeys(field for rubric in rubrics.values() for field in rubric.needs))
     update = {"together": together, "needs": needs}
     return [rubric.model_copy(update=update) for rubric in rubrics.values()]
-
-
-@lru_cache(maxsize=1)
-def builtin() -> Mapping[str, Rubric]:
-    """The rubrics that come with the package, by name."""
-    folder = resources.files("judge.rubrics")
-    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
-    texts = [((folder / file).read_text("utf-8"), f"rubrics/{file}") for file in files]
-    return {rubric.name: rubric for text, name in texts for rubric in parse(text, name)}
-
-
-# ---------------------------------------------------------------- ready-made rubrics
-
-GROUPS = ("answers", "text", "safety", "chats")
-"""The groups of the ready-made rubrics: the folders of rubrics/ that they lie in."""
-
-
-@lru_cache(maxsize=1)
-def ready_made() -> Mapping[str, str]:
-    """The group of each ready-made rubric, by name. No file is read."""
-    folder = resources.files("judge.rubrics")
-    names = {group: sorted(file.name for file in (folder / group).iterdir()) for group in GROUPS}
-    return {name.removesuffix(".yaml"): group for group in GROUPS for name in names[group]}
-
-
-@lru_cache(maxsize=64)
-def ready(name: str) -> Rubric | None:
-    """The ready-made rubric with this name, whose file alone is read; None if there is none."""
-    if name not in ready_made():
-        return None
-    return Rubric.from_text(shipped_text(name), f"rubrics/{ready_made()[name]}/{name}.yaml")
-
-
-def shipped_text(name: str) -> str:
-    """The file of a rubric that comes with the package, ready-made or of a workflow."""
-    folder = resources.files("judge.rubrics") / ready_made().get(name, "")
-    return (folder / f"{name}.yaml").read_text("utf-8")

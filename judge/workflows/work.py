@@ -13,21 +13,22 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from judge import traces
-from judge.answers import spelt_as
 from judge.errors import BackendError
+from judge.judgement import Edit, Judgement, Unfinished
 from judge.judging.client import Unread
 from judge.judging.panel import Panel
-from judge.prompts import lack
+from judge.judging.prompts import lack
+from judge.questions.replies import Reply
 from judge.reasons import reason_of
 from judge.records import Record
+from judge.records.answers import spelt_as
 from judge.records.kinds import RECORD
-from judge.replies import Reply
 from judge.settings import Settings
-from judge.verdict import Check, Edit, Judgement, Unfinished, Usage, Verdict, last_of_each, worst
+from judge.verdict import Check, Usage, Verdict, last_of_each, worst
 
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter
-    from judge.stepping import Stepper
+    from judge.workflows.stepping import Stepper
 
 By = Literal["loop", "final"]
 R = TypeVar("R", bound=Reply)
@@ -263,9 +264,9 @@ class Workflow:
     otherwise (the loop judge gives one); `voted` says which of the two the user's `--votes` is for.
     `finish` makes the outcome; without one the last check of each name decides, and the texts that
     were rewritten change. `plain` says that judge may step through the graph by itself
-    (`judge.stepping`); `successive` that a record which does not pass a check is asked no later
-    one. `graph` is compiled, or a function that builds it when it is needed, since LangGraph takes
-    a second to load; without one the user's own questions are asked, in their order.
+    (`judge.workflows.stepping`); `successive` that a record which does not pass a check is asked no
+    later one. `graph` is compiled, or a function that builds it when it is needed, since LangGraph
+    takes a second to load; without one the user's own questions are asked, in their order.
     """
 
     name: str
@@ -341,7 +342,7 @@ class Workflow:
 @lru_cache(maxsize=64)
 def _stepper(graph: Any, plain: bool) -> Stepper:
     # LangGraph takes a second to load, and plain questions need none of it.
-    from judge.stepping import Stepper
+    from judge.workflows.stepping import Stepper
 
     return Stepper(graph, plain)
 

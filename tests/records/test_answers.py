@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.answers import NO_LABEL, spelling, without_no_label
 from judge.records import Record
+from judge.records.answers import NO_LABEL, spelling, without_no_label
 from judge.records.labels import Annotation, LabelledItem
 
 

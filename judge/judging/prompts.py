@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import get_args
 
 from judge.backends.base import Choice, Message, Prompt, QuestionKind, TypedQuestion
-from judge.names import entry_name, plain_name
-from judge.questions import FirstToken, Label, first_token_question
+from judge.questions.parts import FirstToken, Label, first_token_question
+from judge.questions.replies import YES_NO
+from judge.questions.rubric import Rubric
+from judge.questions.templates import render, variables_of
 from judge.records import Record
-from judge.replies import YES_NO
-from judge.rubric import Rubric
-from judge.templates import render, variables_of
+from judge.records.names import entry_name, plain_name
 
 CONTROL = re.compile(
     r"""(?ix)

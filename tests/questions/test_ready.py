@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from judge.calibration.observe import record_for
+from judge.questions.ready_made import GROUPS, builtin, ready, ready_made
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
-from judge.rubric import GROUPS, Rubric, builtin, ready, ready_made
 from tests.cli.typed import Typed
 
 READY = sorted(ready_made())

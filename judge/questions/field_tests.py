@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judge.errors import UsageError, missing_extra, read_text
-from judge.questions import Section, Text, as_tuple
+from judge.questions.parts import Section, Text, as_tuple
+from judge.questions.replies import YES_NO
 from judge.records.base import clip
 from judge.records.text import shown
-from judge.replies import YES_NO
 from judge.verdict import Answer, Verdict
 
 EXTRA = "tests"

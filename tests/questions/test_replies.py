@@ -14,8 +14,16 @@ from judge.graphs.replies import (
 )
 from pydantic import ValidationError
 
-from judge.evidence import ReplyContext
-from judge.replies import Reply, YesNo, form_names, form_of, held_against, new_fields, one_answer
+from judge.questions.evidence import ReplyContext
+from judge.questions.replies import (
+    Reply,
+    YesNo,
+    form_names,
+    form_of,
+    held_against,
+    new_fields,
+    one_answer,
+)
 
 STORY = 'Ina pushed the tray away. "I would rather paint boats," she said. Odd nodded.'
 RECORD = ReplyContext(texts={"story": STORY}, entries={1: "a", 2: "b"}, mark="abcd1234")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from judge.evidence import locate
+from judge.questions.evidence import locate
 
 STORY = (
     "He sat down. \u201cI never once\npaid for the tram \u2013 not in my whole life,\u201d "

@@ -29,8 +29,8 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from judge import plugins
-from judge.answers import spelt_as
-from judge.evidence import ReplyContext, quote_problem
+from judge.questions.evidence import ReplyContext, quote_problem
+from judge.records.answers import spelt_as
 from judge.verdict import Answer, Verdict
 
 YES_NO = ("yes", "no")

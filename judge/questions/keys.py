@@ -10,12 +10,9 @@ from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
-from judge.answers import spelling
-from judge.field_tests import FieldTest
-from judge.names import entry_name
 from judge.problems import KeyProblem, Problems
-from judge.python_checks import PythonFunction
-from judge.questions import (
+from judge.questions.field_tests import FieldTest
+from judge.questions.parts import (
     MAX_ANSWERS,
     NONE,
     TIE,
@@ -35,9 +32,12 @@ from judge.questions import (
     scores_of_range,
     with_meanings,
 )
+from judge.questions.python_checks import PythonFunction
+from judge.questions.replies import YES_NO, form_names, form_of
+from judge.questions.templates import fault
+from judge.records.answers import spelling
 from judge.records.kinds import kind_names
-from judge.replies import YES_NO, form_names, form_of
-from judge.templates import fault
+from judge.records.names import entry_name
 
 NAME = r"[a-z][a-z0-9_]*"
 NAMING = "a name has small letters, digits and _, as in clear_words"
@@ -86,8 +86,8 @@ class RubricKeys(Section):
     inserts, lettered, bare: of a measured model's task: fields that its question may hold as they
         are; options are answered by letter; no system message stands before it.
     test, python: what a field, or each entry, must hold, or a function of a file that says whether
-        a record passes (judge/field_tests.py), in the place of a question: no model is asked, and
-        the answers are yes and no. `first`: a record that fails it is asked nothing else.
+        a record passes, in the place of a question: no model is asked, and the answers are yes and
+        no. `first`: a record that fails it is asked nothing else.
     ranking: the name of the file whose fields the rubric, of two of them, ranks.
     together: the questions that one reply answers, by name, with their answers; this one is called
         `file.question`.

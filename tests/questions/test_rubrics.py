@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from judge.graphs.settings import corrected_normad
 
 from judge.errors import UsageError
-from judge.evidence import ReplyContext
-from judge.prompts import messages
+from judge.judging.prompts import messages
+from judge.questions.evidence import ReplyContext
+from judge.questions.ready_made import builtin
+from judge.questions.replies import held_against
+from judge.questions.rubric import Rubric, load, system_text
 from judge.records import Record
 from judge.records.kinds import shown_first
-from judge.replies import held_against
-from judge.rubric import Rubric, builtin, load, system_text
 from judge.run.rubrics import collect, replacements
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -161,9 +162,9 @@ def test_what_is_sent_is_what_the_golden_file_says(
     text = golden(builtin()[name])
     if request.config.getoption("--update-golden", default=False):
         path.write_text(text, "utf-8")
-    assert path.exists(), "run `python -m pytest tests/rubrics --update-golden`"
+    assert path.exists(), "run `python -m pytest tests/questions --update-golden`"
     assert text == path.read_text("utf-8"), (
-        "the prompt changed; if that is meant, run `python -m pytest tests/rubrics "
+        "the prompt changed; if that is meant, run `python -m pytest tests/questions "
         "--update-golden` and look at the diff"
     )
 
@@ -212,7 +213,10 @@ def test_one_story_gives_one_prefix_for_every_rubric_value_and_reading(record: s
 def test_digests_tell_rubrics_apart_and_do_not_depend_on_the_process() -> None:
     digests = {rubric.digest for rubric in builtin().values()}
     assert len(digests) == len(RUBRICS)
-    program = "from judge.rubric import builtin; print(*(r.digest for r in builtin().values()))"
+    program = (
+        "from judge.questions.ready_made import builtin\n"
+        "print(*(r.digest for r in builtin().values()))"
+    )
     env = {**os.environ, "PYTHONHASHSEED": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert done.stdout.split() == [rubric.digest for rubric in builtin().values()]

@@ -10,15 +10,14 @@ from judge.graphs import extraction, norm, story
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, StateGraph
 
-from judge import stepping
 from judge.configuration import resolve
 from judge.run.job import Job
 from judge.run.task import Watcher
 from judge.run.validate import validate
-from judge.stepping import OWN_RUNTIME, Stepper
-from judge.workflow import State
+from judge.workflows import State, stepping
+from judge.workflows.stepping import OWN_RUNTIME, Stepper
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 @pytest.mark.parametrize("name", ["stories", "norms", "extractions"])
@@ -37,7 +36,7 @@ def test_a_run_is_the_same_stepped_and_by_langgraph(
     stepped = run("stepped")
     monkeypatch.setenv(OWN_RUNTIME, "1")
     # What is stepped through is remembered by graph.
-    monkeypatch.setattr("judge.workflow._stepper", Stepper)
+    monkeypatch.setattr("judge.workflows.work._stepper", Stepper)
     assert run("invoked") == stepped
 
 

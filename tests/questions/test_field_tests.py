@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.field_tests import FieldTest
-from judge.rubric import Rubric, load
-from judge.rubric import test_from_flag as from_flag
+from judge.questions.field_tests import FieldTest
+from judge.questions.from_flags import test_from_flag as from_flag
+from judge.questions.rubric import Rubric, load
 
 MAIL = "We Guarantee a refund of 5 euros on Monday."
 RECORD = {"words": ["refund", "Monday"], "word": "refund", "empty": "", "n": "3.2", "list": [1, 2]}
@@ -86,7 +86,7 @@ def test_a_comparison_with_nothing_is_an_error_and_neither_passes_nor_fails(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.field_tests.SECONDS", 0.05)
+    monkeypatch.setattr("judge.questions.field_tests.SECONDS", 0.05)
 
 
 SLOW = r"^(a|a)*$"

@@ -1,0 +1,1 @@
+"""Rubrics: questions, their answers, and the replies and evidence that they take."""

@@ -1,0 +1,72 @@
+"""The rubrics of questions and tests that are typed on the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from judge.errors import UsageError
+from judge.problems import Problems
+from judge.questions.rubric import ASKED, Rubric, rubrics_of, with_files
+from judge.yamlfile import read_mapping, read_plain
+
+
+def rubrics_from_flags(
+    question: str,
+    fields: Sequence[str],
+    answers: Sequence[str] = (),
+    passes: str | None = None,
+    *,
+    name: str = ASKED,
+    compare: Sequence[str] = (),
+    tie: bool = False,
+) -> list[Rubric]:
+    """The rubric of a question on the command line; of one that compares several fields one for
+    every two.
+
+    Raises UsageError with every mistake, each with its flag.
+    """
+    keys: dict[str, Any] = {"name": name, "question": question, "fields": fields}
+    keys |= {"answers": answers} if answers else {}
+    keys |= {"compare": compare} if compare else {}
+    keys |= {"tie": "true"} if tie else {}
+    if passes:
+        # One label, several with commas between them, or a bound.
+        keys["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
+    try:
+        return rubrics_of(keys)
+    except Problems as error:
+        flags = {"question": "--ask", "fields": "--on"}
+        message = "\n".join(
+            f"{flags.get(place[0], f'--{place[0]}')}: {problem}"
+            for place, problem in error.problems
+        )
+        raise UsageError(message) from error
+
+
+def test_from_flag(text: str) -> Rubric:
+    """The rubric of a test on the command line: `FIELD: {contains: WORD}`, also with `first: true`,
+    or `file.py:function`; called after the field and what is tested, or after the function.
+
+    Raises UsageError, with the flag.
+    """
+    keys: Mapping[str, Any] = {"python": text}
+    field, name = "", text.rpartition(":")[2]
+    if not re.search(r"\.py:\w+$", text):
+        data = read_mapping(text, "--test").data if re.search(r":(\s|$)", text) else {}
+        field, test = next(iter(data.items()), ("", None))
+        if len(data) != 1 or not isinstance(test, Mapping):
+            raise UsageError(f"--test {text!r}: type 'FIELD: {{contains: WORD}}'")
+        test = {**test}
+        keys = {"fields": [field], "first": test.pop("first", "false"), "test": test}
+        name = "_".join([field, *(key for key in test if key != "ignore_case")])
+    name = re.sub(r"[^a-z0-9_]+", "_", name.lower()).lstrip("_0123456789") or "test"
+    try:
+        plain = lambda: read_plain(text, "--test")[field]  # noqa: E731
+        return rubrics_of(with_files({**keys, "name": name}, Path(), plain))[0]
+    except Problems as error:
+        raise UsageError(
+            "\n".join(f"--test: {'.'.join(place)}: {problem}" for place, problem in error.problems)
+        ) from error

@@ -1,0 +1,44 @@
+"""The rubrics that come with the package: those of workflows, and ready-made ones in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import resources
+
+from judge.questions.rubric import Rubric, parse
+
+
+@lru_cache(maxsize=1)
+def builtin() -> Mapping[str, Rubric]:
+    """The rubrics that come with the package, by name."""
+    folder = resources.files("judge.rubrics")
+    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
+    texts = [((folder / file).read_text("utf-8"), f"rubrics/{file}") for file in files]
+    return {rubric.name: rubric for text, name in texts for rubric in parse(text, name)}
+
+
+GROUPS = ("answers", "text", "safety", "chats")
+"""The groups of the ready-made rubrics: the folders of rubrics/ that they lie in."""
+
+
+@lru_cache(maxsize=1)
+def ready_made() -> Mapping[str, str]:
+    """The group of each ready-made rubric, by name. No file is read."""
+    folder = resources.files("judge.rubrics")
+    names = {group: sorted(file.name for file in (folder / group).iterdir()) for group in GROUPS}
+    return {name.removesuffix(".yaml"): group for group in GROUPS for name in names[group]}
+
+
+@lru_cache(maxsize=64)
+def ready(name: str) -> Rubric | None:
+    """The ready-made rubric with this name, whose file alone is read; None if there is none."""
+    if name not in ready_made():
+        return None
+    return Rubric.from_text(shipped_text(name), f"rubrics/{ready_made()[name]}/{name}.yaml")
+
+
+def shipped_text(name: str) -> str:
+    """The file of a rubric that comes with the package, ready-made or of a workflow."""
+    folder = resources.files("judge.rubrics") / ready_made().get(name, "")
+    return (folder / f"{name}.yaml").read_text("utf-8")

@@ -1,0 +1,76 @@
+"""The profiles of a run, and the models that a profile chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from shlex import quote
+
+from judge.backends import default_model
+from judge.errors import UsageError
+from judge.profile import Profiles, named, shipped
+from judge.settings import Settings
+
+NO_PROFILE = "none"
+"""The value of --profile that leaves out the profiles of the package, too."""
+
+
+def profiles_of(settings: Settings, models: Sequence[str] = ()) -> Profiles:
+    """The profiles that a run uses, whose settings or `models` name its models. Those of the
+    package are read where the default model judges.
+
+    Raises:
+        UsageError: the file cannot be read or is no profile.
+    """
+    if settings.profile == NO_PROFILE:
+        return Profiles()
+    if settings.profile is not None:
+        return named(Path(settings.profile))
+    steps = (step.model for step in settings.model_for.values())
+    specs = (*settings.model, *settings.final_model, settings.cheap_model, *steps, *models)
+    named_default = (model := default_model()) and any(
+        spec and spec.partition("+")[0] == model.spec for spec in specs
+    )
+    return shipped() if named_default or not settings.model else Profiles()
+
+
+def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
+    """The settings with the judges that the user's profile is for, where the user names none.
+
+    Only the embedded default need not be named: a profile chooses no other model, since that may
+    run elsewhere, cost money, or be a script that passes everything.
+
+    Raises:
+        UsageError: it knows several judges and none is named; it makes a cascade of others; or it
+            is for a model that the user did not name.
+    """
+    if profiles.source is None:
+        return settings
+    if not profiles.cascades:
+        if settings.model or settings.cheap_model:
+            return settings
+        if len(profiles.models) > 1:
+            names = ", ".join(profiles.models)
+            raise UsageError(
+                f"{profiles.told} has several judges ({names}): choose one with --model"
+            )
+        _refuse_unnamed(profiles, [("--model", model) for model in profiles.models])
+        return settings.model_copy(update={"model": profiles.models})
+    cheap, strong = profiles.models
+    if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
+        raise UsageError(
+            f"{profiles.told} is for {cheap} before {strong}: leave out --model and "
+            "--cheap-model, or calibrate your judges"
+        )
+    pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
+    _refuse_unnamed(profiles, [(flag, model) for flag, model, explicit in pairs if not explicit])
+    return settings.model_copy(update={"model": (strong,), "cheap_model": cheap})
+
+
+def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
+    """Refuse models that only the profile names, each with its flag, but for the default."""
+    flags = [f"{flag} {quote(model)}" for flag, model in unnamed if model not in shipped().specs]
+    if flags:
+        raise UsageError(
+            f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"
+        )
