@@ -138,6 +138,7 @@ def agreement(
     scale: str | None = None,
     contrary: Pathlike | Sequence[Pathlike] = (),
     raters: int | None = None,
+    people: Pathlike | None = None,
     records: Pathlike | Sequence[Pathlike] = (),
     out: Pathlike | None = None,
     overwrite: bool = False,
@@ -161,6 +162,8 @@ def agreement(
         contrary: files with pairs of records that cannot both have an answer: `item`, `contrary`,
             `answer`; the labels of an annotator who gave it to both do not count.
         raters: the kappas of classes count so many ratings of each item, drawn at random.
+        people: a file with what is known of annotators (a column `annotator` and any others): each
+            content of a column is a group of them.
         out: a new file, unless `overwrite`, for the majorities: records with their labels.
         records: files that hold these records as a whole.
         seed: of the intervals, and of what is drawn.
@@ -191,7 +194,8 @@ def agreement(
         refuse_existing("-o", Path(out), overwrite)
     wanted = None if out is None else texts(records)
     resolved_settings = with_label_columns(resolved(settings, options), texts(label_column))
-    report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted)
+    about = None if people is None else str(people)
+    report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted, about)
     if out is not None:
         sources = [*texts(labels), *texts(controls), *texts(contrary), *texts(records)]
         with writing(Path(out), sources, overwrite=overwrite) as file:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError
 from judge.records import Record, read
-from judge.records.answers import spelling
+from judge.records.answers import scalar_text, spelling
 from judge.records.fields import LabelError, answer_of, record_name, text_of
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
 from judge.records.labels.matching import need_same_text
@@ -198,6 +198,43 @@ def _contrary(source: str) -> Iterator[tuple[str, str, str]]:
             yield first, second, spelling(answer)
         except LabelError as error:
             raise UsageError(f"{source}, line {item.line}: {error}") from None
+
+
+def people_of(path: str) -> dict[str, dict[str, str]]:
+    """What a table says of annotators, by their names: all columns but `annotator`.
+
+    Raises:
+        UsageError: it cannot be read, or a row names no annotator, or one who stood there before.
+    """
+    people: dict[str, dict[str, str]] = {}
+    for item in read(path):
+        try:
+            fields = item.usable().fields or {}
+            if (name := text_of(fields, "annotator")) in people:
+                raise LabelError(f"annotator {name!r} stood there before", "annotator")
+        except LabelError as error:
+            raise UsageError(f"{path}, line {item.line}: {error}") from None
+        known = {key: scalar_text(content) for key, content in fields.items() if key != "annotator"}
+        people[name] = {key: text for key, text in known.items() if text}
+    return people
+
+
+def demographics(
+    annotators: Mapping[str, str | None], people: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, dict[str, int]]]:
+    """By column of what is known of people, and group (`all` first), how many of the annotators,
+    each with a group, have which content; `not said` of whom it is not known."""
+    counts: dict[str, dict[str, Counter[str]]] = {}
+    for column in dict.fromkeys(key for known in people.values() for key in known):
+        by_group = counts.setdefault(column, {"all": Counter()})
+        for name, group in annotators.items():
+            content = people.get(name, {}).get(column, "not said")
+            for one in ("all", *([group] if group else [])):
+                by_group.setdefault(one, Counter())[content] += 1
+    return {
+        column: {group: dict(sorted(part.items())) for group, part in by_group.items()}
+        for column, by_group in counts.items()
+    }
 
 
 def majority_records(

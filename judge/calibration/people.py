@@ -11,9 +11,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
-from judge.calibration.crowd import Annotator, Crowd, majority_records
+from judge.calibration.crowd import (
+    Annotator,
+    Crowd,
+    demographics,
+    majority_records,
+    people_of,
+)
 from judge.errors import UsageError
 from judge.records import Record
 from judge.records.answers import OPT_OUTS, OWN_ANSWERS, SEVERAL, spelling
@@ -151,7 +158,8 @@ class Agreement:
     first one holds. Of `unreadable` lines the first ones are `problems`; `blank`
     rows of a sheet have no label yet. `annotators` tells how
     each annotator did on control questions, `ratings` how often those who count gave each answer
-    of the scale, by group, as they came; `majorities` are the records with what people said of
+    of the scale, by group, as they came; `demographics` how many annotators each group (`all`
+    first) has by what is known of them; `majorities` are the records with what people said of
     them (`crowd.majority_records`)."""
 
     checks: Sequence[CheckAgreement]
@@ -163,6 +171,7 @@ class Agreement:
     problems: Sequence[Record] = ()
     annotators: Mapping[str, Annotator] = field(default_factory=dict)
     ratings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    demographics: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     majorities: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -192,6 +201,7 @@ def agreement_of(
     seed: int = 0,
     crowd: Crowd | None = None,
     records: Sequence[str] | None = None,
+    people: str | None = None,
 ) -> Agreement:
     """The report on the labels in files.
 
@@ -201,6 +211,7 @@ def agreement_of(
         check: only this one.
         crowd: which annotators are kept, and how their ratings are mapped.
         records: files with the records as a whole, for `Agreement.majorities`; None for none.
+        people: a file with what is known of annotators.
 
     Raises:
         UsageError: there are no labels, or they do not say who gave them.
@@ -229,7 +240,12 @@ def agreement_of(
         everything, annotators = crowd.kept(given)
         ratings = crowd.ratings(given, annotators)
     report = agreement(
-        everything, majority=majority, answers=settings.answers, seed=seed, records=records
+        everything,
+        majority=majority,
+        answers=settings.answers,
+        seed=seed,
+        records=records,
+        people=people_of(people) if people else {},
     )
     if not report.checks:
         lines = ""
@@ -265,13 +281,15 @@ def agreement(
     draws: int = 1000,
     seed: int = 0,
     records: Sequence[str] | None = None,
+    people: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Agreement:
     """The report on the items' annotations; items without any only bring gold.
 
     Items of the same record, check and number become one question, so that gold may come from
     another file. Intervals come from a bootstrap of records: questions about one record are drawn
     together, the annotators are taken as they are. An answer of `answers` is one, also where it
-    stands for no label elsewhere (`none`).
+    stands for no label elsewhere (`none`). What is known of `people` (`crowd.people_of`) makes
+    groups of annotators, too.
     """
     checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
     repeated = conflicting = no_label = 0
@@ -291,9 +309,13 @@ def agreement(
     for check, by_item in checks.items():
         rated = [question for question in by_item.values() if question.answers]
         if rated:
-            reports.append(_check(check, rated, majority, draws, seed))
+            reports.append(_check(check, rated, majority, draws, seed, people))
     lines = [] if records is None else majority_records(checks, majority, records)
-    return Agreement(reports, repeated, conflicting, no_label, majorities=lines)
+    asked = [question for by_item in checks.values() for question in by_item.values()]
+    counts = demographics({n: g for q in asked for n, g in q.groups.items()}, people)
+    return Agreement(
+        reports, repeated, conflicting, no_label, demographics=counts, majorities=lines
+    )
 
 
 def _sorted(answer: str) -> str:
@@ -302,12 +324,22 @@ def _sorted(answer: str) -> str:
 
 
 def _check(
-    name: str, questions: Sequence[VotedQuestion], rule: Majority, draws: int, seed: int
+    name: str,
+    questions: Sequence[VotedQuestion],
+    rule: Majority,
+    draws: int,
+    seed: int,
+    people: Mapping[str, Mapping[str, str]],
 ) -> CheckAgreement:
     labels = {answer for question in questions for answer in question.answers.values()}
     classes = tuple(
         sorted(labels | {question.gold for question in questions if question.gold}, key=_place)
     )
+
+    def groups_of(question: VotedQuestion, annotator: str) -> set[str]:
+        own = question.groups[annotator]
+        of_person = {f"{column}: {c}" for column, c in people.get(annotator, {}).items()}
+        return of_person if own is None else {own, *of_person}
 
     def figures(group: str | None = None) -> Figures:
         """Of the annotators of a group; None: of all."""
@@ -317,7 +349,7 @@ def _check(
                 {
                     annotator: a
                     for annotator, a in question.answers.items()
-                    if group in (None, question.groups[annotator])
+                    if group is None or group in groups_of(question, annotator)
                 },
             )
             for question in questions
@@ -325,9 +357,7 @@ def _check(
         rows = [(question, answers) for question, answers in rows if answers]
         return _figures(rows, classes, rule, draws, seed)
 
-    groups = {
-        group for question in questions for group in question.groups.values() if group is not None
-    }
+    groups = {g for q in questions for name in q.answers for g in groups_of(q, name)}
     return CheckAgreement(
         name, classes, figures(), {group: figures(group) for group in sorted(groups)}
     )

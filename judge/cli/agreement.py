@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
@@ -120,6 +120,14 @@ def command(
             help="Kappas of classes over N ratings of each item, drawn at random 20 times.",
         ),
     ] = None,
+    people: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="What is known of annotators: a table with a column annotator. Each content of "
+            "its other columns is a group; --all has their shares.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", help="Write the majorities: records with their labels."),
@@ -156,6 +164,7 @@ def command(
         scale=scale,
         contrary=contrary or (),
         raters=raters,
+        people=people,
         records=records or (),
         out=out,
         overwrite=overwrite,
@@ -230,8 +239,12 @@ def _print(report: Agreement, all_tables: bool, by_class: bool) -> None:
         for group, figures in {"all": check.overall, **check.groups}.items()
     ]
     measures = [name for name in _MEASURES if any(name in row[2].measures for row in rows)]
+    of_people = tuple(f"{column}: " for column in report.demographics)
     averaged = {
-        (check.check, "mean of groups"): [*check.groups.values()] for check in report.checks
+        (check.check, "mean of groups"): [
+            figures for group, figures in check.groups.items() if not group.startswith(of_people)
+        ]
+        for check in report.checks
     }
     averaged["mean of checks", ""] = [check.overall for check in report.checks]
     means = {of: parts for of, parts in averaged.items() if all_tables and len(parts) > 1}
@@ -294,12 +307,14 @@ def _print_parts(tables: Tables, rows: Sequence[tuple[str, str, Figures]], by_cl
 
 
 def _print_annotators(tables: Tables, report: Agreement) -> None:
-    """Print ratings as they came, and how annotators did on control questions."""
-    ratings = [
-        [who, rating, str(n), f"{n / (sum(counts.values()) or 1):.1%}"]
-        for who, counts in report.ratings.items()
-        for rating, n in counts.items()
+    """Print who annotators are, ratings as they came, and how they did on control questions."""
+    known = [
+        [column, *row] for column, groups in report.demographics.items() for row in _shares(groups)
     ]
+    heads = ["of annotators", "who", "", "annotators", "share"]
+    if known:
+        tables.add(heads, known, headline=False, title="Who annotators are", labels=3)
+    ratings = _shares(report.ratings)
     if ratings:
         heads = ["who", "rating", "labels", "share"]
         tables.add(heads, ratings, headline=False, title="Ratings as they came", labels=2)
@@ -317,6 +332,15 @@ def _print_annotators(tables: Tables, report: Agreement) -> None:
     heads = ["annotator", "controls", "right", "labels", "", "scale"]
     if people:
         tables.add(heads, people, headline=False, title="Annotators on control questions")
+
+
+def _shares(groups: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
+    """Rows of a group, what is counted, how many, and which share of the group."""
+    return [
+        [who, name, str(n), f"{n / (sum(counts.values()) or 1):.1%}"]
+        for who, counts in groups.items()
+        for name, n in counts.items()
+    ]
 
 
 def _mean(figures: Sequence[Figures], measure: str, form: str = "{:.2f}") -> str:

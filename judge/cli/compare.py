@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -43,6 +43,10 @@ def command(
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the runs' scores: .svg or .png.")
     ] = None,
+    form: Annotated[
+        Literal["dots", "bars", "boxes"],
+        typer.Option(help="Of the figure; boxes are of the measures of --paper."),
+    ] = "dots",
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Compare runs on the items that they share.
@@ -56,6 +60,8 @@ def command(
 
     if len(runs) < 2:
         raise UsageError("judge compare: name at least two runs, RUN_A RUN_B")
+    if form != "dots" and figure is None:
+        raise UsageError(f"--form {form} is of a figure: name one by --figure")
     from judge.api import refuse_existing
 
     refuse_existing("--figure", figure, overwrite)
@@ -63,7 +69,7 @@ def command(
     if figure is not None:
         from judge.report.plots import draw_runs
 
-        draw_runs(comparison.panels(), comparison.runs, figure)
+        draw_runs(comparison, figure, form)
     if as_json:
         print_output(json.dumps(comparison.as_json(), ensure_ascii=False, indent=2))
     else:

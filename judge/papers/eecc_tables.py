@@ -26,7 +26,7 @@ from judge.questions.evidence import UNSPACED
 from judge.records import read
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate
-from judge.stats.intervals import Estimate
+from judge.stats.intervals import Estimate, Quartiles
 from judge.stats.significance import kendall_p, kendall_tau_c, one_way_anova
 from judge.stats.text import lexical_variance, symmetric_bleu, top_words, word_edit_distances
 from judge.verdict import AnswerOutcome
@@ -389,13 +389,8 @@ def _plain_mean(values: Iterable[float | None]) -> float | None:
 
 
 def _spread(study: CultureStudy, *key: str) -> dict[str, Cell]:
-    """Mean, median and quartiles over the concepts, as the boxes of figures 1 and 2 show them."""
-    import numpy as np
-
+    """The mean over the concepts, and the box of figures 1 and 2."""
     values = study.values[key]
-    there = [value for value in values if value is not None]
+    box = Quartiles.of([value for value in values if value is not None])
     mean: dict[str, Cell] = {"mean": mean_estimate(values, study.concepts)}
-    if not there:
-        return mean
-    low, median, high = np.quantile(there, (0.25, 0.5, 0.75)).tolist()
-    return {**mean, "median": f"{median:.3f}", "quartiles": f"{low:.3f} to {high:.3f}"}
+    return mean if box is None else {**mean, "median (quartiles)": box}

@@ -22,7 +22,7 @@ from judge.records.base import clip, strata_of
 from judge.records.lines import Line
 from judge.report.table import Cell, Table, TableRow, stacked
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
-from judge.stats.intervals import Estimate
+from judge.stats.intervals import Estimate, Quartiles
 from judge.stats.significance import holm, mcnemar
 from judge.verdict import AnswerOutcome
 
@@ -76,7 +76,7 @@ class FigurePanel:
 
     title: str
     scores: bool
-    rows: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+    rows: dict[str, dict[str, Estimate | Quartiles]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class Comparison:
     tables: Sequence[Table]
     notes: Sequence[str]
 
-    def panels(self) -> list[FigurePanel]:
+    def panels(self, cells: type[Estimate | Quartiles] = Estimate) -> list[FigurePanel]:
         """What a figure shows: the scores, also of each stratum; where runs have none, the measures
-        of the paper's tables."""
+        of the paper's tables. `cells`: Quartiles for the tables' boxes."""
         panels: dict[str, FigurePanel] = {}
         for table in self.tables:
             ours = table.name.startswith("comparison")
@@ -99,7 +99,8 @@ class Comparison:
                 break
             for row in table.rows:
                 for column, cell in row.cells.items():
-                    if not isinstance(cell, Estimate) or cell.value is None:
+                    unknown = isinstance(cell, Estimate) and cell.value is None
+                    if unknown or not isinstance(cell, cells):
                         continue
                     title, name, run = (", ".join(row.labels[1:]), row.labels[0], column)
                     if not ours:

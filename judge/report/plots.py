@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from warnings import catch_warnings, filterwarnings
 
 from judge.errors import UsageError, why_unread
+from judge.stats.intervals import Estimate, Quartiles
 
 if TYPE_CHECKING:
-    from judge.report.compare import FigurePanel
+    from judge.report.compare import Comparison, FigurePanel
 
 STYLE = {
     "axes.spines.top": False,
@@ -51,26 +52,34 @@ _MOST_ROWS = 60
 """Rows of a panel; one with more, such as a measure by country, is left out."""
 
 
-def draw_runs(panels: Sequence[FigurePanel], runs: Mapping[str, str], path: Path) -> None:
-    """Draw a comparison's runs, a panel below another: a mark with its 95 % interval for each row.
+Form = Literal["dots", "bars", "boxes"]
+"""How a figure shows a run: a dot with its interval; a bar with it, and a tick at the mean of the
+runs; the box of a measure (median, quartiles) in a paper's tables."""
 
-    `runs` are the runs' files by letter. The same panels give the same bytes. Raises UsageError
-    where there is nothing to draw, or `path` does not end in one of `ENDINGS` or cannot be written.
+
+def draw_runs(comparison: Comparison, path: Path, form: Form = "dots") -> None:
+    """Draw a comparison's runs, a panel below another: a mark of each for each row.
+
+    The same comparison gives the same bytes. Raises UsageError where there is nothing to draw, or
+    `path` does not end in one of `ENDINGS` or cannot be written.
     """
     from matplotlib.figure import Figure
 
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"--figure {path}: name a file that ends in {', '.join(ENDINGS)}")
+    runs = comparison.runs
+    panels = comparison.panels(Quartiles if form == "boxes" else Estimate)
     panels = [panel for panel in panels if len(panel.rows) <= _MOST_ROWS]
     if not panels:
-        raise UsageError(f"--figure {path}: the runs have no scores; --paper has other measures")
+        what = "measures with boxes" if form == "boxes" else "scores"
+        raise UsageError(f"--figure {path}: the runs have no {what}; --paper has other measures")
     heights = [0.7 + len(panel.rows) * (0.3 + 0.12 * len(runs)) for panel in panels]
     with _styled():
         figure = Figure(figsize=(6.4, 0.9 + sum(heights)))
         grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
         marks: dict[str, Any] = {}
         for panel, axes in zip(panels, grid[:, 0], strict=True):
-            _panel(axes, panel, runs, marks)
+            _panel(axes, panel, runs, marks, form)
         figure.legend(marks.values(), marks, loc="outside upper left", fontsize="small")
         figure.set_layout_engine("constrained")
         dated = {"Date": None} if path.suffix.lower() == ".svg" else None
@@ -80,20 +89,47 @@ def draw_runs(panels: Sequence[FigurePanel], runs: Mapping[str, str], path: Path
             raise UsageError(f"--figure {path}: cannot be written: {why_unread(error)}") from error
 
 
-def _panel(axes: Any, panel: FigurePanel, runs: Mapping[str, str], marks: dict[str, Any]) -> None:
+def _panel(
+    axes: Any, panel: FigurePanel, runs: Mapping[str, str], marks: dict[str, Any], form: Form
+) -> None:
     """Draw one panel; `marks` gets a mark of each run, by its label in the legend."""
     for number, (letter, source) in enumerate(runs.items()):
         place = (number - (len(runs) - 1) / 2) * _STEP / len(runs)
         colour = _COLOURS[number % len(_COLOURS)]
         for height, estimates in enumerate(panel.rows.values()):
-            if (score := estimates.get(letter)) is None:
-                continue
-            if score.low is not None and score.high is not None:
-                axes.plot((score.low, score.high), (height + place,) * 2, color=colour)
-            (mark,) = axes.plot(score.value, height + place, "o", color=colour)
-            marks.setdefault(drawable(f"{letter}: {source}", 60), mark)
+            if (score := estimates.get(letter)) is not None:
+                mark = _mark(axes, score, height + place, colour, form, 0.9 * _STEP / len(runs))
+                marks.setdefault(drawable(f"{letter}: {source}", 60), mark)
+    if form == "bars":
+        for height, estimates in enumerate(panel.rows.values()):
+            values = [getattr(score, "value", None) or 0.0 for score in estimates.values()]
+            mean = sum(values) / len(values)
+            (mark,) = axes.plot(mean, height, "|k", markersize=15 + 6 * len(runs))
+            marks["mean of the runs"] = mark
     axes.set_yticks(range(len(panel.rows)), [drawable(name, 40) for name in panel.rows])
     axes.set(ylim=(len(panel.rows) - 0.5, -0.5), title=drawable(panel.title, 60))
     if panel.scores:
         axes.set(xlim=(-0.02, 1.02), xlabel="mean score")
     axes.grid(axis="x", color="#e5e5e5")
+    axes.set_axisbelow(True)
+
+
+def _mark(
+    axes: Any, score: Estimate | Quartiles, place: float, colour: str, form: Form, width: float
+) -> Any:
+    """Draw one run's number, bar or box at this height, and return what the legend shows of it."""
+    if isinstance(score, Quartiles):
+        ends = {"q1": score.lower, "med": score.median, "q3": score.upper}
+        box = {**ends, "whislo": score.least, "whishi": score.most, "label": ""}
+        shape = {"facecolor": colour, "alpha": 0.6}
+        style = {"orientation": "horizontal", "patch_artist": True, "showfliers": False}
+        drawn = axes.bxp([box], [place], widths=width, boxprops=shape, manage_ticks=False, **style)
+        return drawn["boxes"][0]
+    if form == "bars":
+        mark = axes.barh(place, score.value, width, color=colour)
+    else:
+        (mark,) = axes.plot(score.value, place, "o", color=colour)
+    if score.low is not None and score.high is not None:
+        line = "#404040" if form == "bars" else colour
+        axes.plot((score.low, score.high), (place, place), color=line)
+    return mark

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from judge.stats.intervals import Estimate, plain
+from judge.stats.intervals import Estimate, Quartiles, plain
 
-Cell = Estimate | int | str | None
-"""A number with its interval and its n; a count; a word; None where nothing can be said."""
+Cell = Estimate | Quartiles | int | str | None
+"""A number with its interval and its n; a box; a count; a word; None where nothing can be said."""
 
 
 @dataclass(frozen=True, slots=True)

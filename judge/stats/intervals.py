@@ -44,6 +44,34 @@ class Estimate:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
+@dataclass(frozen=True, slots=True)
+class Quartiles:
+    """How numbers lie: their median and quartiles, and the least and greatest that are within one
+    and a half times the quartiles' distance of these (Tukey 1977), as a box shows them."""
+
+    median: float
+    lower: float
+    upper: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> Quartiles | None:
+        """None for no numbers."""
+        import numpy as np
+
+        if not numbers:
+            return None
+        lower, median, upper = np.quantile(numbers, (0.25, 0.5, 0.75)).tolist()
+        reach = 1.5 * (upper - lower)
+        near = [number for number in numbers if lower - reach <= number <= upper + reach]
+        return cls(median, lower, upper, min(near), max(near))
+
+    def __str__(self) -> str:
+        """Median and quartiles to three places: 0.104 (0.095 to 0.112)."""
+        return f"{self.median:.3f} ({self.lower:.3f} to {self.upper:.3f})"
+
+
 def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
     """The mean of estimates of one number, of their values and of their ends; undefined where one
     of these is."""

@@ -151,6 +151,12 @@ def test_a_figure_has_a_panel_for_each_slice(typed: Typed) -> None:
     # In all items, and in each of two clusters; the legend stands once.
     assert drawn.count("country") == 3 and drawn.count("mean score") == 3
     assert drawn.count("A: a.jsonl") == 1
+    assert typed.text(*words, "--overwrite", "--form", "bars")[0] == 0
+    bars = typed.read("f.svg")
+    assert svg(bars).count("mean of the runs") == 1
+    # Three rows in each of three panels, and the legend.
+    assert bars.count(b"fill: #0072b2") == 10
+    assert typed.text(*words[:-2], "--form", "bars")[0] == 2
 
 
 @pytest.mark.filterwarnings("error")
@@ -168,3 +174,8 @@ def test_runs_without_scores_are_drawn_by_the_papers_measures_or_not_at_all(type
     drawn = svg(typed.read("f.svg"))
     assert "eecc-variance: mean" in drawn and "mean score" not in drawn
     assert "qa, country, WED, across" in drawn and "B: b.jsonl" in drawn
+    code, _, told = typed.text(*words, "--overwrite", "--form", "boxes")
+    assert code == 2 and "no measures with boxes" in told
+    assert typed.text(*words, "--paper", "--overwrite", "--form", "boxes")[0] == 0
+    drawn = svg(typed.read("f.svg"))
+    assert "eecc-variance: median (quartiles)" in drawn and "B: b.jsonl" in drawn

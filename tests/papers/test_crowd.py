@@ -226,3 +226,33 @@ def test_ratings_that_contradict_each_other_do_not_count(typed: Typed) -> None:
         table(typed, "contrary.csv", [pair])
         code, _, told = typed.text(*words)
         assert code == 2 and says in told, told
+
+
+def test_what_is_known_of_people_makes_groups_and_shares(typed: Typed) -> None:
+    """CulturalBench's table 7; agreement of each group, by hand."""
+    answers = {"ann": "yyn", "bo": "yyn", "cy": "yny", "dee": "nny"}
+    rows = [
+        {"item": str(n), "annotator": name, "group": "in" if name < "cy" else "us", "label": label}
+        for name, labels in answers.items()
+        for n, label in enumerate(labels)
+    ]
+    table(typed, "v.csv", rows)
+    known = [("ann", 30), ("bo", 30), ("cy", 40), ("eve", 40)]
+    table(typed, "p.csv", [{"annotator": name, "age": age} for name, age in known])
+    code, out, told = typed.text("agreement", "v.csv", "--people", "p.csv", "--json")
+    assert code == 0, told
+    report = json.loads(out)
+    groups = report["checks"][0]["groups"]
+    assert list(groups) == ["age: 30", "age: 40", "in", "us"]
+    assert groups["age: 30"]["measures"]["pairwise"]["value"] == 1
+    assert (groups["age: 40"]["annotators"], groups["age: 40"]["labels"]) == (1, 3)
+    counts = {"all": {"30": 2, "40": 1, "not said": 1}, "in": {"30": 2}}
+    assert report["demographics"] == {"age": {**counts, "us": {"40": 1, "not said": 1}}}
+    printed = typed.text("agreement", "v.csv", "--people", "p.csv", "--all")[1]
+    assert [row[2:] for row in cells(printed, "age", "us")] == [
+        ["40", "1", "50.0%"],
+        ["not said", "1", "50.0%"],
+    ]
+    table(typed, "p.csv", [{"annotator": "ann", "age": 1}] * 2)
+    code, _, told = typed.text("agreement", "v.csv", "--people", "p.csv")
+    assert code == 2 and "p.csv, line 3: annotator 'ann' stood there before" in told

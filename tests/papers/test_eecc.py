@@ -22,6 +22,7 @@ from judge.papers.eecc_tables import (
 )
 from judge.papers.tasks import MeasuredAnswer, load_task, task_messages
 from judge.records import Record
+from judge.stats.intervals import Quartiles
 from judge.stats.text import lexical_variance
 from judge.verdict import AnswerOutcome
 from tests.cli.typed import Typed
@@ -258,7 +259,7 @@ def test_variance_across_and_within_words_and_tau(folder: Path) -> None:
     # The Indian's outputs are nearest to the German's, and so are the values, either way; the
     # Nigerian's share no word with either.
     assert value(found["eecc-tau"]["Hofstede", "WED"]["mean"]) == 1
-    assert found["eecc-tau"]["Hofstede", "WED"]["median"] == "1.000"
+    assert found["eecc-tau"]["Hofstede", "WED"]["median (quartiles)"] == Quartiles.of([1.0])
     assert benchmark.tables is not None
     (tau,) = (one for one in benchmark.tables(honesty) if one.name == "eecc-tau")
     notes = " ".join(tau.notes)
@@ -276,9 +277,12 @@ def test_medians_quartiles_and_tau_by_country(folder: Path) -> None:
         if (part := [one for one in results if one.fields["concept"] == concept])
     ]
     low, high = sorted(parts)
-    assert variance["median"] == f"{(low + high) / 2:.3f}"
-    ends = (low + (high - low) * share for share in (0.25, 0.75))
-    assert variance["quartiles"] == " to ".join(f"{end:.3f}" for end in ends)
+    median, lower, upper = (low + (high - low) * share for share in (0.5, 0.25, 0.75))
+    box = variance["median (quartiles)"]
+    assert str(box) == f"{median:.3f} ({lower:.3f} to {upper:.3f})"
+    assert box == Quartiles.of([low, high]) and Quartiles.of([]) is None
+    # Quartiles 3 and 7: what is 6 from them and nearer is within the box's whiskers.
+    assert Quartiles.of([*range(1, 9), 100]) == Quartiles(5, 3, 7, 1, 8)
     countries = table(benchmark, results, "eecc-tau-countries")
     names = {labels[-1] for labels in countries}
     # The Nigerian's outputs are as far from either, the Ugandan has no values.
