@@ -20,11 +20,16 @@ class StorySettings(Options):
         default=False,
         needs="repair",
     )
+    one_pass: bool = judging(
+        "With --repair: go on after a rewrite, and do not make its check again, as in CQ-Bench.",
+        default=False,
+        needs="repair",
+    )
     min_words: int = judging("Reject shorter stories.", default=400, ge=0)
 
 
 class NormSettings(Options):
-    """Which release of NormAd the records are from."""
+    """Which release of NormAd the records are from, and of whose values is asked."""
 
     normad_release: Literal["paper", "corrected"] | None = judging(
         "Neutral norms: the rule must not follow from the background (paper), or must, and the "
@@ -32,9 +37,22 @@ class NormSettings(Options):
         unset="paper; records with an Other Background skip derivation",
     )
 
+    value_of_neutral: bool = judging(
+        "Ask value_derivation about neutral norms, too, as NormAd's sub-task 3 does.",
+        default=False,
+    )
+
     def own_rubrics(self) -> Sequence[Rubric]:
         corrected = corrected_normad() if self.normad_release == "corrected" else ()
-        return (*super().own_rubrics(), *corrected)
+        of_all = (value_of_all(),) if self.value_of_neutral and not corrected else ()
+        return (*super().own_rubrics(), *corrected, *of_all)
+
+
+def value_of_all() -> Rubric:
+    """The rubric of sub-task 3 for records of every label."""
+    from judge.rubric import builtin
+
+    return builtin()["value_derivation"].model_copy(update={"not_for_labels": ()})
 
 
 def corrected_normad() -> tuple[Rubric, ...]:
@@ -43,10 +61,10 @@ def corrected_normad() -> tuple[Rubric, ...]:
     from judge.questions.ready_made import builtin
     from judge.questions.rubric import Rubric
 
-    derivation, value = builtin()["derivation"], builtin()["value_derivation"]
+    derivation, value = builtin()["derivation"], value_of_all()
     text = (resources.files("judge.rubrics") / "corrected/background_alone.yaml").read_text("utf-8")
     return (
         derivation.model_copy(update={"pass_by_label": value.pass_by_label}),
-        value.model_copy(update={"not_for_labels": ()}),
+        value,
         Rubric.from_text(text, "rubrics/corrected/background_alone.yaml"),
     )

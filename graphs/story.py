@@ -41,6 +41,7 @@ VOTED = "2 of 3 votes decide a value"
 
 ROUNDS = Settings.model_fields["rounds"].default
 
+ONE_PASS = "its speeches were rewritten, and it is not asked again"
 TOO_SHORT = "not asked: the story is rejected for its length"
 
 
@@ -87,7 +88,10 @@ async def implicitness(state: State) -> None:
 
 async def explicit_rewriting(state: State) -> None:
     """Rewrite the outspoken speeches as anecdote."""
-    await _rewrite(state["work"], "explicit_rewriting", "states")
+    work = state["work"]
+    await _rewrite(work, "explicit_rewriting", "states")
+    if _settings(work).one_pass and _rewrote(work):
+        work.skip("implicitness", ONE_PASS, "loop")
 
 
 async def acceptance(state: State) -> None:
@@ -180,7 +184,12 @@ def _after_check(check: str, following: str) -> Callable[[State], str]:
 
 def _after_rewriting(state: State) -> str:
     work = state["work"]
-    return GO_ON if work.latest is None or work.round <= work.latest.round else AGAIN
+    return AGAIN if _rewrote(work) and not _settings(work).one_pass else GO_ON
+
+
+def _rewrote(work: Work) -> bool:
+    """Whether the story was rewritten after the latest check."""
+    return work.latest is not None and work.round > work.latest.round
 
 
 def _voted(state: State) -> str:

@@ -33,7 +33,8 @@ _COUNTS_SHOWN = 8
 
 
 @opt.with_settings(
-    *("model", "method", "votes", "rounds", "min_words", "rubric", "profile"),
+    *("model", "method", "votes", "rounds", "min_words", "one_pass", "rubric"),
+    *("profile", "normad_release"),
     *("temperature", "vote_temperature", "rewrite_temperature", "max_tokens"),
     *("reasoning_effort", "seed", "map", "Engine", "Speed and money", "Cache", "Traces"),
     model="Model that writes.",
@@ -59,7 +60,7 @@ def command(
     ] = None,
     roles: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Models by step and rounds, such as the paper's."),
+        typer.Option(metavar="NAME", help="Models by step and settings, such as the paper's."),
     ] = None,
     option: Annotated[
         list[str] | None,

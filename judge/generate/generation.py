@@ -137,8 +137,8 @@ def roles_of(
         by_step = {
             s: (settings.model if w == "writer" else judges)[0] for s, w in cast.steps.items()
         }
-        if cast.rounds is not None and "rounds" not in settings.model_fields_set:
-            settings = settings.model_copy(update={"rounds": cast.rounds})
+        unset = {n: s for n, s in cast.settings.items() if n not in settings.model_fields_set}
+        settings = settings.model_copy(update=unset)
     known = (*generator.workflow.rewrites, *generator.workflow.checks)
     if unknown := [name for name in steps or () if name not in known]:
         raise UsageError(f"--step {unknown[0]}: {generator.name} has {', '.join(known)}")

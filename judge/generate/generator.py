@@ -52,12 +52,12 @@ class DraftOptions:
 @dataclass(frozen=True, slots=True)
 class Roles:
     """Who takes which step: the models of a writer and of a judge, the steps that do not go to the
-    usual one of them, and how often a draft is rewritten (None: as the settings say)."""
+    usual one of them, and settings that the user has not made."""
 
     writer: str
     judge: str
     steps: Mapping[str, Literal["writer", "judge"]] = field(default_factory=dict)
-    rounds: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def given_up(work: Work) -> Lost:

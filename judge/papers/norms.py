@@ -9,8 +9,10 @@ country's, of another Inglehart-Welzel cluster, of the same subcategory where th
        ^----------+---------+   at most `--rounds` times, everything written anew
 
 Form is counted; the checks are those of graphs/norm.py. All are asked, so that a person may
-overrule one of them. Deviations: the paper names no norm to the writer, which sees all of them;
-and it has no check of the form, which its prompt asks for.
+overrule one of them. In the authors' corrected release (`--normad-release corrected`) a neutral
+situation is the other country's, whose background must entail the rule and, alone, leave the story
+open: what fails a check is written anew, too. Deviations: the paper names no norm to the writer,
+which sees all of them; and it has no check of the form, which its prompt asks for.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
 
@@ -34,12 +36,13 @@ from judge.generate.generator import (
     rows,
 )
 from judge.graphs.replies import Situation
+from judge.graphs.settings import NormSettings
 from judge.papers.normad import COUNTRIES, LABELS, cluster_of, country_name
 from judge.questions.evidence import SENTENCE_END
 from judge.records import Record
 from judge.records.fields import LabelError, object_of, text_of
 from judge.verdict import Check, Verdict
-from judge.workflows import State, Workflow
+from judge.workflows import State, Work, Workflow
 
 EACH = 3
 """Situations of each label for a country and subcategory (section 4.1)."""
@@ -49,6 +52,8 @@ MOST_SENTENCES = 5
 
 EXAMINED = ("form", "relevance")
 ASKED_ONCE = ("derivation", "abstraction")
+CORRECTED = (*ASKED_ONCE, "value_derivation", "background_alone")
+"""What is written anew in the corrected release, besides what is examined."""
 WRITERS = {"neutral": "neutral_situation"}
 WRITER = "situation"
 
@@ -94,7 +99,7 @@ def _checked(item: Record) -> Record:
     """The line, or the problem that keeps it from being one of norms."""
     try:
         line = item.usable().visible
-        for name in ("country", "subcategory"):
+        for name in ("country", "subcategory", *(["group"] if line.get("group") else [])):
             text_of(line, name)
         norms, counts = line.get("norms"), object_of(line.get("drafts") or {}, "drafts")
         if not (isinstance(norms, list) and norms and all(map(_is_text, norms))):
@@ -133,6 +138,7 @@ def _fields(
         "cluster": _cluster(here),
         "axis": here.get("axis") or "etiquette",
         "subcategory": here["subcategory"],
+        **({"group": here["group"]} if here.get("group") else {}),
         "background": _listed(here["norms"]),
         "norm": norm,
         "label": label,
@@ -151,9 +157,20 @@ def _listed(norms: Sequence[str]) -> str:
 
 async def composing(state: State) -> None:
     """Write value, rule of thumb, story and explanation, or all of them anew."""
-    work = state["work"]
+    work, corrected = state["work"], _corrected(state["work"])
+    if corrected:
+        country, background = map(work.record.texts.get, ("other_country", "other_background"))
+        here = {"country": country, "cluster": cluster_of(country or "") or country}
+        work.record = work.record.with_fields({**here, "background": background})
     rubric = WRITERS.get(work.record.label or "", WRITER)
-    await compose(work, rubric, Situation, "norm", objections(work, EXAMINED))
+    findings = objections(work, (*EXAMINED, *CORRECTED) if corrected else EXAMINED)
+    await compose(work, rubric, Situation, "norm", findings)
+
+
+def _corrected(work: Work) -> bool:
+    """Whether the draft is a neutral one of the corrected release."""
+    release = cast(NormSettings, work.context.settings).normad_release
+    return release == "corrected" and work.record.label == "neutral"
 
 
 async def form(state: State) -> None:
@@ -200,10 +217,11 @@ async def abstraction(state: State) -> None:
 
 
 async def regrouping(state: State) -> None:
-    """Put the subcategory among the four of section 4.1, and keep the source's own."""
+    """Put the subcategory among the four of section 4.1, the line's `group` or by its words, and
+    keep the source's own."""
     work = state["work"]
     own = work.record.texts["subcategory"]
-    if (four := regrouped(own)) != own:
+    if (four := work.record.texts.get("group") or regrouped(own)) != own:
         changes = {"subcategory": four, "atlas_subcategory": own}
         work.record = work.record.with_fields(changes)
 
@@ -236,6 +254,12 @@ def _after(name: str, following: str) -> Any:
     return route
 
 
+def _after_abstraction(state: State) -> str:
+    work = state["work"]
+    again = _corrected(work) and any(map(work.failed, CORRECTED)) and work.round <= work.rounds
+    return "composing" if again else "regrouping"
+
+
 _builder = StateGraph(State)
 for _node in (composing, form, relevance, derivation, abstraction, regrouping):
     _builder.add_node(_node.__name__, _node)
@@ -246,7 +270,7 @@ _builder.add_conditional_edges(
     "relevance", _after("relevance", "derivation"), ["composing", "derivation"]
 )
 _builder.add_edge("derivation", "abstraction")
-_builder.add_edge("abstraction", "regrouping")
+_builder.add_conditional_edges("abstraction", _after_abstraction, ["composing", "regrouping"])
 _builder.add_edge("regrouping", END)
 
 generator = Generator(

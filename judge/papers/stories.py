@@ -7,7 +7,7 @@ lost that is too short, states a value outright to the end, or carries none of i
 
 Where the paper is silent: characters are drawn from a list of names; no two stories have the same
 values in the same location. In the multiple setting the four attitudes to a statement differ as far
-as it has options. Deviation: a rewritten story is checked again (`--roles paper` rewrites once).
+as it has options. A rewritten story is checked again, unless with `--roles paper`, or `--one-pass`.
 """
 
 from __future__ import annotations
@@ -201,7 +201,12 @@ generator = Generator(
             writer="openai:gpt-4o-mini",
             judge="openai:gpt-4o",
             steps={"implicitness": "writer", "contradiction_rewriting": "judge"},
-            rounds=1,
+            # Temperatures are those of the released scripts, which take the provider's.
+            settings={
+                "rounds": 1,
+                "one_pass": True,
+                **dict.fromkeys(("temperature", "vote_temperature", "rewrite_temperature"), 1.0),
+            },
         )
     },
     counted=("setting", "location", "characters"),

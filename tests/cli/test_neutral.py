@@ -88,3 +88,15 @@ def test_a_question_of_the_users_own_is_asked_alone(typed: Typed) -> None:
     code, out, message = typed.text(*words, "--normad-release", "corrected")
     assert code == 0, message
     assert [check["check"] for check in json.loads(out)["judge"]["checks"]] == ["question"]
+
+
+def test_the_value_of_a_neutral_record_is_asked_about_where_it_is_wanted(typed: Typed) -> None:
+    """NormAd's sub-task 3, which asked people about all labels, as sheets do."""
+    assert judged(typed, ROW)[1]["value_derivation"] == "skipped"
+    whole, found = judged(typed, ROW, "--value-of-neutral")
+    assert (found["value_derivation"], found["derivation"]) == ("pass", "fail")
+    names = [check["check"] for check in whole["checks"]]
+    assert names.count("value_derivation") == 1
+    sheet = ("label", "n.jsonl", "--check", "value_derivation", "--workers", "1", "--sheet")
+    assert typed(*sheet, "b.csv").returncode == 0
+    assert typed.read("b.csv").count(b"Care for other people") == 1

@@ -234,6 +234,45 @@ def test_a_misfit_is_written_anew_as_a_whole_with_background_and_finding_in_view
     ]
 
 
+def test_the_corrected_release_is_of_the_other_country_and_written_until_it_fits(
+    typed: Typed,
+) -> None:
+    """The rule must follow from the new background, which alone must leave the story open."""
+    rows = [norm_line("peru", "eating", drafts={"neutral": 1})]
+    typed.write("atlas.jsonl", [*rows, norm_line("japan", "eating", drafts={"no": 1})])
+    better = {"when": {"rubric": "neutral_situation", "contains": "it tells"}, "reply": ""}
+    better["reply"] = json.dumps({**TEXTS, "story": f"At noon {STORY}"})
+    settled = says("background_alone", "no", "{{ norm }}", lacks="At noon")
+    settled["reply"] = settled["reply"].replace("it is so", "it tells")
+    entailed = says("derivation", "yes", "{{ norm }}")
+    rest = [says("background_alone", "neutral"), says("value_derivation", "yes", "{{ norm }}")]
+    model = typed.script("writer.yaml", [better, settled, entailed, *rest, *sound()])
+    go = ("generate", "norms", "atlas.jsonl", "-m", model, "--normad-release", "corrected", "-q")
+    assert typed(*go, "-o", "n.jsonl").returncode == 0
+    neutral, no = sorted(lines(typed.read("n.jsonl")), key=lambda line: str(line["label"] == "no"))
+    assert (neutral["country"], neutral["cluster"]) == ("japan", "Confucian")
+    assert neutral["norm"] in neutral["background"] and neutral["story"].startswith("At noon")
+    asked = [(c["check"], c["round"], c["verdict"]) for c in neutral["judge"]["checks"]]
+    assert ("background_alone", 1, "fail") in asked and ("background_alone", 2, "pass") in asked
+    assert no["country"] == "japan" and not no["story"].startswith("At noon")
+    del settled["when"]["lacks"]
+    typed.script("writer.yaml", [better, settled, entailed, *rest, *sound()])
+    assert typed(*go, "--rounds", "1", "-o", "never.jsonl").returncode == 0
+    (lost,) = lines(typed.read("never.jsonl.discarded.jsonl"))
+    assert lost["judge"]["generated"]["stage"] == "background_alone"
+    alone = [c["round"] for c in lost["judge"]["checks"] if c["check"] == "background_alone"]
+    assert alone == [1, 2]
+
+
+def test_a_line_may_name_its_subcategory_among_the_four(typed: Typed) -> None:
+    typed.write("a.jsonl", [norm_line("peru", "Toasts", group="basic_etiquette", drafts={"no": 1})])
+    model = typed.script("writer.yaml", sound())
+    assert typed("generate", "norms", "a.jsonl", "-m", model, "-o", "n.jsonl").returncode == 0
+    (made,) = lines(typed.read("n.jsonl"))
+    assert (made["subcategory"], made["atlas_subcategory"]) == ("basic_etiquette", "Toasts")
+    assert regrouped("Toasts") == "eating"
+
+
 def test_three_regenerations_at_most_and_a_person_before_a_discard(typed: Typed) -> None:
     typed.write("atlas.jsonl", [norm_line("peru", "eating", drafts={"yes": 1, "no": 1})])
     never = says("relevance", "no", id="norms-0-1")

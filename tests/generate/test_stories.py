@@ -220,7 +220,12 @@ def test_roles_of_the_paper_give_each_step_its_model(typed: Typed) -> None:
     assert models == {("incorporation", judge), ("consistency", judge), ("implicitness", writer)}
     run = json.loads(typed.read("s.jsonl.run.json"))[story["judge"]["fingerprint"]]
     assert run["steps"]["contradiction_rewriting"]["model"] == judge
-    assert (run["rewrite"], run["settings"]["rounds"]) == (writer, 1)
+    taken = [run["settings"][n] for n in ("rounds", "one_pass", "temperature", "vote_temperature")]
+    assert (run["rewrite"], taken) == (writer, [1, True, 1.0, 1.0])
+    assert typed(*go, "--roles", "paper", "--rounds", "2", "--temperature", "0", "--limit", "1",
+                 "-o", "t.jsonl", *QUICK).returncode == 0  # fmt: skip
+    (run,) = json.loads(typed.read("t.jsonl.run.json")).values()
+    assert (run["settings"]["rounds"], run["settings"]["temperature"]) == (2, 0.0)
     assert story["lineage"]["model"] == writer
     code, _, err = typed.text(*go, "--step", "nothing=x:y")
     assert code == 2 and "--step nothing: stories has story_writing, insertion" in err

@@ -120,6 +120,20 @@ async def test_a_rewriter_that_never_helps_is_asked_as_often_as_allowed(
     assert {c.round for c in others} == {1}
 
 
+@pytest.mark.parametrize("check", list(LOOPS))
+async def test_one_pass_goes_on_after_a_rewrite_and_does_not_ask_again(
+    take: Take, check: str
+) -> None:
+    """CQ-Bench, section 2.1: check, rewrite, go on; the final judge decides what it asks."""
+    taken = await take(RECORD, never_helps(check), rounds=2, min_words=5, one_pass=True)
+    assert len(taken.asked(LOOPS[check][0])) == len(taken.judgement.edits) == 1
+    loop = [(c.round, str(c.verdict)) for c in taken.checks(check) if c.by == "loop"]
+    if check == "implicitness":
+        assert loop == [(1, "fail"), (2, "skipped")] and taken.judgement.verdict is Verdict.PASS
+    else:
+        assert loop == [(1, "fail")] and taken.judgement.verdict is Verdict.FAIL
+
+
 @pytest.mark.parametrize(
     ("answer", "trouble"),
     [
