@@ -7,9 +7,12 @@ words, credited by judges.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from importlib import resources
 from statistics import fmean
 from typing import Any
 
@@ -39,6 +42,7 @@ from judge.report.table import Cell, Table, TableRow
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
+from judge.yamlfile import read_mapping
 
 CONDITIONS = (
     *("attitude", "attitude+steps", "selection", "selection+steps"),
@@ -60,6 +64,18 @@ SPEECH = "speech"
 
 VERSIONS = ("original", "refined")
 """Of a speech that stated a value outright: as it was, and as it is now."""
+
+MERGED, BINARY, ONE_SHOT = "merged", "binary", "one-shot"
+"""The settings of attitude detection alone in which options that differ in severity are one (table
+1), and without the middle stance (B.1); and the one with a worked example (3.4)."""
+
+MIDDLE = "neither"
+"""What the middle stance begins with."""
+
+_SEVERITY = re.compile(
+    r"\b(?:definitely|probably|very|rather|quite|somewhat|fairly|strongly|completely|at all)\b",
+    re.IGNORECASE,
+)
 
 AT_MOST = 10
 """The most values that an extraction may give (CQ-Bench, section 2.2)."""
@@ -87,7 +103,38 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     def of_row(row: Record) -> Iterator[Record]:
         return _of_built(row, choices) if built_task(row.visible) else _of_row(row, values, choices)
 
-    return each_row(stories, of_row, columns=choices.columns)
+    found = each_row(stories, of_row, columns=choices.columns)
+    return _simpler(found, choices.setting) if choices.setting in (MERGED, BINARY) else found
+
+
+def _simpler(items: Iterable[Record], setting: str | None) -> Iterator[Record]:
+    """The questions about attitudes with fewer options; in BINARY those alone that are not about
+    the middle stance."""
+    for item in items:
+        fields = item.fields or {}
+        if item.problem is not None:
+            yield item
+        elif task_of(fields["condition"]) == "attitude":
+            options, gold = fields["options"], fields["gold"]
+            if setting == MERGED:
+                options, gold = [*dict.fromkeys(map(_mild, options))], _mild(gold)
+            elif folded(gold).startswith(MIDDLE):
+                continue
+            else:
+                options = [option for option in options if not folded(option).startswith(MIDDLE)]
+            yield replace(item, fields={**fields, "options": options, "gold": gold})
+
+
+def _mild(option: str) -> str:
+    """`not often` of `Not at all often`: without the words that say how severe it is."""
+    return " ".join(_SEVERITY.sub(" ", option).split()).casefold()
+
+
+@lru_cache(maxsize=1)
+def _examples() -> Mapping[str, Any]:
+    """The worked example of each task."""
+    name = "cqbench_examples.yaml"
+    return read_mapping((resources.files("judge.papers") / name).read_text("utf-8"), name).data
 
 
 def _speeches(row: Record) -> Iterator[Record]:
@@ -184,6 +231,8 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
     task = task_of(fields["condition"])
     if task == "extraction":
         return await _extraction(fields, model, texts)
+    if model.setting == ONE_SHOT:
+        texts["example"] = _examples()[task]
     options: Sequence[str] = fields["options"]
     option_lines = "\n".join(options)
     if task == "attitude":
@@ -384,6 +433,9 @@ benchmark = Benchmark(
     settings={
         PAPER: "scores of the released scripts: what cannot be read is left out; selection has the "
         "harmonic mean of mean precision and mean recall",
+        MERGED: "attitudes: options that differ in severity alone are one (table 1)",
+        BINARY: "attitudes: without the middle stance, and without questions it answers (B.1)",
+        ONE_SHOT: "attitudes and selection: with a worked example (3.4)",
         SPEECH: "table 3: repaired speech and its value by their embeddings, -m an embedding model",
     },
     embedded=frozenset({SPEECH}),

@@ -6,12 +6,14 @@ is left out comes with its reason.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any
 
+from judge.errors import UsageError
 from judge.graphs.values import Value
 from judge.papers.cali import HYPOTHESES, groups_of, pair_of, ratings_in
 from judge.papers.cqbench_stories import (
@@ -33,7 +35,7 @@ from judge.papers.culturalbench_questions import (
 )
 from judge.papers.rows import REJECTED, each_row
 from judge.records import RESERVED, Problem, Record
-from judge.records.answers import SEVERAL, spelling
+from judge.records.answers import SEVERAL, scalar_text, spelling
 from judge.records.base import clip, own_fields
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.verdict import SOUND, Verdict
@@ -193,6 +195,27 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
         yield own_fields(row.visible)
 
     return each_row(sources, of_row)
+
+
+def largest(lines: Made, count: int, field: str) -> Made:
+    """Of a set the lines with the `count` contents of a field that most lines have, such as the
+    largest clusters of behaviours (CALI, 5.1); of equals the first.
+
+    Raises:
+        UsageError: no line has the field.
+    """
+    made = [*lines]
+    names = [scalar_text(one.get(field)) if isinstance(one, dict) else None for one in made]
+    sizes = Counter(filter(None, names))
+    if not sizes:
+        raise UsageError(f"--largest: no line has a field {field}")
+    kept = {name for name, _ in sizes.most_common(count)}
+    for one, name in zip(made, names, strict=True):
+        if isinstance(one, dict) and name not in kept:
+            why = f"{field} {clip(name)} is none of the {count} largest"
+            yield Record("", 0, one, problem=Problem(why, field, REJECTED))
+        else:
+            yield one
 
 
 Build = Callable[[Sequence[str], int], Made]

@@ -296,7 +296,7 @@ _ABOVE = (
 )
 _TESTED = (
     "Means over concepts, with intervals bootstrapped over them; in how many of the concepts tau "
-    "differs from 0 (two-sided, Kendall's test by scipy; the paper does not name its own)."
+    "differs from 0 (two-sided, by scipy's test)."
 )
 _FEWER = (
     "Each concept gives one value to either group. The variance within k outputs is (k - 1) / k of "

@@ -122,8 +122,9 @@ def kendall_tau_c(
 def kendall_p(
     first: Sequence[float] | NDArray[np.float64], second: Sequence[float] | NDArray[np.float64]
 ) -> float | None:
-    """Two-sided p of Kendall's tau by the normal distribution, None where it is undefined."""
+    """Two-sided p of Kendall's tau, None where it is undefined: scipy's own choice, exact for few
+    numbers without ties, else by the normal distribution."""
     from scipy.stats import kendalltau
 
-    p = kendalltau(first, second, method="asymptotic").pvalue if len(first) > 2 else math.nan
+    p = kendalltau(first, second, variant="c").pvalue if len(first) > 2 else math.nan
     return None if math.isnan(p) else float(p)

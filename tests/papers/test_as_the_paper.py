@@ -174,6 +174,43 @@ def test_cqbench_selection_has_the_scripts_score(typed: Typed) -> None:
     assert (row["score"]["n"], row["score"]["of"]) == (2, 3)
 
 
+def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: Typed) -> None:
+    """CQ-Bench, tables 1 and 2, B.1 and 3.4; what the model is asked, and what is right."""
+    stances = ["Agree", "Neither agree nor disagree", "Disagree"]
+    asked = [
+        ("S1", ["Very often", "Not often", "Not at all often"], "Not at all often"),
+        (
+            "S2",
+            ["Definitely should not", "Probably should not", "Probably should"],
+            "Probably should",
+        ),
+        ("S3", stances, "Neither agree nor disagree"),
+        ("S4", stances, "Disagree"),
+    ]
+    questions = [{"value": v, "options": o, "gold label": g} for v, o, g in asked]
+    typed.write("q.jsonl", [{"id": "s", "story": "Story.", "questions": questions}])
+    reply = '{"answer": "%s"}'
+    script = [
+        {"when": {"contains": "B. not often"}, "reply": reply % "B"},
+        {"when": {"contains": "A. should not"}, "reply": reply % "B"},
+        {"when": {"contains": "A. Agree\nB. Disagree"}, "reply": reply % "B"},
+        {"when": {"contains": "A worked example", "lacks": "S3"}, "reply": reply % "C"},
+    ]
+    model = typed.script("m.yaml", [*script, {"reply": reply % "A"}])
+    run = ("evaluate", "cqbench", "q.jsonl", "-m", model, "--condition", "attitude", "-q")
+    found = {}
+    for setting in ("merged", "binary", "one-shot"):
+        assert typed(*run, "--setting", setting, "-o", f"{setting}.jsonl").returncode == 0
+        answers = map(json.loads, typed.read(f"{setting}.jsonl").splitlines())
+        found[setting] = {
+            a["statement"]: (a["judge"]["answer"], a["judge"]["score"]) for a in answers
+        }
+    assert found["merged"]["S1"] == ("not often", 1) and found["merged"]["S2"] == ("should", 1)
+    assert found["merged"]["S4"] == ("agree", 0)
+    assert found["binary"]["S4"] == ("Disagree", 1) and "S3" not in found["binary"]
+    assert found["one-shot"]["S4"] == ("Disagree", 1) and found["one-shot"]["S3"] == ("Agree", 0)
+
+
 def test_what_is_sent_in_the_papers_setting(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tokens at most, no form of reply; the plan counts as many calls."""
     row = {**EASY, "prompt_question": "Q?", "answer": "B", "country": "Chile"}

@@ -106,6 +106,22 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     }
 
 
+def test_the_largest_groups_alone_are_kept(typed: Typed) -> None:
+    """CALI, 5.1: pairs by the behaviour that they cover."""
+    names = ["tip", "feet", "tip", "bow", "feet", "", "bow"]
+    passed = {"judge": {"verdict": "pass"}}
+    typed.write("r.jsonl", [{"id": str(n), "cluster": c, **passed} for n, c in enumerate(names)])
+    made, left = build(typed, "filtered", "r.jsonl", "--largest", "2", "--by", "cluster", "-q")
+    assert [one["id"] for one in made] == ["0", "1", "2", "4"], "of equals the first"
+    assert left[0] == ("3", "cluster 'bow' is none of the 2 largest") and len(left) == 3
+    for words, fault in (
+        (("--largest", "2"), "name the one field"),
+        (("--largest", "2", "--by", "none"), "no line has a field none"),
+    ):
+        code, _, told = typed.text("build", "filtered", "r.jsonl", "-o", "x", *words)
+        assert code == 2 and fault in told
+
+
 def test_stories_come_in_a_pipe_beside_their_value_file(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -280,7 +280,7 @@ def test_medians_quartiles_and_tau_by_country(folder: Path) -> None:
     median, lower, upper = (low + (high - low) * share for share in (0.5, 0.25, 0.75))
     box = variance["median (quartiles)"]
     assert str(box) == f"{median:.3f} ({lower:.3f} to {upper:.3f})"
-    assert box == Quartiles.of([low, high]) and Quartiles.of([]) is None
+    assert Quartiles.of([]) is None
     # Quartiles 3 and 7: what is 6 from them and nearer is within the box's whiskers.
     assert Quartiles.of([*range(1, 9), 100]) == Quartiles(5, 3, 7, 1, 8)
     countries = table(benchmark, results, "eecc-tau-countries")
@@ -293,9 +293,9 @@ def test_medians_quartiles_and_tau_by_country(folder: Path) -> None:
 
 
 def test_a_country_differs_from_0_where_kendalls_test_says_so(folder: Path) -> None:
-    """Four others in reversed order, tau -1: S is -6, its variance 4 * 3 * 13 / 18, p 0.042; three:
-    -3 and 3 * 2 * 11 / 18, p 0.117."""
-    for others, count in ((4, 1), (3, 0)):
+    """Others in reversed order, tau -1: 2 of the 120 orders of five are as far from 0, p 0.017; 2
+    of the 24 of four, p 0.083."""
+    for others, count in ((5, 1), (4, 0)):
         names = ["A", *map(str, range(others))]
         put(folder / FILES["Hofstede"], ["Demonym,x", *(f"{n},{i}" for i, n in enumerate(names))])
         results = [

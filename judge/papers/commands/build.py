@@ -44,10 +44,17 @@ def command(
         list[str] | None,
         typer.Option(metavar="FIELD", help="Count by this field of the records; repeatable."),
     ] = None,
+    largest: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Keep the N largest groups by the one field of --by."
+        ),
+    ] = None,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Build a data set by a paper's rules, without a model."""
+    from judge.papers import datasets
     from judge.papers.datasets import DATASETS
     from judge.papers.rows import REJECTED
     from judge.records import Problem, dump
@@ -64,6 +71,8 @@ def command(
     _, build = DATASETS[name]
     if not inputs or out is None:
         raise UsageError(f"judge build {name}: name the files to build from, and -o FILE")
+    if largest is not None and len(by or ()) != 1:
+        raise UsageError("--largest: name the one field whose groups are counted, --by FIELD")
     beside = out.with_name(f"{out.name}.discarded.jsonl")
     lines = discards = bad = 0
     first: list[str] = []
@@ -72,19 +81,23 @@ def command(
         writing(out, inputs, overwrite=overwrite) as file,
         writing(beside, inputs, overwrite=overwrite) as left_out,
     ):
-        for item in build(inputs, settings.seed):
+        items = build(inputs, settings.seed)
+        for item in datasets.largest(items, largest, by[0]) if largest and by else items:
             if isinstance(item, dict):
                 file.write(dump(item))
                 lines += 1
                 strata[stratum(item, by or ()), True] += 1
                 continue
             problem = item.problem or Problem("it cannot be read")
-            discard = {"source": item.source, "line": item.line, "reason": problem.message}
-            left_out.write(dump({**discard, "record": item.fields or item.raw}))
+            # What is left out for its group alone is a line of the set, of no line of a source.
+            place = {"source": item.source, "line": item.line} if item.line else {}
+            discard = {**place, "reason": problem.message, "record": item.fields or item.raw}
+            left_out.write(dump(discard))
             strata[stratum(item.fields or {}, by or ()), False] += 1
             discards, bad = discards + 1, bad + (problem.type != REJECTED)
             if len(first) < _TOLD:
-                first.append(f"  line {item.line}: {problem.message}")
+                line = f"line {item.line}: " if item.line else ""
+                first.append(f"  {line}{problem.message}")
     if not quiet:
         remark = f"; {discards} left out: {beside}" if discards else ""
         print_message(f"wrote {out}: {counted(lines, 'line')}{remark}")
