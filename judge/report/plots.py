@@ -52,12 +52,12 @@ _MOST_ROWS = 60
 """Rows of a panel; one with more, such as a measure by country, is left out."""
 
 
-Form = Literal["dots", "bars", "boxes"]
+FigureForm = Literal["dots", "bars", "boxes"]
 """How a figure shows a run: a dot with its interval; a bar with it, and a tick at the mean of the
 runs; the box of a measure (median, quartiles) in a paper's tables."""
 
 
-def draw_runs(comparison: Comparison, path: Path, form: Form = "dots") -> None:
+def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> None:
     """Draw a comparison's runs, a panel below another: a mark of each for each row.
 
     The same comparison gives the same bytes. Raises UsageError where there is nothing to draw, or
@@ -90,7 +90,7 @@ def draw_runs(comparison: Comparison, path: Path, form: Form = "dots") -> None:
 
 
 def _panel(
-    axes: Any, panel: FigurePanel, runs: Mapping[str, str], marks: dict[str, Any], form: Form
+    axes: Any, panel: FigurePanel, runs: Mapping[str, str], marks: dict[str, Any], form: FigureForm
 ) -> None:
     """Draw one panel; `marks` gets a mark of each run, by its label in the legend."""
     for number, (letter, source) in enumerate(runs.items()):
@@ -115,7 +115,12 @@ def _panel(
 
 
 def _mark(
-    axes: Any, score: Estimate | Quartiles, place: float, colour: str, form: Form, width: float
+    axes: Any,
+    score: Estimate | Quartiles,
+    place: float,
+    colour: str,
+    form: FigureForm,
+    width: float,
 ) -> Any:
     """Draw one run's number, bar or box at this height, and return what the legend shows of it."""
     if isinstance(score, Quartiles):
