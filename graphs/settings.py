@@ -50,7 +50,7 @@ class NormSettings(Options):
 
 def value_of_all() -> Rubric:
     """The rubric of sub-task 3 for records of every label."""
-    from judge.rubric import builtin
+    from judge.questions.ready_made import builtin
 
     return builtin()["value_derivation"].model_copy(update={"not_for_labels": ()})
 
