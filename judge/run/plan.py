@@ -12,14 +12,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from types import SimpleNamespace
 from typing import Any, cast
 
 from judge.backends import factory
 from judge.backends.base import Backend, Call, Mode, Prompt, parse_model
 from judge.cache import ReplyCache
+from judge.configuration import user_file
 from judge.errors import UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
@@ -105,17 +107,54 @@ class Plan:
         self.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
         self.prices = {spec: client.price for spec, client in clients.items() if client.price}
 
-    @staticmethod
-    def assumptions(noun: str) -> list[str]:
-        """The assumptions of the estimates, in sentences; `noun` names the items (records)."""
-        return [
+    def __str__(self) -> str:
+        """What `judge plan` prints, in 80 columns."""
+        folded = (wrap(line, 80, subsequent_indent="  ") for line in self.lines())
+        return "\n".join(part for parts in folded for part in parts)
+
+    def lines(self, by: str = "check", noun: str = "records") -> Iterator[str]:
+        """The estimate in words: a table of calls, what they come to, and what that rests on.
+
+        Args:
+            by: what calls are counted by (check, task).
+            noun: what is judged or asked (records, items).
+        """
+        bad = f", {self.bad.records} that cannot be asked about" if self.bad.records else ""
+        if not self.records:
+            yield f"0 {noun}{bad}"
+            return
+        counts = ((n, str(c["least"]), str(c["most"])) for n, c in self.by_check.items())
+        rows = ((by, "least calls", "most calls"), *counts)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for number, (name, *cells) in enumerate(rows):
+            numbers = zip(cells, widths[1:], strict=True)
+            yield "  ".join((name.ljust(widths[0]), *(cell.rjust(size) for cell, size in numbers)))
+            if number == 0:
+                yield "─" * (sum(widths) + 4)
+        yield f"{self.records} {noun if self.records > 1 else noun.removesuffix('s')}{bad}"
+        yield f"least:  {_effort(self.least)}"
+        yield f"likely: {_effort(self.likely)}"
+        yield f"most:   {_effort(self.most)}"
+        for spec, price in self.prices.items():
+            if date := getattr(price, "date", None):
+                yield (
+                    f"Price of {spec}: {price.input:g} and {price.output:g} USD for a million "
+                    f"tokens, of a list of {date}; [prices] in judge.toml overrides."
+                )
+        for spec in self.unpriced:
+            yield f'No price known for {spec}: put [prices."{spec}"] into {user_file()}.'
+        yield (
             f"Least: {MOST_CHARACTERS:g} characters a token, one token a reply; less only where "
-            "replies are in the cache already.",
+            "replies are in the cache already."
+        )
+        yield (
             f"Likely: one of {1 / DEAREST:g} {noun} takes the most calls and tokens; the others "
-            "are decided at the first votes, in replies of a quarter of the tokens allowed.",
+            "are decided at the first votes, in replies of a quarter of the tokens allowed."
+        )
+        yield (
             f"Most: every call, in replies as long as allowed. {CHARACTERS_PER_TOKEN:g} characters "
-            "a token. Replies that are asked for again are not counted.",
-        ]
+            "a token. Replies that are asked for again are not counted."
+        )
 
     @property
     def likely(self) -> Usage:
@@ -132,6 +171,12 @@ class Plan:
             round(between(low.output_tokens, high.output_tokens)),
             between(low.cost_usd or 0.0, high.cost_usd or 0.0) if priced else None,
         )
+
+
+def _effort(usage: Usage) -> str:
+    calls = f"{usage.replies} call{'s' * (usage.replies != 1)}"
+    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
+    return f"{calls}, {usage.input_tokens} tokens read, {usage.output_tokens} written, {cost}"
 
 
 def _total(usages: Mapping[str, Usage]) -> Usage:
