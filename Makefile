@@ -28,8 +28,9 @@ format:  ## put the code into ruff's form
 	$(BIN)ruff check --fix .
 	$(BIN)ruff format .
 
-docs:  ## docs/reference.md, from the command line
+docs:  ## build/site, from docs/; its reference from the code
 	$(PYTHON) docs/make_reference.py
+	$(PYTHON) -m sphinx -q -W --keep-going -j auto docs build/site
 
 golden:  ## the prompts in tests/questions/golden, after a change of one: read the diff
 	$(PYTHON) -m pytest -q tests/questions --update-golden

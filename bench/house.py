@@ -1,4 +1,4 @@
-"""The size and the paths of the code: each row of docs/house.md, measured in this run.
+"""The size and the paths of the code: each row of docs/evidence/house.md, measured in this run.
 
     python bench/house.py [--json] [--names] [--root DIR]
 

@@ -3,8 +3,8 @@
     python bench/kills.py [--share 1.0] [--mode NAME]        FRESH_SEED=N draws other points
 
 The scenarios and the kills are the tests' own (tests/faults/kills.py). Prints the table of
-docs/reliability.md; ends with an error where bytes differ, or a kill lost more calls than were in
-flight.
+docs/evidence/reliability.md; ends with an error where bytes differ, or a kill lost more calls than
+were in flight.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ out; where a tool cannot do a job it says so with its source. Lines are counted 
 commands included. Every job runs in a fresh folder over 100 records against one server on this
 machine (tests/loopback.py), which answers each call after 50 ms in the form that the tool asks for.
 What a judgement takes of time is measured by bench/throughput.py.
-`--write` puts the table into docs/compare.md; `--show` prints what the tools said. Peers are
-installed as bench/throughput.py does it, with what their users install beside them (BESIDE).
+`--write` puts the table into docs/evidence/compare.md; `--show` prints what the tools said. Peers
+are installed as bench/throughput.py does it, with what their users install beside them (BESIDE).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from loopback import Loopback, says  # noqa: E402
 from throughput import installed  # noqa: E402
 
 JOBS = HERE / "peers" / "jobs"
-PAGE = HERE.parent / "docs" / "compare.md"
+PAGE = HERE.parent / "docs" / "evidence" / "compare.md"
 TOOLS = ("judge", "deepeval", "inspect_ai", "openevals", "promptfoo")
 BESIDE = {
     "deepeval": ["pandas"],

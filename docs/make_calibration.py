@@ -1,4 +1,4 @@
-"""Makes docs/calibration.md and the profile that comes with the embedded model, by measuring.
+"""Measures docs/evidence/calibration.md and the profile that comes with the embedded model.
 
     python docs/make_calibration.py [--data ../shared/data] [--only SET[:CHECK] ...]
     python docs/make_calibration.py --elsewhere [CHECK ...]     # the shipped profile, as it is
@@ -37,7 +37,7 @@ from judge.run.panels import Resources
 from judge.stats.intervals import plain
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "calibration.md"
+PAGE = ROOT / "docs" / "evidence" / "calibration.md"
 SHIPPED = ROOT / "judge" / "local" / "qwen2.5-coder-1.5b.json"
 
 
@@ -166,7 +166,7 @@ def kept(text: str) -> dict[str, Fragment]:
 
 
 def page(found: Mapping[str, Fragment], made: Profile) -> str:
-    """docs/calibration.md."""
+    """docs/evidence/calibration.md."""
     engine = version("xllamacpp")
     known = [found[key(unit)] for unit in UNITS if key(unit) in found]
     lines = [

@@ -1,16 +1,19 @@
-"""Writes docs/reference.md from the code: commands, settings, rubrics, workflows.
+"""Writes pages of docs/reference/ from the code: commands, settings, rubrics, workflows, Python.
 
 python docs/make_reference.py
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from inspect import Parameter, Signature, getdoc, isclass, isfunction, signature
 from pathlib import Path
 from typing import Any
 
 import typer
 
+import judge
 from judge import settings as declared
 from judge.cli import EXIT_CODES, app
 from judge.cli.options import HELP_ALL
@@ -18,17 +21,21 @@ from judge.configuration import MACHINE
 from judge.papers.benchmark import benchmark_names, load_benchmark
 from judge.papers.tasks import load_task
 from judge.questions.ready_made import GROUPS, builtin, ready, ready_made
+from judge.testing import assert_judged
 from judge.workflows.load import load_workflow, workflow_names
 
-TARGET = Path(__file__).with_name("reference.md")
-HEAD = "# Reference\n\nMade by docs/make_reference.py from the code; do not edit by hand."
+FOLDER = Path(__file__).with_name("reference")
+HEAD = "<!-- Made by docs/make_reference.py from the code; do not edit by hand. -->"
 
 
-def reference() -> str:
-    """The whole page as Markdown."""
-    parts = [HEAD, settings(), exit_codes(), rubrics(), workflows(), benchmarks(), commands()]
-    text = "\n\n".join(part.strip() for part in parts) + "\n"
-    return "\n".join(line.rstrip() for line in text.split("\n"))
+def pages() -> dict[str, str]:
+    """The pages as Markdown, by name."""
+    made = (commands, settings, rubrics, workflows, benchmarks, python)
+    return {f"{page.__name__}.md": _page(page()) for page in made}
+
+
+def _page(text: str) -> str:
+    return "".join(line.rstrip() + "\n" for line in f"{HEAD}\n\n{text.strip()}".split("\n"))
 
 
 def table(*rows: Iterable[object]) -> str:
@@ -50,20 +57,17 @@ def settings() -> str:
     return "\n\n".join(
         (
             "# Settings",
-            "Flags, then variables, then the `judge.toml` of `--config`, else the one found in the "
-            "working directory\nor above it in the repository, then `judge.toml` in the user's "
-            "configuration folder, then defaults. Without\n`--trust-config` the file found may set "
-            "only what is marked. In variables lists are separated by commas.",
+            "A flag decides over a variable, a variable over a file "
+            "([more](../howto/settings.md)). A\n`judge.toml` that is found may set only what is "
+            "marked, unless `--trust-config` is given.\nIn variables lists are separated by "
+            "commas.",
             table(heads, *map(row, declared.Settings.model_fields)),
-            "Variables of a machine, which no file sets:",
+            "## Variables of a machine",
+            "No file sets these.",
             table(("variable", "meaning"), *((f"`{n}`", m) for n, m in MACHINE.items())),
+            "## Exit codes",
+            table(("code", "meaning"), *((int(c), m) for c, m in EXIT_CODES.items())),
         )
-    )
-
-
-def exit_codes() -> str:
-    return "# Exit codes\n\n" + table(
-        ("code", "meaning"), *((int(c), m) for c, m in EXIT_CODES.items())
     )
 
 
@@ -110,9 +114,59 @@ def workflows() -> str:
         told = f"## {name}\n\n{workflow.title}."
         if (graph := workflow.compiled) is not None:
             checks = ", ".join((*workflow.checks, *workflow.counted))
-            drawn = graph.get_graph().draw_mermaid().strip()
-            told += f" RubricSet: {checks}.\n\n```mermaid\n{drawn}\n```"
+            told += f" Checks: {checks}.\n\n{_steps(graph)}"
         parts.append(told)
+    return "\n\n".join(parts)
+
+
+def _steps(graph: Any) -> str:
+    """The graph's edges: a row for each step, with what may come after it."""
+    after: dict[str, list[str]] = {}
+    for edge in graph.get_graph().edges:
+        after.setdefault(edge.source.strip("_"), []).append(edge.target.strip("_"))
+    return table(("step", "then"), *((step, ", ".join(to)) for step, to in after.items()))
+
+
+def python() -> str:
+    """The names of `judge` and `judge.testing`, by signature and docstring."""
+    named = [(f"judge.{name}", getattr(judge, name)) for name in judge.__all__]
+    named += [("judge.testing.assert_judged", assert_judged)]
+    named.sort(key=lambda one: (not isfunction(one[1]), one[0].lower()))
+    parts = ["# Python", "[The how-to](../howto/python.md) shows most of these at work."]
+    for name, what in named:
+        told = _docstring(what)
+        if isfunction(what):
+            told = f"```py\n{_signature(name, what)}\n```\n\n{told}"
+        for method, of in vars(what).items() if isclass(what) else ():
+            if isfunction(of) and not method.startswith("_") and of.__doc__:
+                told += f"\n\n**`{method}{_arguments(of)}`** {_docstring(of)}"
+        parts.append(f"## {name}\n\n{told}")
+    return "\n\n".join(parts)
+
+
+def _arguments(function: Any) -> str:
+    """Names and defaults, without types."""
+    shown = (p for name, p in signature(function).parameters.items() if name not in ("self", "cls"))
+    bare = [p.replace(annotation=Parameter.empty) for p in shown]
+    bare = [p.replace(default=...) if isfunction(p.default) else p for p in bare]
+    return str(Signature(bare)).replace("Ellipsis", "...")
+
+
+def _signature(name: str, function: Any) -> str:
+    line = f"{name}{_arguments(function)}"
+    return line if len(line) <= 100 else line.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
+
+
+def _docstring(what: Any) -> str:
+    """A docstring as Markdown: each entry of `Args:` and `Raises:` in a list."""
+    parts = []
+    for part in re.split(r"\n\n", getdoc(what) or ""):
+        head, _, rest = part.partition("\n")
+        if head in ("Args:", "Returns:", "Raises:", "Yields:"):
+            entries = re.sub(r"\n {8,}", " ", rest)
+            lines = re.sub(r"(?m)^ {4}([\w, .]+?):(?= )", r"- `\1`:", entries)
+            part = f"{head.strip(':')}:\n\n" + re.sub(r"(?m)^ {4}", "", lines)
+        parts.append(part.replace("docs/reference/", "[settings](settings.md)"))
     return "\n\n".join(parts)
 
 
@@ -131,4 +185,5 @@ def commands() -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(reference(), "utf-8")
+    for page, text in pages().items():
+        (FOLDER / page).write_text(text, "utf-8")

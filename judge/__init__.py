@@ -5,7 +5,7 @@
     for judgement in judge.validate(records, ask="Is this e-mail polite?", model="openai:gpt-4o"):
         print(judgement.verdict, judgement.reason)
 
-The names below are loaded when they are first used (docs/python.md).
+The names below are loaded when they are first used (docs/howto/python.md).
 """
 
 import logging

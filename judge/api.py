@@ -145,7 +145,7 @@ def validate(
         limit: only the first records.
         sample: so many at random, drawn evenly from the values of the field, or fields, `by`.
         watcher: takes progress and messages.
-        settings: as in docs/reference.md, with _ for -: `ask`, `on`, `model`, `workflow`, ...
+        settings: as in docs/reference/, with _ for -: `ask`, `on`, `model`, `workflow`, ...
 
     Raises:
         UsageError: at the call, for a setting, rubric or path that cannot be used; at the first

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """Exit codes of every command (docs/guide.md, "Output")."""
+    """Exit codes of every command (docs/reference/output.md)."""
 
     OK = 0
     GATE = 1

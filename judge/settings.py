@@ -1,6 +1,6 @@
 """Every setting, declared once: type, default, bounds, help, and how it is called.
 
-The flags of all commands, the JUDGE_* variables, judge.toml, docs/reference.md and the parameters
+The flags of all commands, the JUDGE_* variables, judge.toml, docs/reference/ and the parameters
 in the fingerprint are made from `Settings`.
 """
 

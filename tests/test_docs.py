@@ -29,7 +29,8 @@ def commands(command: Any, path: str = "judge") -> Iterator[tuple[str, Any]]:
 
 def test_the_reference_is_what_the_code_says() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))
-    assert read("docs/reference.md") == script["reference"](), "run python docs/make_reference.py"
+    for page, text in script["pages"]().items():
+        assert read(f"docs/reference/{page}") == text, "run python docs/make_reference.py"
 
 
 def arguments(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
@@ -54,7 +55,7 @@ def test_docstrings_explain_arguments_that_are_there() -> None:
 
 
 def test_the_page_of_the_papers_counts_its_rows() -> None:
-    steps = read("docs/papers.md").partition("## Step by step")[2].partition("\n## ")[0]
+    steps = read("docs/papers/protocols.md").partition("## Step by step")[2].partition("\n## ")[0]
     first, *tables = re.findall(r"^\| ([^|]+) \|.*\n\|---.*\n((?:\|.*\n)+)", steps, re.M)
     counted = {
         row.split(" | ")[0].strip("| "): row.strip("|").split(" | ")[1:]
@@ -74,35 +75,49 @@ def test_the_page_of_the_papers_counts_its_rows() -> None:
     assert total[0] == 131 and total[3] <= 15
 
 
-def test_options_in_readme_and_guide_exist() -> None:
+def test_options_in_readme_and_how_tos_exist() -> None:
     known = {
         option
         for _, command in commands(typer.main.get_command(app))
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
-    elsewhere = {"--limit", "--help", "--update-golden", "--check"}  # pytest, ruff
-    for name in ("README.md", "docs/guide.md"):
-        text = re.sub(r"(?s)vllm serve.*?\|", "", read(name))
-        named = re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)
-        assert named
+    elsewhere = {
+        "--runner",
+        "--convert",
+        "--build-arg",
+        "--rm",
+        "--user",
+        "--from",
+    }  # vLLM, docker, uvx
+    pages = (page.relative_to(ROOT).as_posix() for page in ROOT.glob("docs/howto/*.md"))
+    for name in ("README.md", *pages):
+        named = re.findall(r"(?<![\w-])--[a-z][a-z-]+", read(name))
         for option in named:
             assert option in known | elsewhere, f"{name}: {option}"
 
 
-PAGES = sorted(
-    str(page.relative_to(ROOT)) for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
-)
+PAGES = {page.relative_to(ROOT): page for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))}
+PLAIN = {
+    name: re.sub(r"(?ms)^```.*?^```", "", page.read_text("utf-8")) for name, page in PAGES.items()
+}
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_links_and_paths_lead_somewhere(name: str) -> None:
-    text, folder = read(name), (ROOT / name).parent
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
-        assert (folder / target).exists(), f"{name}: {target}"
+def anchors(name: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    titles = re.findall(r"(?m)^#+ (.*)", PLAIN[name])
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", sorted(PAGES), ids=str)
+def test_links_and_paths_lead_somewhere(name: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", PLAIN[name]):
+        file = (ROOT / name.parent / target).resolve() if target else ROOT / name
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file.relative_to(ROOT)), f"{target}#{anchor}"
     rooms = "judge|graphs|rubrics|fixtures|bench|docs|tests"
-    for target in re.findall(rf"`((?:{rooms})/[\w./-]*)(?![\w*])", text):
-        assert (ROOT / target.rstrip(".")).exists(), f"{name}: {target}"
+    for target in re.findall(rf"`((?:{rooms})/[\w./-]*)(?![\w*])", read(str(name))):
+        assert (ROOT / target.rstrip(".")).exists(), target
 
 
 def test_every_decision_has_a_title_and_fits_a_page() -> None:

@@ -1,4 +1,4 @@
-"""The guide's examples, where docs/recipes.md (tests/test_recipes.py) does not run them."""
+"""The examples of docs/, where its pages (tests/test_pages.py) do not run them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def judged(rubric: str, *words: str) -> tuple[list[dict[str, Any]], str]:
 
 
 @pytest.mark.parametrize("rubric", ["tone", "clarity", "better", "mail"])
-def test_the_guide_shows_the_rubric_that_is_there(rubric: str) -> None:
-    guide = (QUESTIONS.parents[1] / "guide.md").read_text("utf-8")
-    assert (QUESTIONS / f"{rubric}.yaml").read_text("utf-8") in guide
+def test_a_page_shows_the_rubric_that_is_there(rubric: str) -> None:
+    pages = [page.read_text("utf-8") for page in (QUESTIONS.parents[1] / "howto").glob("*.md")]
+    assert any((QUESTIONS / f"{rubric}.yaml").read_text("utf-8") in page for page in pages)
 
 
 def test_each_example_of_an_addition_is_complete_in_40_lines() -> None:

@@ -1,4 +1,4 @@
-"""docs/shown.md: what it says that the judge is sent is what it is sent.
+"""docs/explain/shown.md: what it says that the judge is sent is what it is sent.
 
 python -m tests.test_shown_page      writes the messages of the page anew; look at the diff
 """
@@ -15,7 +15,7 @@ from judge.judging.prompts import messages
 from judge.questions.from_flags import rubrics_from_flags
 from judge.records import Record
 
-PAGE = Path(__file__).parents[1] / "docs" / "shown.md"
+PAGE = Path(__file__).parents[1] / "docs" / "explain" / "shown.md"
 EXAMPLE = re.compile(r"```bash\n(.*?)```\n\n```json\n(.*?)```\n\n```text\n(.*?)```", re.S)
 
 

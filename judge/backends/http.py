@@ -1,7 +1,7 @@
 """HTTP to one model server: kept-alive connections, bounded answers, faults as our own errors.
 
 aiohttp, because a call through it costs a quarter of the CPU time that one through httpx2 does, and
-a tenth of one through the openai package (docs/performance.md, bench/throughput.py).
+a tenth of one through the openai package (docs/evidence/performance.md, bench/throughput.py).
 """
 
 from __future__ import annotations

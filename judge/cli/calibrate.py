@@ -35,7 +35,8 @@ Examples:
   judge validate records.jsonl --profile out/profile.json
 
 Labels: a column, a sheet, a table of item, annotator and label, records with a field `labels`, what
-others export (docs/guide.md), or a public set, as in multipico:PATH (docs/papers.md).
+others export (docs/howto/calibrate.md), or a public set, as in multipico:PATH
+(docs/papers/protocols.md).
 
 Exit code 3: some lines or items could not be used, --guarantee cannot be met, or a field that is
 shown tells the label alone.

@@ -17,7 +17,7 @@ Examples:
   judge export judged.jsonl -o junit.xml          a test case a record
   judge export judged.jsonl -o summary.md         for $GITHUB_STEP_SUMMARY
 
-Tables have the record's own columns, and judge's behind them (docs/guide.md).
+Tables have the record's own columns, and judge's behind them (docs/howto/tables.md).
 
 Exit code 3: some lines are no output lines of judge, and are left out.
 """

@@ -28,7 +28,7 @@ Examples:
 
 A question that the profile knows, by its name or its words, is answered as judge validate answers
 it; its answer has calibrated, sure, threshold, guarantee and labels under `x_judge`. Any other one
-is answered by the same model as it stands. docs/decision-models.md.
+is answered by the same model as it stands. docs/explain/decision-models.md.
 """
 
 

@@ -85,7 +85,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     if report.traffic and not (settings.model or settings.profile):
         lines.append(
             "to make it judge as you do: judge label about 100 records, then judge calibrate "
-            "(docs/teaching.md)"
+            "(docs/howto/teach.md)"
         )
     print_lines(lines, err=True)
 

@@ -59,7 +59,7 @@ class LocalBackend(InProcess):
 
     A decision model, whose file says so (`ARCHITECTURE.decision.type`), answers by llama.cpp's own
     System One. Its probabilities move in their last digits with what was asked before
-    (docs/decision-models.md); the reply cache makes a run repeatable.
+    (docs/explain/decision-models.md); the reply cache makes a run repeatable.
 
     Raises:
         UsageError: the weights are not here, xllamacpp is not installed, or $JUDGE_LOCAL_CTX is not

@@ -3,7 +3,7 @@
 As in the authors' scripts, the distance of two nationalities is the mean over all pairs of an
 output of one and an output of the other; BLEU becomes the distance 1 - BLEU. The distance of two
 countries in culture is that of the vectors of their values (section 4.3.2), the sum of squares over
-the dimensions that both have scaled up to all dimensions. docs/papers.md has the reasons.
+the dimensions that both have scaled up to all dimensions. docs/papers/protocols.md has the reasons.
 """
 
 from __future__ import annotations

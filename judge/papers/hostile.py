@@ -268,7 +268,7 @@ def _rates(pairs: Sequence[AttackPair]) -> dict[str, Cell]:
 benchmark = Benchmark(
     name="hostile",
     title="Hostile text: how often it turns a judge's verdict",
-    source="our own suite (docs/hostile-text.md)",
+    source="our own suite (docs/explain/hostile-text.md)",
     conditions=PROMPTS,
     tasks=(),
     rubrics=rubrics,

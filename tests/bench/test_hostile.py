@@ -1,4 +1,4 @@
-"""What bench/hostile.py counts is what docs/hostile-text.md says."""
+"""What bench/hostile.py counts is what docs/explain/hostile-text.md says."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def seen(attacks: dict[str, hostile.Family]) -> dict[str, tuple[int, int]]:
 
 
 def test_the_page_gives_what_is_counted() -> None:
-    page = (ROOT / "docs" / "hostile-text.md").read_text("utf-8")
+    page = (ROOT / "docs" / "explain" / "hostile-text.md").read_text("utf-8")
     known, unknown = seen(dict(families())), seen(hostile.held_out())
     for name in families():
         shown = "harmless insertions" if name == "control" else name
@@ -50,7 +50,7 @@ def test_nothing_in_the_labelled_fixtures_is_taken_for_an_attack(
             looked_at += 1
             found += bool(injections(rubric, record))
     assert found == 0
-    page = (ROOT / "docs" / "hostile-text.md").read_text("utf-8")
+    page = (ROOT / "docs" / "explain" / "hostile-text.md").read_text("utf-8")
     assert f"none in the {looked_at} of `fixtures/labelled/`" in page
 
 

@@ -1,4 +1,4 @@
-"""The table "Jobs" of docs/guide.md: each line typed by a new user, the models on this machine."""
+"""The table of docs/howto/index.md: each line typed by a new user, the models on this machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from judge.testing import assert_judged
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| (.+?) \| `(.+)` \| \[", re.M)
-PAGE = (ROOT / "docs" / "guide.md").read_text("utf-8")
-TABLE = PAGE.split("\n## Jobs\n")[1].split("\n## ")[0]
+TABLE = (ROOT / "docs" / "howto" / "index.md").read_text("utf-8")
 JOBS = {job: typed.replace("\\|", "|") for job, typed in ROW.findall(TABLE)}
 EXTRAS = {"openpyxl": ".xlsx", "pyarrow": ".parquet", "pandas": "df", "sklearn": "calibrate"}
 """What a plain install does not bring, and by what of a line it is needed."""
@@ -54,7 +53,7 @@ def said(asked: Asked) -> Answer:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """A folder with the files that the guide speaks of, and the address of the server."""
+    """A folder with the files that the page speaks of, and the address of the server."""
     folder = tmp_path_factory.mktemp("desk")
     for name in ("mails.csv", "mails.parquet", "chats.jsonl"):
         shutil.copy(ROOT / "docs" / "examples" / name, folder)

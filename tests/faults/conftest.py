@@ -1,4 +1,4 @@
-"""docs/reliability.md: its tables hold what these tests saw, row by row.
+"""docs/evidence/reliability.md: its tables hold what these tests saw, row by row.
 
 A test says `outcome("network", "connection refused", "...")`; the row must stand in the table of
 that name. `pytest tests/faults -n 0 --update-reliability` writes the tables of the tests that ran.
@@ -14,7 +14,7 @@ import pytest
 
 from .forks import Forks
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "reliability.md"
 HEAD = "| fault | what came of it |\n|---|---|\n"
 
 Outcome = Callable[[str, str, str], None]
@@ -25,7 +25,9 @@ _SEEN = pytest.StashKey[dict[str, str]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--update-reliability", action="store_true", help="write docs/reliability.md's tables anew"
+        "--update-reliability",
+        action="store_true",
+        help="write docs/evidence/reliability.md's tables anew",
     )
 
 

@@ -1,7 +1,7 @@
 """Killed at random points and resumed: the bytes of an undisturbed run, and few calls again.
 
-Each run of the tests makes some of the kills that docs/reliability.md tells of (bench/kills.py);
-all of them with a FRESH_SEED, as `.ci/nightly` has it.
+Each run of the tests makes some of the kills that docs/evidence/reliability.md tells of
+(bench/kills.py); all of them with a FRESH_SEED, as `.ci/nightly` has it.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Fault:
 
     Args:
         what: the fault, as the page has it.
-        code: the exit code that is right (docs/guide.md, "Output").
+        code: the exit code that is right (docs/reference/output.md).
         rig: what happens to the run, as `warm.py` takes it.
         words: the command's, behind `judge validate`.
         prepared, mended: what is done in its folder before the run, and after it as told.

@@ -113,7 +113,7 @@ def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(judge: Typed) 
         ), case.id
         if caught:
             assert "is not in the" in told["reason"] or "predicted" in told["reason"]
-    # What is caught by construction, and what is not (docs/hostile-text.md says so too).
+    # What is caught by construction, and what is not (docs/explain/hostile-text.md says so too).
     assert seen[True] == {
         *("adherence", "consistency", "derivation", "implicitness", "incorporation", "irony"),
         *("label_correctness", "leakage", "relevance", "value_derivation", "value_extraction"),

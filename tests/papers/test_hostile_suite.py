@@ -20,7 +20,7 @@ def test_the_page_gives_the_numbers_of_what_covers_every_rubric_and_family() -> 
     assert hostile >= 150 and set(carriers()) == set(RUBRICS)
     met = {(case.check, case.family) for case in ALL}
     assert met == {(check, family) for check in RUBRICS for family in families()}
-    page = (Path(__file__).parents[2] / "docs" / "hostile-text.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "explain" / "hostile-text.md").read_text("utf-8")
     counted = Counter(case.family for case in ALL)
     for name in families():
         assert f"| `{name}` | {counted[name]} |" in page

@@ -25,9 +25,9 @@ Examples:
   judge evaluate hostile mails.csv --rubric ./mine.yaml    in your own records
   judge compare answers.jsonl others.jsonl      two models
 
-Benchmarks: normad, culturalbench, cqbench, cali, eecc and hostile (docs/reference.md says what they
+Benchmarks: normad, culturalbench, cqbench, cali, eecc and hostile (docs/reference/ says what they
 ask). hostile measures judges: on records of its own, or on yours, into which it puts hostile text
-(docs/hostile-text.md).
+(docs/explain/hostile-text.md).
 Answers go to OUT or to standard output, tables to standard output or, beside answers, to standard
 error. Lines are kept, resumed and cached like those of judge validate.
 """
