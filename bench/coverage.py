@@ -192,14 +192,14 @@ def main() -> None:
     quick = given.quick
     if not given.clustered:
         of_single_records(quick)
-    print(*clustered_guarantees(10 if quick else 200), sep="\n")
+    print(*clustered_guarantees(3 if quick else 200), sep="\n")
     print()
-    print(*clustered_rates(20 if quick else 300), sep="\n")
+    print(*clustered_rates(6 if quick else 300), sep="\n")
 
 
 def of_single_records(quick: bool) -> None:
     """Print the tables of records that are independent of one another."""
-    count, again = (300, 0) if quick else (SIMULATIONS, AGAIN)
+    count, again = (100, 0) if quick else (SIMULATIONS, AGAIN)
     print(
         f"{'labels':6}  rate  TPR  TNR     n judged  ours    given refused  other   given refused"
     )
@@ -214,9 +214,9 @@ def of_single_records(quick: bool) -> None:
     print()
     print(*summary(found), sep="\n")
     print()
-    print(*guarantees(60 if quick else 1000), sep="\n")
+    print(*guarantees(20 if quick else 1000), sep="\n")
     print()
-    print(*whole_ways(6 if quick else 300), sep="\n")
+    print(*whole_ways(2 if quick else 300), sep="\n")
     print()
 
 

@@ -95,8 +95,8 @@ def test_calls_prints_its_tables() -> None:
 def test_coverage_finds_intervals_that_hold() -> None:
     told = printed("coverage.py", "--quick")
     worst = [float(one) / 100 for one in re.findall(r"worst cell ([\d.]+)%", told)]
-    # 300 simulations a cell: 95 % less three standard errors.
-    assert len(worst) == 1 and min(worst) > 0.95 - 3 * (0.95 * 0.05 / 300) ** 0.5
+    # 100 simulations a cell: 95 % less three standard errors.
+    assert len(worst) == 1 and min(worst) > 0.95 - 3 * (0.95 * 0.05 / 100) ** 0.5
     assert max(worst) < 1
     # Labels, promised, most; given out, decided, broken: in the last row all that is given out.
     table = told[told.index("labels promised") :].splitlines()[1:4]

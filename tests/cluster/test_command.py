@@ -128,8 +128,9 @@ def on_ray(nodes: Any, plugin: Path, judge: Shell) -> Callable[..., subprocess.P
     prepared(judge, plugin)
 
     def start(*words: str) -> subprocess.Popen[bytes]:
-        engine = ("--engine", "ray", "--address", nodes.address)
-        return judge.start(*words, *engine, stdin=subprocess.DEVNULL)
+        engine = () if "--engine" in words else ("--engine", "ray")
+        at = ("--address", nodes.address)
+        return judge.start(*words, *engine, *at, stdin=subprocess.DEVNULL)
 
     return start
 
@@ -190,7 +191,20 @@ def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_
     assert max(before.values()) == 1 and (again - Counter(n43=1)).total() <= 2 * 4, again
 
 
-def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> None:
+def test_a_ray_writes_the_drafts_that_a_run_here_writes(
+    judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+        process = on_ray(*words)
+        out, told = process.communicate(timeout=LIMIT)
+        return subprocess.CompletedProcess(words, process.returncode, out, told)
+
+    assert written(judge, "ray", run) == written(judge, "local", judge)
+
+
+def test_a_ray_of_our_own_is_open_to_no_one_else_and_gone_after_the_second_interrupt(
+    judge: Shell,
+) -> None:
     stuck = {"when": {"id": "n20"}, "p_yes": 0.9, "delay": 10 * LIMIT}
     judge.script("stuck.yaml", [stuck, {"p_yes": 0.9, "delay": 0.2}])
     judge.write("n.jsonl", map(norm, range(100)))
@@ -199,6 +213,7 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     wait_for_lines(judge.folder / "o", 8, LIMIT)
     ours = descendants(process.pid)
     assert len(ours) > 3, "raylet, store and workers"
+    closed_to_others([process.pid, *ours], judge.folder)
     process.send_signal(signal.SIGINT)
     # Two signals before the first is heard are one.
     told = wait_until_told(process, b"finishing the records under way")
@@ -212,15 +227,6 @@ def test_a_ray_of_our_own_is_gone_after_the_second_interrupt(judge: Shell) -> No
     judged = [line["id"] for line in lines(judge.read("o"))]
     assert judged[:8] == [f"n{n}" for n in range(8)] and "n20" not in judged
     wait_for(lambda: not any(map(alive, ours)), "processes of Ray are left behind", LIMIT)
-
-
-def test_a_ray_writes_the_drafts_that_a_run_here_writes(judge: Shell) -> None:
-    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
-        process = judge.start(*words, stdin=subprocess.DEVNULL)
-        out, told = process.communicate(timeout=LIMIT)
-        return subprocess.CompletedProcess(words, process.returncode, out, told)
-
-    assert written(judge, "ray", run) == written(judge, "local", run)
 
 
 STRANGER = """
@@ -237,16 +243,11 @@ else:
 """
 
 
-def test_a_ray_of_our_own_is_open_to_no_one_else(judge: Shell) -> None:
-    judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.2}])
-    judge.write("n.jsonl", map(norm, range(400)))
-    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", "--check", "relevance", "-o", "o")
-    process = judge.start(*run, "--engine", "ray", "--workers", "1", "--concurrency", "1")
-    wait_for_lines(judge.folder / "o", 1, LIMIT)
-    running = [process.pid, *descendants(process.pid)]
+def closed_to_others(running: list[int], home: Path) -> None:
+    """Ray listens on loopback alone, refuses who has no token, and its folder is its user's."""
     sockets = {address for pid in running for address in listening(pid)}
     assert sockets and {host for host, _ in sockets} == {"127.0.0.1"}
-    stranger = {"PATH": os.environ["PATH"], "HOME": str(judge.folder)}
+    stranger = {"PATH": os.environ["PATH"], "HOME": str(home)}
     replies = [
         subprocess.run(
             [sys.executable, "-c", STRANGER.replace("PORT", str(port))],
@@ -260,11 +261,8 @@ def test_a_ray_of_our_own_is_open_to_no_one_else(judge: Shell) -> None:
         for _, port in listening(pid)
     ]
     assert "refused" in replies and "let in" not in replies
-    (home,) = {part for pid in running for part in ray_folders(pid)}
-    assert home.stat().st_mode & 0o777 == 0o700
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=LIMIT)
+    (folder,) = {part for pid in running for part in ray_folders(pid)}
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def ray_folders(pid: int) -> list[Path]:

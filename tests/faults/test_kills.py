@@ -20,17 +20,11 @@ EVERY = "FRESH_SEED" in os.environ
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", MODES, ids=lambda scenario: scenario.what)
-def test_a_kill_in_every_mode(forks: Forks, scenario: Scenario, tmp_path: Path) -> None:
-    outcome = killed_and_resumed(forks, scenario, 1, tmp_path)
-    assert outcome.kills >= 1 and outcome.calls > 10, outcome
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [*MODES, *UNCACHED], ids=lambda scenario: scenario.what)
-def test_many_kills(forks: Forks, scenario: Scenario, tmp_path: Path) -> None:
-    outcome = killed_and_resumed(forks, scenario, scenario.kills // (1 if EVERY else 5), tmp_path)
-    assert outcome.kills >= scenario.kills // 5
+def test_kills_in_every_mode(forks: Forks, scenario: Scenario, tmp_path: Path) -> None:
+    outcome = killed_and_resumed(forks, scenario, scenario.kills // (1 if EVERY else 10), tmp_path)
+    assert outcome.kills >= scenario.kills // 10
+    assert outcome.calls > 10 or scenario in UNCACHED, outcome
 
 
 def test_calls_made_again_count_for_the_run_that_lost_them() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from judge.local import store
 from judge.local.store import CATALOG, Weights, WeightsPiece
 from tests.cli.conftest import judge, typed
 
@@ -84,6 +85,16 @@ class Publisher:
         if self.cut_after is not None:
             body, self.cut_after = body[: self.cut_after], None
         request.wfile.write(body)
+
+
+@pytest.fixture(scope="session")
+def low(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three layers of the small model: a tenth of its time, and hidden states as telling."""
+    from .made_gguf import shallow
+
+    if (small := store.path("smollm2-135m")) is None:
+        pytest.skip("judge models pull smollm2-135m has not been run")
+    return shallow(small, tmp_path_factory.mktemp("models") / "low.gguf", layers=3)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A decision model with two layers of random numbers, for llama.cpp's own System One."""
+"""Small models for llama.cpp: random numbers that decide, the lowest layers of another model."""
 
 from __future__ import annotations
 
@@ -56,6 +56,28 @@ def decision_model(file: Path, seed: int = 0) -> Path:
         drawn(f"{layer}.ffn_gate.weight", INNER, WIDTH)
         drawn(f"{layer}.ffn_up.weight", INNER, WIDTH)
         drawn(f"{layer}.ffn_down.weight", WIDTH, INNER)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def shallow(weights: Path, file: Path, layers: int = 2) -> Path:
+    """The lowest layers of a model: it writes nothing sensible, and still reads words."""
+    reader = gguf.GGUFReader(weights)
+    architecture = str(reader.fields["general.architecture"].contents())
+    writer = gguf.GGUFWriter(file, architecture)
+    written = {f"{architecture}.block_count": layers}
+    for name, field in reader.fields.items():
+        if not name.startswith(("GGUF.", "general.architecture")):
+            kind, *_, part = (*field.types, field.types[-1])
+            value = written.get(name, field.contents())
+            writer.add_key_value(name, value, kind, part if len(field.types) > 1 else None)
+    for tensor in reader.tensors:
+        part, number, *_ = tensor.name.split(".")
+        if part != "blk" or int(number) < layers:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -16,10 +16,6 @@ from judge.local.teaching import teach
 SMALL = "smollm2-135m"
 DEFAULT = "qwen2.5-coder-1.5b"
 
-needs_small = pytest.mark.skipif(
-    store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run"
-)
-
 
 def mails(folder: Path) -> str:
     """64 labelled mails, polite or curt."""
@@ -36,8 +32,7 @@ def mails(folder: Path) -> str:
 
 
 @pytest.mark.slow
-@needs_small
-def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
+def test_labels_teach_a_local_model_offline(tmp_path: Path, low: Path) -> None:
     """Its own first token cannot tell these mails apart; its hidden state can."""
     labels = mails(tmp_path)
     setting = {"cache_dir": tmp_path / "cache", "ask": "Is this mail polite?", "on": ("mail",)}
@@ -45,17 +40,17 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
         labels,
         out=tmp_path / "taught",
         controls=False,
-        model=(f"local:{SMALL}",),
+        model=(f"local:{low}",),
         method="probe",
         **setting,
     )
     kappa = found.checks[0].judges[0].final.kappa
     assert kappa.value is not None and kappa.value > 0.9, kappa
     texts = ("Thank you so much for your help.", "Do it over, and do it now.")
-    new = [{"mail": f"{text} It is about invoice 99."} for text in texts]
+    new = [{"mail": f"{text} It is about invoice 64."} for text in texts]
     new.append({"mail": "Rain."})
     profile = tmp_path / "taught" / "profile.json"
-    by = {"model": (f"local:{SMALL}",), "cache_dir": tmp_path / "cache"}
+    by = {"model": (f"local:{low}",), "cache_dir": tmp_path / "cache"}
     taught = judge.validate(new, profile=profile, **by)
     assert [one.verdict for one in taught] == ["pass", "fail", "abstain"], (
         "the last is like none of them"
@@ -63,7 +58,7 @@ def test_labels_teach_the_small_model_offline(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_small
+@pytest.mark.skipif(store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run")
 def test_what_an_adapter_was_taught_by_never_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

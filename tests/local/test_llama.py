@@ -102,6 +102,14 @@ def backend(weights: Path) -> Iterator[LocalBackend]:
     asyncio.run(local.aclose())
 
 
+@pytest.fixture(scope="module")
+def shallow(low: Path) -> Iterator[LocalBackend]:
+    """Its numbers are rounded as those of all its layers are."""
+    local = LocalBackend(str(low))
+    yield local
+    asyncio.run(local.aclose())
+
+
 def test_reply_follows_the_schema(backend: LocalBackend) -> None:
     schema = Reply.model_json_schema()
     assert "$defs" in schema
@@ -138,42 +146,42 @@ def test_first_token_probabilities(backend: LocalBackend) -> None:
     assert ask(backend, "Hello", max_tokens=1).first_token is None
 
 
-def test_four_questions_read_the_story_once(backend: LocalBackend) -> None:
-    ask(backend, "Something else entirely.", max_tokens=1)
+def test_four_questions_read_the_story_once(shallow: LocalBackend) -> None:
+    ask(shallow, "Something else entirely.", max_tokens=1)
     questions = ("Who is in it?", "What is it about?", "Is Ann in it?", "Does Bob answer Ann?")
-    replies = [ask(backend, f"{STORY}\n\n{question}", max_tokens=1) for question in questions]
+    replies = [ask(shallow, f"{STORY}\n\n{question}", max_tokens=1) for question in questions]
     evaluated = [reply.input_tokens - (reply.cached_tokens or 0) for reply in replies]
     assert replies[0].input_tokens > 800
     assert evaluated[0] > 780
     assert all(8 <= count < 40 for count in evaluated[1:])
 
 
-def test_a_question_has_one_answer_whatever_was_asked_before(backend: LocalBackend) -> None:
+def test_a_question_has_one_answer_whatever_was_asked_before(shallow: LocalBackend) -> None:
     question = f"{STORY}\n\nIs Ann in the story? Answer Yes or No."
-    ask(backend, "Something else entirely.", max_tokens=1)
-    fresh = ask(backend, question, logprobs=5, max_tokens=12)
-    repeated = ask(backend, question, logprobs=5, max_tokens=12)
-    ask(backend, f"{STORY}\n\nIs Bob nice?", max_tokens=3)
-    after_another = ask(backend, question, logprobs=5, max_tokens=12)
+    ask(shallow, "Something else entirely.", max_tokens=1)
+    fresh = ask(shallow, question, logprobs=5, max_tokens=12)
+    repeated = ask(shallow, question, logprobs=5, max_tokens=12)
+    ask(shallow, f"{STORY}\n\nIs Bob nice?", max_tokens=3)
+    after_another = ask(shallow, question, logprobs=5, max_tokens=12)
     for other in (repeated, after_another):
         assert (other.text, other.first_token) == (fresh.text, fresh.first_token)
         assert (other.cached_tokens or 0) > 700
 
 
-def test_a_prompt_has_one_state_whatever_was_asked_before(backend: LocalBackend) -> None:
+def test_a_prompt_has_one_state_whatever_was_asked_before(shallow: LocalBackend) -> None:
     """And reading it leaves answers as they were: to the last bit, both ways."""
     story = STORY[: len(STORY) // 2]  # several batches of the engine still
 
     def state(question: str, layer: int = -1) -> tuple[Sequence[float], int]:
         messages: list[Message] = [{"role": "user", "content": f"{story}\n\n{question}"}]
-        return asyncio.run(backend.hidden(messages, layer))
+        return asyncio.run(shallow.hidden(messages, layer))
 
     question = "Is Ann in the story? Answer Yes or No."
     first, tokens = state(question)
-    answer = ask(backend, f"{story}\n\n{question}", logprobs=5, max_tokens=1)
-    ask(backend, "Something else entirely.", max_tokens=1)
+    answer = ask(shallow, f"{story}\n\n{question}", logprobs=5, max_tokens=1)
+    ask(shallow, "Something else entirely.", max_tokens=1)
     assert state(question) == (first, tokens)
-    after = ask(backend, f"{story}\n\n{question}", logprobs=5, max_tokens=1)
+    after = ask(shallow, f"{story}\n\n{question}", logprobs=5, max_tokens=1)
     assert after.first_token == answer.first_token
     assert (len(first), tokens) == (576, answer.input_tokens)
     other, _ = state("Who would eat stones?")
@@ -182,13 +190,13 @@ def test_a_prompt_has_one_state_whatever_was_asked_before(backend: LocalBackend)
         state(question, 3)
 
 
-def test_seeds(backend: LocalBackend) -> None:
+def test_seeds(shallow: LocalBackend) -> None:
     text = "Invent a name for a dog."
     one, same, other = (
-        ask(backend, text, temperature=1.5, seed=seed, max_tokens=30).text for seed in (1, 1, 2)
+        ask(shallow, text, temperature=1.5, seed=seed, max_tokens=30).text for seed in (1, 1, 2)
     )
     assert one == same != other
-    votes = [ask(backend, text, temperature=1.5, vote=v, max_tokens=30).text for v in (0, 1, 0)]
+    votes = [ask(shallow, text, temperature=1.5, vote=v, max_tokens=30).text for v in (0, 1, 0)]
     assert votes[0] == votes[2] != votes[1]
 
 
@@ -216,7 +224,7 @@ def test_process_ends_soon_and_silently_after_a_cancelled_call(weights: Path) ->
     assert done.stderr.rstrip().endswith("TimeoutError")
 
 
-def test_engines_port_is_closed_to_others(backend: LocalBackend) -> None:
-    ask(backend, "Hello", max_tokens=1)
+def test_engines_port_is_closed_to_others(shallow: LocalBackend) -> None:
+    ask(shallow, "Hello", max_tokens=1)
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"{backend._engine.listening_address}/v1/models")
+        urllib.request.urlopen(f"{shallow._engine.listening_address}/v1/models")
