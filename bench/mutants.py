@@ -84,6 +84,9 @@ ROOMS = {
 }
 """The files of each room, and the tests that are its own. Every file is in one room."""
 
+SLOW = ("local", "cluster")
+"""Rooms whose tests are slow, and run all the same: next to no mutant is noticed by the others."""
+
 LEAST_SECONDS = 240
 """A mutant hangs, which counts as noticed, if its tests take longer than this and than three times
 what they take without it."""
@@ -225,9 +228,10 @@ def tests_of(tests: str, copy: Path) -> list[Path]:
     return [file for path in found for file in (sorted(path.rglob("test_*.py")) or [path])]
 
 
-def ran(copy: Path, tests: list[Path], seconds: float | None) -> tuple[bool, str]:
+def ran(copy: Path, tests: list[Path], seconds: float | None, marks: str) -> tuple[bool, str]:
     """Whether the tests pass in the copy, and pytest's last line; a hang does not pass."""
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *map(str, tests)]
+    words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", marks]
+    words += map(str, tests)
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
@@ -239,7 +243,7 @@ def ran(copy: Path, tests: list[Path], seconds: float | None) -> tuple[bool, str
     return done.returncode == 0, next((line for line in reversed(printed) if line.strip()), "")
 
 
-def noticed(copy: Path, mutant: Mutant, tests: list[Path], seconds: float) -> bool:
+def noticed(copy: Path, mutant: Mutant, tests: list[Path], seconds: float, marks: str) -> bool:
     """Whether one of the tests fails on the mutant.
 
     Those named as its file run first, then those that import it.
@@ -253,7 +257,7 @@ def noticed(copy: Path, mutant: Mutant, tests: list[Path], seconds: float) -> bo
     before = path.read_text("utf-8")
     path.write_text(mutant.source, "utf-8")
     try:
-        return not ran(copy, sorted(tests, key=far), seconds)[0]
+        return not ran(copy, sorted(tests, key=far), seconds, marks)[0]
     finally:
         path.write_text(before, "utf-8")
 
@@ -262,7 +266,8 @@ def measured(copy: Path, room: str, each: int, seed: int, *, show: bool) -> tupl
     """Print a room's row; how many mutants it had, and how many survived."""
     patterns, names = ROOMS[room]
     tests, began = tests_of(names, copy), time.monotonic()
-    passed, told = ran(copy, tests, None)
+    marks = "not model" if room in SLOW else "not slow and not model"
+    passed, told = ran(copy, tests, None, marks)
     if not passed:
         print(f"{room:12} not measured, its tests fail without a mutant: {told}", flush=True)
         return 0, 0
@@ -270,7 +275,7 @@ def measured(copy: Path, room: str, each: int, seed: int, *, show: bool) -> tupl
     every = [(path, number) for path in files_of(patterns) for number in range(places(path))]
     chosen = random.Random(seed).sample(every, min(each, len(every)))
     drawn = [mutant(path, number) for path, number in chosen]
-    survivors = [one for one in drawn if not noticed(copy, one, tests, seconds)]
+    survivors = [one for one in drawn if not noticed(copy, one, tests, seconds, marks)]
     print(f"{room:12} {len(drawn):8} {len(survivors):9}  {told}", flush=True)
     for one in survivors if show else []:
         print(f"    {one.path.relative_to(CHECKOUT)}:{one.line}: {one.change}", flush=True)
