@@ -25,7 +25,7 @@ from judge.generate.generator import (
     DraftOptions,
     Generator,
     compose,
-    draft_of,
+    drafts_of,
     objections,
     rows,
 )
@@ -102,20 +102,14 @@ def _generator(
         plain=True,
     )
 
-    def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
-        def draft(row: Record, index: int) -> Record:
-            content = {k: c for k, c in row.visible.items() if k not in ("id", *recipe.writes)}
-            return draft_of(row, stem, options.seed, index, content)
+    def content(row: Record) -> dict[str, Any]:
+        return {k: c for k, c in row.visible.items() if k not in ("id", *recipe.writes)}
 
-        each, index = options.each or recipe.each, 0
+    def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
         needed = {name for name in writer.required if name not in recipe.writes}
-        for row in _with_fields(rows(sources, options), needed, draft, path.name):
-            if row.problem is not None or row.fields is None:
-                yield row
-                continue
-            for _ in range(each):
-                index += 1
-                yield draft(row, index)
+        lines = _with_fields(rows(sources, options), needed, content, path.name)
+        each = options.each or recipe.each
+        return drafts_of(stem, lines, options, lambda row, place: [content(row.usable())] * each)
 
     return Generator(
         name=stem,
@@ -131,7 +125,10 @@ def _generator(
 
 
 def _with_fields(
-    lines: Iterator[Record], names: set[str], draft: Callable[[Record, int], Record], origin: str
+    lines: Iterator[Record],
+    names: set[str],
+    content: Callable[[Record], Mapping[str, Any]],
+    origin: str,
 ) -> Iterator[Record]:
     """The lines of the sources.
 
@@ -144,7 +141,7 @@ def _with_fields(
         seen.append(line)
         if line.problem is None and line.fields is not None:
             there = there or [*line.visible]
-            made = draft(line, 1).of_kind("record")
+            made = Record(line.source, line.line, {"id": "", **content(line)}).of_kind("record")
             names = {name for name in names if not made.has(name)}
     if names and there and len(seen) < MAX_LOOK_AHEAD:
         field = min(names)
