@@ -51,7 +51,6 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 """Answers of the choice of plausible alternatives, numbered as the hypotheses are in the file."""
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
-PERCENT = "percent"
 _BETWEEN = re.compile(r"[\s-]+")
 _COUNTRIES = {"us": "the United States", "in": "India"}
 _RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
@@ -210,7 +209,7 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
     texts = {"premise": fields["premise"], "country": country}
     if fields["condition"].startswith("entailment"):
         texts["hypothesis"] = fields["hypothesis"]
-        if model.setting in (PERCENT, PAPER):
+        if model.setting == PAPER:
             share = await model.percent("cali_percent", texts)
             model.probabilities = {ENTAIL: share, NOT_ENTAIL: 1 - share}
             return ENTAIL if share >= 0.5 else NOT_ENTAIL
@@ -312,8 +311,7 @@ benchmark = Benchmark(
     conditions=conditions_of(GROUPS),
     tasks=("cali_entailment", "cali_alternatives", "cali_percent"),
     settings={
-        PERCENT: "entailment as a percentage that the model writes, entail from 50 (5.1)",
-        PAPER: "as percent; all else is as in the paper already",
+        PAPER: "entailment as a percentage that the model writes, entail from 50 (5.1)",
     },
     items=items,
     ask=ask,

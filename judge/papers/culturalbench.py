@@ -42,7 +42,7 @@ from judge.stats.significance import kruskal_wallis
 from judge.verdict import AnswerOutcome
 
 EASY, HARD = "easy", "hard"
-UNSHUFFLED, GUESSER = "unshuffled", "guesser"
+GUESSER = "guesser"
 
 EASY_TASK, HARD_TASK = "culturalbench_easy", "culturalbench_hard"
 
@@ -64,8 +64,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
     def of_row(row: Record) -> Iterator[Record]:
         question = question_of(row.visible)
-        as_released = choices.setting in (UNSHUFFLED, PAPER)
-        seed = None if as_released else f"{choices.seed}/{row.id}"
+        seed = None if choices.setting == PAPER else f"{choices.seed}/{row.id}"
         forms = {EASY: question.easy(seed), HARD: question.hard()}
         slices = _slices(row.visible, multi=question.multi)
         if choices.setting == GUESSER and "country" not in slices:
@@ -295,8 +294,8 @@ benchmark = Benchmark(
     conditions=(EASY, HARD),
     tasks=(EASY_TASK, HARD_TASK),
     settings={
-        UNSHUFFLED: "Easy's options stand as they were released (D)",
-        PAPER: "unshuffled, and a reply of at most two tokens that holds the label alone (6)",
+        PAPER: "Easy's options as they were released (D), and a reply of at most two tokens that "
+        "holds the label alone (6)",
         GUESSER: "Easy by the embeddings of option and country alone, -m an embedding model (5.1)",
     },
     embedded=frozenset({GUESSER}),

@@ -40,10 +40,9 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 """The contexts (section 5.2; `none` is the baseline of appendix C), and what each shows."""
 
 _TASK, _NEITHER_TASK = "normad_acceptability", "normad_neither"
-NEITHER = "neither"
 # Released answers: their column, the labels, and what the names of the files say of the context.
 _PREDICTED = "prediction_label"
-_RELEASED_LABELS = {**{label: label for label in LABELS}, NEITHER: "neutral"}
+_RELEASED_LABELS = {**{label: label for label in LABELS}, "neither": "neutral"}
 _CONTEXTS = dict(zip(("_none_", "_country_", "_value_", "_rot_"), CONDITIONS, strict=True))
 # Fields of a norm that are neither asked about nor sliced by.
 _LEFT_OUT = {"id", "label", "background", "explanation"}
@@ -182,8 +181,6 @@ async def ask(fields: Fields, model: MeasuredModel) -> str:
         texts[name] = country_name(fields[name]) if name == "country" else fields[name]
     if model.setting == PAPER:
         return await model.say(_NEITHER_TASK, texts, ("yes", "no", "neither"), LABELS)
-    if model.setting == NEITHER:
-        return await model.choose(_NEITHER_TASK, texts, ("yes", "no", "neither"), LABELS)
     return await model.choose(_TASK, texts, LABELS)
 
 
@@ -249,8 +246,8 @@ benchmark = Benchmark(
     conditions=tuple(CONDITIONS),
     tasks=(_TASK, _NEITHER_TASK),
     settings={
-        NEITHER: "the third option is neither, listed and unexplained (figure 7)",
-        PAPER: "neither, read off free text; what names no option, or several, counts as neutral",
+        PAPER: "the third option is neither, unexplained (figure 7), read off free text; what names "
+        "no option, or several, counts as neutral",
     },
     items=items,
     ask=ask,

@@ -132,7 +132,7 @@ def test_benchmarks_are_listed(typed: Typed) -> None:
     code, out, _ = typed.text("evaluate", "--list")
     names = {line.split(" ")[0] for line in out.splitlines()}
     assert code == 0 and names >= {"normad", "culturalbench", "cqbench", "cali", "eecc"}
-    assert "normad --setting neither: " in out and "eecc: temperature 0.3, the paper's" in out
+    assert "normad --setting paper: " in out and "eecc: temperature 0.3, the paper's" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     code, _, told = typed.text("evaluate")
     assert code == 2 and "judge evaluate --list shows them" in told

@@ -287,13 +287,12 @@ def test_the_papers_ways_of_asking(asked: Typed) -> None:
     easy = {f"prompt_option_{letter}": f"Way {letter}" for letter in "abcd"}
     asked.write("easy.jsonl", [{**easy, "prompt_question": "Q?", "answer": "B"}])
     percent = {"when": {"rubric": "cali_percent"}, "reply": {"answer": 62}}
-    neither = {"when": {"rubric": "normad_neither"}, "reply": {"answer": "neither"}}
-    asked.script("model.yaml", [percent, neither, {"reply": {"answer": "B"}}])
+    neither = {"when": {"rubric": "normad_neither"}, "reply": "neither"}
+    asked.script("model.yaml", [percent, neither, {"reply": "B"}])
     for name, source, condition, setting, answer in (
-        ("cali", "pair.jsonl", "entailment+us", "percent", "entail"),
         ("cali", "pair.jsonl", "entailment+us", "paper", "entail"),
-        ("normad", "rows.jsonl", "none", "neither", "neutral"),
-        ("culturalbench", "easy.jsonl", "easy", "unshuffled", "B"),
+        ("normad", "rows.jsonl", "none", "paper", "neutral"),
+        ("culturalbench", "easy.jsonl", "easy", "paper", "B"),
     ):
         run = ("evaluate", name, source, "-m", "scripted:model.yaml", "--condition", condition)
         done = asked(*run, "--setting", setting, "-q")
