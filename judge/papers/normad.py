@@ -246,8 +246,8 @@ benchmark = Benchmark(
     conditions=tuple(CONDITIONS),
     tasks=(_TASK, _NEITHER_TASK),
     settings={
-        PAPER: "the third option is neither, unexplained (figure 7), read off free text; what names "
-        "no option, or several, counts as neutral",
+        PAPER: "the third option is neither, unexplained (figure 7), read off free text; what "
+        "names no option, or several, counts as neutral",
     },
     items=items,
     ask=ask,
