@@ -22,10 +22,16 @@ MOST = 5
 _DRAWS = 200
 
 
-def half_width(labels: int) -> float:
+def half_width(labels: float) -> float:
     """Half of the 95 % interval of a judge's agreement, at `USUAL`, that so many labels give."""
     low, high = score_limits(USUAL, max(labels, 1))
     return (high - low) / 2
+
+
+def effective(weights: Sequence[float]) -> float:
+    """As how many items of one weight items of these weights count (Kish 1965, *Survey Sampling*,
+    section 11.7: the square of the weights' sum, by that of their squares)."""
+    return sum(weights) ** 2 / sum(weight**2 for weight in weights) if weights else 0
 
 
 def progress(session: Session) -> str:
@@ -35,9 +41,13 @@ def progress(session: Session) -> str:
     checks = len({place.check for place in session.places})
     labels, all_labels = done // checks, of // checks
     if session.blind and labels:
+        asked = [*zip(session.places, session.questions, strict=True)]
+        weights = [q.weight or 1.0 for place, q in asked if place in session.answers.own]
+        now = half_width(effective(weights) / checks)
+        end = half_width(effective([q.weight or 1.0 for q in session.questions]) / checks)
         told += f"; {labels} {'label tells' if labels == 1 else 'labels tell'} a judge's agreement"
-        told += f" to ± {100 * half_width(labels):.0f} points"
-        told += f", all {all_labels} to ± {100 * half_width(all_labels):.0f}" if done < of else ""
+        told += f" to ± {100 * now:.0f} points"
+        told += f", all {all_labels} to ± {100 * end:.0f}" if done < of else ""
         told += f" (where it agrees {USUAL:.0%} of the time)"
     return told
 
@@ -73,10 +83,12 @@ def among_people(session: Session) -> list[str]:
 class JudgeComparison:
     """A check's judge beside the annotator's answers: the share that it answers alike, weighted as
     the records were drawn; `counts` by (person's answer, judge's); the latest differences.
-    `open` are answers to questions that the judge, or the person, left undecided."""
+    `open` are answers to questions that the judge, or the person, left undecided. `drawn`: whether
+    the records stand for different numbers of records."""
 
     check: str
     share: Estimate
+    drawn: bool = False
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     differences: Sequence[PageQuestion] = ()
     open: int = 0
@@ -98,19 +110,18 @@ def beside_judge(session: Session) -> list[JudgeComparison]:
         share = _weighted([(q.weight or 1.0, alike) for q, alike in settled])
         differing = [question for question, alike in settled if not alike]
         undecided = len(asked) - len(settled)
+        drawn = len({question.weight for question, _ in settled}) > 1
         comparisons.append(
-            JudgeComparison(check, share, counts, differing[: -MOST - 1 : -1], undecided)
+            JudgeComparison(check, share, drawn, counts, differing[: -MOST - 1 : -1], undecided)
         )
     return comparisons
 
 
 def _weighted(hits: Sequence[tuple[float, bool]]) -> Estimate:
-    """The weighted share of hits, with Wilson's interval over the effective number of items
-    (Kish 1965, *Survey Sampling*, section 11.7: the square of the weights' sum, by that of their
-    squares)."""
+    """The weighted share of hits, with Wilson's interval over the effective number of items."""
     total = sum(weight for weight, _ in hits)
     if not total:
         return Estimate(None)
     share = sum(weight for weight, hit in hits if hit) / total
-    effective = total**2 / sum(weight**2 for weight, _ in hits)
-    return Estimate(share, *score_limits(share, effective), n=len(hits), of=len(hits))
+    limits = score_limits(share, effective([weight for weight, _ in hits]))
+    return Estimate(share, *limits, n=len(hits), of=len(hits))

@@ -75,9 +75,11 @@ class PageQuestion:
         value = self.question.record.entry(self.rubric.each, self.question.number)
         verdict, answer = check.outcomes().get(value, (check.verdict, None))
         score = None if check.score is None else f"{check.score:g}"
-        reasons = (a.reason for a in check.supporting_evidence() if a.value == value and a.reason)
-        said = answer or check.answer or score or str(verdict)
-        return JudgeAnswer(verdict, said, next(reasons, check.reason or ""))
+        evidence = [found for found in check.supporting_evidence() if found.value == value]
+        words = {found.answer for found in evidence} if verdict in _SETTLED else set()
+        said = answer or check.answer or score or (words.pop() if len(words) == 1 else None)
+        reasons = (found.reason for found in evidence if found.reason)
+        return JudgeAnswer(verdict, said or str(verdict), next(reasons, check.reason or ""))
 
     def agrees(self, answer: str) -> bool | None:
         """Whether the judge and a person say the same; None where one of them is undecided."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import socket
@@ -143,6 +144,9 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
         status, _, page = asked(address, "answer", body, **own)
         assert status == 200 and b"What your answers say about the judge" in page
     assert b"agrees with you 95.0% of the time" in page and b"It insults." in page
+    # Weights 9, 9, 1, 1 tell as much as 400 / 164 = 2.44 records of one weight.
+    assert "a judge's agreement to ± 34 points" in html.unescape(page.decode())
+    assert b"each weighed by the number" in page and b'the judge says <bdi lang="">no' in page
     labels = pages.lines("labels.jsonl")
     weights = {line["id"]: line["annotators"]["ann"]["weight"] for line in labels}
     assert sorted(weights.values()) == [1, 1, 9, 9] and {weights["m18"], weights["m19"]} == {1}
