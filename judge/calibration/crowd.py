@@ -247,8 +247,8 @@ def majority_records(
 
     Behind the record's fields stand `labels`, the majority's answer by check (null where there is
     none; of a check about list entries one for each), and `annotators`, each with the own `labels`
-    and, where known, the `group`. Fields are those that the labels came with, or of the record of
-    that name in the files `records`.
+    and, where known, the `group` and `why`. Fields are those that the labels came with, or of the
+    record of that name in the files `records`.
 
     Raises:
         UsageError: a file of `records` cannot be read, lacks a record, or has another text in it
@@ -279,6 +279,8 @@ def majority_records(
                 _put(about["labels"], check, answer, number, entries.get(id, 0))
                 if (group := question.groups[annotator]) is not None:
                     about["group"] = group
+                if (why := question.whys[annotator]) is not None:
+                    _put(about.setdefault("why", {}), check, why, number, entries.get(id, 0))
     return [lines[id] for id in (whole or lines) if id in lines]
 
 

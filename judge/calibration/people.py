@@ -93,13 +93,14 @@ PLAIN = Majority()
 
 @dataclass(slots=True)
 class VotedQuestion:
-    """One check about one record (or value), with each annotator's answer and group, and the
-    rows of sheets that asked it."""
+    """One check about one record (or value), with each annotator's answer, group and reason, and
+    the rows of sheets that asked it."""
 
     item: LabelledItem
     gold: str | None
     answers: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str | None] = field(default_factory=dict)
+    whys: dict[str, str | None] = field(default_factory=dict)
     rows: list[Record] = field(default_factory=list)
 
     @property
@@ -305,6 +306,7 @@ def agreement(
             repeated += annotation.annotator in question.answers
             question.answers.setdefault(annotation.annotator, _sorted(annotation.answer))
             question.groups.setdefault(annotation.annotator, annotation.group)
+            question.whys.setdefault(annotation.annotator, annotation.why)
     reports = []
     for check, by_item in checks.items():
         rated = [question for question in by_item.values() if question.answers]

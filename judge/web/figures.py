@@ -43,8 +43,9 @@ def progress(session: Session) -> str:
     if session.blind and labels:
         asked = [*zip(session.places, session.questions, strict=True)]
         weights = [q.weight or 1.0 for place, q in asked if place in session.answers.own]
-        now = half_width(effective(weights) / checks)
-        end = half_width(effective([q.weight or 1.0 for q in session.questions]) / checks)
+        now = half_width(labels * effective(weights) / done)
+        all_weights = [q.weight or 1.0 for q in session.questions]
+        end = half_width(all_labels * effective(all_weights) / of)
         told += f"; {labels} {'label tells' if labels == 1 else 'labels tell'} a judge's agreement"
         told += f" to ± {100 * now:.0f} points"
         told += f", all {all_labels} to ± {100 * end:.0f}" if done < of else ""

@@ -89,7 +89,8 @@ def test_votes_become_records_that_every_command_reads(mails: Typed) -> None:
     assert labels == {"m1": "yes", "m2": "no", "m3": "yes", "m4": None}
     people = {"annotator-1": "no", "annotator-2": "yes"}
     assert by_id["m4"]["annotators"] == {
-        name: {"labels": {"question": label}, "group": "x"} for name, label in people.items()
+        name: {"labels": {"question": label}, "group": "x", "why": {"question": "so"}}
+        for name, label in people.items()
     }
     assert by_id["m4"]["mail"] == MAILS[3]["mail"] and by_id["m4"]["label"] == "yes"
 
