@@ -19,9 +19,12 @@ EPILOG = """\b
 Examples:
   judge report judged.jsonl -o page.html
   judge report judged.jsonl -o page.html --by country
+  judge report before.jsonl after.jsonl -o page.html
   judge validate records.jsonl | tee judged.jsonl | judge report -o page.html
 
-The page is one file, without scripts or network access.
+The page is one file; it asks no host for anything. A view of it, searched
+and filtered, has an address of its own. Two files that have records in common
+are shown beside one another, differences first; others count together.
 
 Exit code 3: some lines are no output lines of judge, and are left out.
 """
@@ -40,22 +43,27 @@ def command(
     limit: Annotated[
         int,
         typer.Option(min=0, help="Show the first N records of each verdict; counts include all."),
-    ] = 200,
+    ] = 10_000,
     by: Annotated[
         list[str] | None,
         typer.Option(metavar="FIELD", help="Also count by this field; repeatable."),
     ] = None,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="The heading.")] = "",
+    date: Annotated[str, typer.Option(metavar="TEXT", help="The date, in your words.")] = "",
     quiet: opt.Quiet = False,
 ) -> None:
     """Make an HTML page of judged records.
 
-    It shows counts with intervals, then the records, failed ones first: checks, votes, evidence
-    marked in the text, and rewrites word by word. Record text cannot act on the page.
+    It shows the questions, counts with intervals, judges and labels beside one another, then the
+    records, to search, sort and filter: checks, votes, evidence marked in the text, and rewrites
+    word by word. Record text cannot act on the page.
     """
     sources = opt.inputs_or_stdin(inputs, context)
     from judge import api
 
-    lines, counts = api.report(sources, out, overwrite=overwrite, limit=limit, by=by)
+    lines, counts = api.report(
+        sources, out, overwrite=overwrite, limit=limit, by=by, title=title, date=date
+    )
     records = ", ".join(f"{n} of {of} {verdict}" for verdict, (n, of) in counts.items())
     message = f"{counted(lines.judged, 'record')}; shown: {records or 'none'}"
     end_of_lines(lines, sources, f"wrote {out}: {message}", quiet=quiet)

@@ -11,7 +11,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -229,7 +228,8 @@ class Lines:
 
     `names` are the inputs as people know them; `judged` counts the lines that judge
     wrote, `foreign` all others; `first_foreign` has the first of these, and what it is. `beside`
-    is the file of lines that a table among the inputs was made of.
+    is the file of lines that a table among the inputs was made of, `file` the place among `names`
+    of the one that is read.
     """
 
     items: Iterable[Record]
@@ -238,6 +238,7 @@ class Lines:
     foreign: int = 0
     first_foreign: str = ""
     beside: str = ""
+    file: int = 0
 
     @classmethod
     def read(cls, sources: Sequence[str]) -> Self:
@@ -252,7 +253,13 @@ class Lines:
         names = ["standard input" if source == "-" else Path(source).name for source in sources]
         beside = (f"{source}.jsonl" for source in sources)
         found = next((file for file in beside if Path(file).is_file()), "")
-        return cls(chain.from_iterable(items), names, beside=found)
+        lines = cls((), names, beside=found)
+        lines.items = lines._one_by_one(items)
+        return lines
+
+    def _one_by_one(self, files: Sequence[Iterable[Record]]) -> Iterator[Record]:
+        for self.file, items in enumerate(files):
+            yield from items
 
     def __iter__(self) -> Iterator[tuple[Line, Judgement]]:
         """Each line with its judgement.

@@ -64,10 +64,37 @@ class Run:
     entries: dict[str, RunItem] = field(default_factory=dict)
     unread: int = 0
 
+    _counts: Counter[str] = field(default_factory=Counter)
+
     @property
     def series(self) -> list[str]:
         """All series, in the order in which they first appear."""
         return list(dict.fromkeys(name for e in self.entries.values() for name in e.marks))
+
+    def add(self, line: Line, where: str) -> str | None:
+        """Take in the item of a line; what it is known by in all runs, None where it is no item.
+
+        Raises:
+            UsageError: the line is of another benchmark or workflow than those before, or it is an
+                answer that stands there before, or none; `where` names the line.
+        """
+        if line.benchmark is not None:
+            made_by, key, entry = f"{_EVALUATE}{line.benchmark}", *_answer(line, where)
+        elif line.workflow is not None:
+            made_by, key, entry = f"judge validate ({line.workflow})", *_record(line)
+        else:
+            self.unread += 1
+            return None
+        if self.made_by not in ("", made_by):
+            raise UsageError(f"{where}: is of {made_by}, lines before of {self.made_by}")
+        self.made_by = made_by
+        self._counts[key] += 1
+        count = self._counts[key]
+        if entry.answer is not None and count > 1:
+            raise UsageError(f"{where}: item {key} stands there before")
+        key = key if count == 1 else f"{key} ({count})"
+        self.entries[key] = entry
+        return key
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +169,12 @@ def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = 
         raise UsageError("standard input can be one run, not both")
     if len(sources) > len(ascii_uppercase):
         raise UsageError(f"{len(sources)} runs: {len(ascii_uppercase)} can be compared at most")
-    runs = dict(zip(ascii_uppercase, map(read_run, sources), strict=False))
+    return compared([*map(read_run, sources)], paper=paper, by=by)
+
+
+def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = ()) -> Comparison:
+    """The comparison of runs that are read; arguments and errors as `compare`."""
+    runs = dict(zip(ascii_uppercase, files, strict=False))
     keys = _common_keys(list(runs.values()))
     items = {"all": len(keys), **{name: len(run.entries) for name, run in runs.items()}}
     made_by, series = runs["A"].made_by, _series(runs, keys)
@@ -152,10 +184,10 @@ def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = 
         tables += _by_stratum(runs, keys, head, by)
     if paper:
         if not made_by.startswith(_EVALUATE):
-            raise UsageError(f"--paper: {sources[0]} is of no benchmark")
+            raise UsageError(f"--paper: {files[0].source} is of no benchmark")
         tables += _paper_tables(made_by.removeprefix(_EVALUATE), runs, keys)
-    files = {name: run.source for name, run in runs.items()}
-    return Comparison(made_by, files, items, tables, [*_notes(runs, series)])
+    sources = {name: run.source for name, run in runs.items()}
+    return Comparison(made_by, sources, items, tables, [*_notes(runs, series)])
 
 
 def _common_keys(runs: Sequence[Run]) -> list[str]:
@@ -185,7 +217,6 @@ def read_run(source: str) -> Run:
             or workflows, or nothing in it is an item.
     """
     run = Run(source)
-    counts: Counter[str] = Counter()
     for item in read(source):
         where = f"{source}, line {item.line}"
         if item.fields is None:
@@ -193,20 +224,7 @@ def read_run(source: str) -> Run:
         if (line := Line.of(item.fields)) is None:
             hint = "name outputs of judge evaluate or validate"
             raise UsageError(f"{where}: field 'judge' holds no verdict: {hint}")
-        if line.benchmark is not None:
-            made_by, key, entry = f"{_EVALUATE}{line.benchmark}", *_answer(line, where)
-        elif line.workflow is not None:
-            made_by, key, entry = f"judge validate ({line.workflow})", *_record(line)
-        else:
-            run.unread += 1
-            continue
-        if run.made_by not in ("", made_by):
-            raise UsageError(f"{where}: is of {made_by}, lines before of {run.made_by}")
-        run.made_by = made_by
-        counts[key] += 1
-        if entry.answer is not None and counts[key] > 1:
-            raise UsageError(f"{where}: item {key} stands there before")
-        run.entries[key if counts[key] == 1 else f"{key} ({counts[key]})"] = entry
+        run.add(line, where)
     if not run.entries:
         raise UsageError(f"{source}: holds no answers and no verdicts")
     return run

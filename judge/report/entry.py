@@ -1,4 +1,4 @@
-"""What the page shows of one output line."""
+"""What pages show of one output line, as data that a script draws."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from judge.questions.evidence import Span, locate
 from judge.records.kinds import normalise
 from judge.records.lines import Line
 from judge.records.text import shown
+from judge.report.text import changes
 from judge.verdict import Answer, Check
 
 LARGEST = 400_000
@@ -68,6 +69,12 @@ class Quotes:
             mark.tone = "against"
         return mark.number, None
 
+    @property
+    def places(self) -> dict[str, int | str]:
+        """Of each quote noted so far its number, or why there is none."""
+        marks = self._by_quote.items()
+        return {quote: mark if isinstance(mark, str) else mark.number for quote, mark in marks}
+
     def pieces(self, place: TextKey) -> list[Piece]:
         """The text at a place in pieces, with all quotes noted so far."""
         text = self._texts[place]
@@ -109,6 +116,10 @@ class Field:
     pieces: list[Piece]
     prose: bool
 
+    def as_json(self) -> list[Any]:
+        """Name, text (in pieces, where it is quoted), and whether it is prose."""
+        return [self.name, self.pieces if self.quoted else self.text, self.prose]
+
     @property
     def quoted(self) -> bool:
         """Whether judges quoted it."""
@@ -146,6 +157,31 @@ class Entry:
         self.prose = sorted(prose, key=lambda field: not field.quoted)
         self.facts = [built["now", key] for key in contents if not built["now", key].prose]
         self.original = [built["before", key] for key in judgement.original]
+
+    def as_json(self) -> dict[str, Any]:
+        """What a script draws: the judgement as in its line, but each edit as its `changes`, and
+        each check with what it `said`; beside it the record's texts, in marked pieces, and where
+        each quote stands: its number, or why there is none."""
+        about = {"id": self.id, "source": self.line.source, "line": self.line.number}
+        judgement = self.judgement
+        if self.size > LARGEST:
+            brief = {"verdict": judgement.verdict, "reason": judgement.reason}
+            return {**about, "size": self.size, "judge": brief}
+        told = judgement.as_json()
+        for name in ("fingerprint", "usage", "original"):
+            told.pop(name, None)
+        for check, content in zip(judgement.checks, told.get("checks", ()), strict=True):
+            content["said"] = check.to_dict()["answer"]
+        for edit in told.get("edits", ()):
+            edit["changes"] = changes(edit.pop("before"), edit.pop("after"))
+        texts = [*self.prose, *self.facts]
+        return {
+            **about,
+            "judge": told,
+            "texts": [field.as_json() for field in texts],
+            "before": [field.as_json() for field in self.original],
+            "quotes": [*self._quotes.places.items()],
+        }
 
     def place(self, finding: Answer) -> tuple[int | None, str | None, bool]:
         """(number of the quote in the text, why there is none, whether the text leads back here).

@@ -63,15 +63,20 @@ def report(
     out: Pathlike,
     *,
     overwrite: bool = False,
-    limit: int = 200,
+    limit: int = 10_000,
     by: str | Sequence[str] | None = None,
+    title: str = "",
+    date: str = "",
 ) -> Written:
     """Write an HTML page of judged lines, as `judge report` does.
 
     Args:
-        outputs: files that `judge validate` or `judge evaluate` wrote, or judgements in memory.
-        limit: so many records of each verdict are shown; counts include all.
+        outputs: files that `judge validate` or `judge evaluate` wrote, or judgements in memory;
+            files that have records in common are runs, shown beside one another.
+        limit: so many records of each verdict are shown at most, and as many as the page has room
+            for; counts include all.
         by: a field, or several, whose values are counted by.
+        title, date: what stands above; the page names no date of its own.
 
     Raises:
         UsageError: a file cannot be used, or holds no line of `judge validate`.
@@ -82,7 +87,8 @@ def report(
     runs = {k: v for source in sources for k, v in read_description(Path(source)).items()}
     with writing(Path(out), sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
-        page, shown = render(lines, limit=limit, described=runs, by=texts(by or ()))
+        about = {"title": title, "date": date}
+        page, shown = render(lines, limit=limit, described=runs, by=texts(by or ()), **about)
         file.write(page.encode())
     return Written(lines, shown)
 

@@ -1,29 +1,34 @@
 """The page a person reads: one HTML file out of the output lines of `judge validate`.
 
-Every line counts; only the records that are shown are kept in memory.
+Every line counts; the records that are shown are kept packed. Their texts stand on the page as data
+alone (base64), which the page's script draws as text.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter, defaultdict
+import json
+import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
+from importlib.util import find_spec
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from judge.errors import UsageError
+from judge.errors import UsageError, missing_extra
 from judge.judgement import Judgement
 from judge.records.base import flat, no_such_field
 from judge.records.lines import Line, Lines
 from judge.report import text
-from judge.report.entry import LARGEST, Entry, differ, probability, tally
+from judge.report.compare import Comparison, Run, compared
+from judge.report.entry import LARGEST, Entry, probability, tally
+from judge.report.overview import Bar, LabelPair, Overview
 from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Verdict
@@ -41,34 +46,10 @@ MEANINGS: Mapping[Verdict, str] = {
 """What a record's verdict means, in the order in which people look at records."""
 
 
-@dataclass(slots=True)
-class Overview:
-    """Counts over output lines.
+_SOUND = (Verdict.PASS, Verdict.ANSWERED)
 
-    `runs` has the verdicts by fingerprint and workflow; `split` counts records with a check whose
-    votes differ, `edited` those with edits or dropped values.
-    """
-
-    summary: Summary
-    runs: dict[tuple[str | None, str | None], Counter[str]] = field(
-        default_factory=lambda: defaultdict(Counter)
-    )
-    split: int = 0
-    edited: int = 0
-
-    @property
-    def outcomes(self) -> set[str]:
-        """The verdicts of checks that there are."""
-        return {v for counts in self.summary.checks.values() for v in counts}
-
-    def add(self, line: Line, judgement: Judgement) -> None:
-        """Count one line."""
-        self.summary.add(line)
-        self.split += any(map(differ, judgement.checks))
-        self.edited += bool(judgement.edits or judgement.dropped)
-        # A record that could not be read was judged by no run.
-        if (key := (judgement.fingerprint, judgement.workflow)) != (None, None):
-            self.runs[key][judgement.verdict] += 1
+MOST_BYTES = 14_500_000
+"""Bytes of packed records on a page, which base64 makes a third longer."""
 
 
 def passing(counts: Counter[str]) -> Estimate:
@@ -86,6 +67,27 @@ def between(share: Estimate) -> str:
     return "–" if share.low is None else f"{share.low:.1%} to {share.high:.1%}"
 
 
+def asked_by(described: Mapping[str, Any], overview: Overview) -> dict[str, str]:
+    """The questions of the checks that were made, in words, by name, as far as they are known."""
+    runs = (described.get(fingerprint) or {} for fingerprint, _ in overview.runs if fingerprint)
+    questions = [run["questions"] for run in runs if isinstance(run.get("questions"), dict)]
+    known = {name: text for asked in reversed(questions) for name, text in asked.items()}
+    return {name: str(known[name]) for name in overview.summary.checks if name in known}
+
+
+def span(bar: Bar) -> str:
+    """The values of a bar, such as `0.05 to 0.1`."""
+    return f"at {bar.low:g}" if bar.low == bar.high else f"from {bar.low:g} to {bar.high:g}"
+
+
+def dollars(overview: Overview) -> str:
+    """What the replies cost; "not known" where no line says so."""
+    if overview.unpriced == overview.summary.records:
+        return "not known"
+    least = "at least " if overview.unpriced else ""
+    return f"{least}${overview.cost:,.{4 if 0 < overview.cost < 0.1 else 2}f}"
+
+
 def details(described: Any) -> dict[str, str]:
     """What is known of a run: its models, settings and rubrics, by name."""
     return {
@@ -95,43 +97,122 @@ def details(described: Any) -> dict[str, str]:
     }
 
 
+class _Records:
+    """The records that a page shows: JSON lines, packed as they come."""
+
+    def __init__(self, limit: int, runs: Sequence[Run]) -> None:
+        self.shown: Counter[Verdict] = Counter()
+        self._limit, self._runs = limit, runs
+        self._keys: set[str] = set()
+        self._pack, self._parts = zlib.compressobj(9), list[bytes]()
+        self._sizes: Counter[bool] = Counter()
+        self._write(text.UNSEEN.pattern)
+
+    def add(
+        self, line: Line, judgement: Judgement, labels: Sequence[LabelPair], file: int, key: str
+    ) -> None:
+        """Add a line, known by its key in all runs, if there is room."""
+        if not self._has_room(judgement.verdict, file, key):
+            return
+        self.shown[judgement.verdict] += 1
+        self._keys.add(key)
+        # Texts of records are marked by number, so that a number is never shared on the page.
+        content = Entry(line, judgement, self.shown.total()).as_json()
+        size = self._write({"run": file, "key": key, "labels": labels, **content})
+        self._sizes[judgement.verdict in _SOUND] += size
+
+    def _has_room(self, verdict: Verdict, file: int, key: str) -> bool:
+        """Whether it is among the first of its verdict, or an earlier run of the record is shown.
+        Passes leave a third of the page to the others."""
+        if self._sizes.total() > MOST_BYTES:
+            return False
+        if verdict in _SOUND and self._sizes[True] > MOST_BYTES * 2 / 3:
+            return False
+        if key in self._keys or any(key in run.entries for run in self._runs[:file]):
+            return key in self._keys
+        return self.shown[verdict] < self._limit
+
+    def _write(self, content: Any) -> int:
+        try:
+            line = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        except ValueError:  # No number of JSON is infinite.
+            plain = json.loads(json.dumps(content), parse_constant=str)
+            line = json.dumps(plain, ensure_ascii=False)
+        # Half of a surrogate pair is written as its escape, which JSON reads as the same.
+        part = self._pack.compress(f"{line}\n".encode(errors="backslashreplace"))
+        self._parts.append(part)
+        return len(part)
+
+    def packed(self) -> str:
+        """All of them, zlib's form in base64: of no character that a page could act on."""
+        return base64.b64encode(b"".join([*self._parts, self._pack.flush()])).decode()
+
+
 def render(
     lines: Lines,
     *,
     limit: int,
     described: Mapping[str, Any] | None = None,
     by: Sequence[str] = (),
+    title: str = "",
+    date: str = "",
 ) -> tuple[str, dict[Verdict, tuple[int, int]]]:
     """The page, and of each verdict how many records are shown, of how many.
 
-    Of each verdict the first `limit` records are shown. `described` is what is known of each run,
-    by fingerprint; `by` fields (`a.b` is the field b of object a) whose values are counted by.
-    Raises UsageError where none of the lines is judged, or none has a field of `by`.
+    Of each verdict the first `limit` records are shown, as far as there is room. Files that have
+    records in common are runs, which are shown beside one another. `described` is what is known of
+    each run, by fingerprint; `by` fields (`a.b` is the field b of object a) whose values are
+    counted by; `title` and `date` are the user's words.
+
+    Raises:
+        UsageError: none of the lines is judged, none has a field of `by`, or runs of the same
+            records cannot be compared.
     """
-    overview = Overview(Summary(by, rankings=_rankings(described or {})))
-    groups: dict[Verdict, list[tuple[Line, Judgement]]] = {verdict: [] for verdict in MEANINGS}
+    described = described or {}
+    whole, *parts = (
+        Overview(Summary(by, rankings=_rankings(described))) for _ in range(1 + len(lines.names))
+    )
+    runs = [Run(name) for name in lines.names]
+    records = _Records(limit, runs)
     first: Line | None = None
-    for line, judgement in lines:
+    alike = len(runs) > 1
+    for number, (line, judgement) in enumerate(lines):
         first = first or line
-        overview.add(line, judgement)
-        if len(groups[judgement.verdict]) < limit:
-            groups[judgement.verdict].append((line, judgement))
-    if first is not None and overview.summary.unsliced:
+        labels = whole.add(line, judgement)
+        key = None
+        if alike:
+            parts[lines.file].add(line, judgement)
+            try:
+                key = runs[lines.file].add(line, f"{line.source}, line {line.number}")
+            except UsageError:  # Lines of several kinds are no run.
+                alike = False
+        records.add(line, judgement, labels, lines.file, key or f"line {number}")
+    if first is not None and whole.summary.unsliced:
         raise UsageError(no_such_field(f"--by {by[0]}", by[0], first.fields))
-    entries = [Entry(*pair, number) for number, pair in enumerate(chain(*groups.values()), 1)]
-    counts = {v: (len(records), overview.summary.verdicts[v]) for v, records in groups.items()}
-    counts = {verdict: (records, of) for verdict, (records, of) in counts.items() if of}
+    alike = alike and len({run.made_by for run in runs}) == 1
+    alike = alike and bool(set.intersection(*({*run.entries} for run in runs)))
+    verdicts = whole.summary.verdicts
+    counts = {v: (records.shown[v], verdicts[v]) for v in MEANINGS if verdicts[v]}
     page = from_template(
         "page.html",
-        overview=overview,
-        summary=overview.summary,
+        scripts=("record.js", "page.js"),
+        title=title,
+        date=date,
+        whole=whole,
+        parts=dict(zip(ascii_uppercase, parts, strict=False)) if alike else {},
+        comparison=_comparison(runs, by) if alike else None,
         counts=counts,
-        outcomes=[verdict for verdict in Verdict if verdict in overview.outcomes],
         lines=lines,
-        entries=entries,
-        described=described or {},
+        records=records.packed(),
+        described=described,
     )
     return page, counts
+
+
+def _comparison(runs: Sequence[Run], by: Sequence[str]) -> Comparison:
+    if not all(map(find_spec, ("numpy", "scipy"))):
+        raise missing_extra("comparing runs needs numpy and scipy", "calibrate")
+    return compared(runs, by=by)
 
 
 def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]]]:
@@ -143,11 +224,14 @@ def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]
     return rankings
 
 
-def from_template(name: str, **content: Any) -> str:
-    """The page that a template makes, with its style and the style's digest, the only one that the
-    page's policy lets a browser take."""
-    text = style()
-    return templates().get_template(name).render(**content, style=Markup(text), digest=digest(text))
+def from_template(name: str, scripts: Sequence[str] = (), **content: Any) -> str:
+    """The page that a template makes, with its style and its scripts, and the digests by which the
+    page's policy lets a browser take these and no others."""
+    script = "\n".join((_FOLDER / one).read_text("utf-8") for one in scripts)
+    inline = {"style": style(), "script": script}
+    digests = {name: digest(text) for name, text in inline.items() if text}
+    marked = {name: Markup(text) for name, text in inline.items()}
+    return templates().get_template(name).render(**content, **marked, digests=digests)
 
 
 def style(*, asking: bool = False) -> str:
@@ -173,7 +257,9 @@ def templates() -> Environment:
         finalize=text.visible,
     )
     environment.filters["short"] = text.short
-    helpers = (text.changes, percent, between, passing, details, wilson, probability, tally)
+    environment.filters["span"] = span
+    counts = (percent, between, passing, details, asked_by, dollars, wilson)
+    helpers = (*counts, text.changes, probability, tally)
     environment.globals |= {helper.__name__: helper for helper in helpers}
     environment.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS, "LARGEST": LARGEST}
     return environment

@@ -17,7 +17,7 @@ MOST_WORDS = 1_500
 LEAST_ALIKE = 0.35
 """Ratio (0 to 1, difflib's) below which a text counts as replaced, not as edited."""
 
-_UNSEEN = re.compile(
+UNSEEN = re.compile(
     # Controls but tab and newline; fillers, joiners, directional marks and other code points that
     # Unicode calls ignorable; tags; unpaired surrogates; code points that are no characters.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -44,7 +44,7 @@ def visible(content: object) -> Markup:
     escaped = str(escape(str(content).replace("\r\n", "\n")))
     # Nothing but the code point's number comes into the element.
     return Markup(
-        _UNSEEN.sub(lambda match: f'<span class="unseen">U+{ord(match[0]):04X}</span>', escaped)
+        UNSEEN.sub(lambda match: f'<span class="unseen">U+{ord(match[0]):04X}</span>', escaped)
     )
 
 

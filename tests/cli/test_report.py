@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.report.pages import Seen, record, rows
+from tests.report.pages import Seen, check, entries, record, rows
 
 from .conftest import FIXTURES
 from .typed import Typed
@@ -30,10 +30,15 @@ def test_the_page_of_a_real_run_counts_as_its_summary_does(typed: Typed) -> None
     assert not (typed.folder / "none.html").exists()
     seen = Seen(html)
     assert "24 records, 16 of them pass as they came in: 66.7%" in seen.text
-    assert "21 pass after repair" in seen.text and "as it came in: fail" in seen.text
-    assert sum(tag == "mark" for tag, _ in seen.elements) > 24
-    for line in typed.read("out.jsonl").decode().splitlines():
-        assert json.loads(line)["story"] in seen.text
+    assert "21 pass after repair" in seen.text
+    drawn = entries(html)
+    assert sum(entry["judge"].get("original_verdict") == "fail" for entry in drawn) == 5
+    texts = [{name: content for name, content, _ in entry["texts"]} for entry in drawn]
+    assert sum(isinstance(content, list) for text in texts for content in text.values()) > 24
+    for line, text in zip(typed.read("out.jsonl").decode().splitlines(), texts, strict=True):
+        told = text["story"]
+        whole = told if isinstance(told, str) else "".join(piece[0] for piece in told)
+        assert json.loads(line)["story"] == whole
 
 
 def test_an_existing_page_and_the_input_are_not_written_over(typed: Typed) -> None:
@@ -63,3 +68,29 @@ def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed
     assert code == 3
     assert "1 line could not be read as output of judge, the first: line 3: " in told
     assert "1 further line could not be read" in Seen(typed.read("page.html").decode()).words
+
+
+def test_two_runs_stand_beside_one_another_and_parts_of_one_together(typed: Typed) -> None:
+    verdicts = {"a.jsonl": ["pass", "pass", "fail"], "b.jsonl": ["fail", "pass", "fail"]}
+    for name, of_run in verdicts.items():
+        lines = [record(v, check(verdict=v), id=f"r{n}") for n, v in enumerate(of_run)]
+        typed.write(name, lines)
+    typed.write("c.jsonl", [record("pass", check(), id="r9")])
+    told = typed.text("report", "a.jsonl", "b.jsonl", "-o", "two.html", "--title", "Old & new")
+    assert told[0] == 0, told
+    html = typed.read("two.html").decode()
+    words = Seen(html).words
+    assert "Old & new" in words and "2 runs on 3 records that all have." in words
+    heads, whole, *_ = rows(html, "Differences")
+    row = dict(zip(heads, whole, strict=True))
+    assert (row["pairs"], row["A, not B"], row["B, not A"]) == ("3", "1", "0")
+    assert [(entry["run"], entry["key"]) for entry in entries(html)][2:4] == [
+        (0, "id r2"),
+        (1, "id r0"),
+    ]
+    assert typed.text("report", "a.jsonl", "c.jsonl", "-o", "one.html")[0] == 0
+    words = Seen(typed.read("one.html").decode()).words
+    assert "4 records, 3 of them pass" in words and "they count together" in words
+    first = typed.read("two.html")
+    typed("report", "a.jsonl", "b.jsonl", "-o", "two.html", "--title", "Old & new", "--overwrite")
+    assert typed.read("two.html") == first

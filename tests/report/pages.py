@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
 from judge.records import Problem, Record
 from judge.records.lines import Lines
 from judge.report.page import render
-from judge.report.text import _UNSEEN
+from judge.report.text import UNSEEN
 
 VOID = frozenset({"meta", "input", "br", "img", "link", "hr", "path", "rect"})
 
@@ -122,20 +125,20 @@ def page(lines: Iterable[Mapping[str, Any] | str], limit: int = 200, source: str
 
 def plain(text: str) -> str:
     """The text as the page shows it: what cannot be seen is named."""
-    return _UNSEEN.sub(lambda found: f"U+{ord(found[0]):04X}", text)
+    return UNSEEN.sub(lambda found: f"U+{ord(found[0]):04X}", text)
 
 
 class Seen(HTMLParser):
     """What stands on a page: texts, and every element with its attributes.
 
-    `text` is all text but styles and the numbers that quotes get.
+    `text` is all text but style, script and packed records.
     """
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.comments: list[str] = []
-        self.style = ""
+        self.inline = {"style": "", "script": "", "data": ""}
         self._texts: list[str] = []
         self._open: list[tuple[str, str]] = []
         self.feed(html)
@@ -153,7 +156,7 @@ class Seen(HTMLParser):
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
         if tag not in VOID:
-            self._open.append((tag, dict(attrs).get("class") or ""))
+            self._open.append((tag, dict(attrs).get("id") or ""))
         if tag in ("td", "th", "p", "li", "dt", "dd", "div", "h3", "h4", "summary", "tr"):
             self._texts.append("\n")
 
@@ -170,10 +173,27 @@ class Seen(HTMLParser):
         self.comments.append(data)
 
     def handle_data(self, data: str) -> None:
-        if any(tag == "style" for tag, _ in self._open):
-            self.style += data
-        elif not any(tag == "sup" or name == "number" for tag, name in self._open):
+        tag, name = self._open[-1] if self._open else ("", "")
+        if tag in self.inline:
+            self.inline["data" if name == "data" else tag] += data
+        else:
             self._texts.append(data)
+
+
+def entries(html: str) -> list[dict[str, Any]]:
+    """The records that the page's script draws."""
+    packed = base64.b64decode(Seen(html).inline["data"])
+    return [json.loads(line) for line in zlib.decompress(packed).decode().split("\n")[1:-1]]
+
+
+def leaves(content: Any) -> Iterator[str]:
+    """All texts in it, also the names of fields."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, Mapping):
+        yield from (text for pair in content.items() for part in pair for text in leaves(part))
+    elif isinstance(content, list):
+        yield from (text for part in content for text in leaves(part))
 
 
 def rows(html: str, heading: str) -> list[list[str]]:

@@ -9,6 +9,7 @@ import re
 import tracemalloc
 from functools import cache
 from pathlib import Path
+from random import Random
 from time import process_time
 from typing import Any
 
@@ -22,11 +23,23 @@ from judge.report.entry import LARGEST, Quotes
 from judge.report.page import render
 from judge.report.text import changes, visible
 from judge.verdict import Answer, Verdict
-from tests.report.pages import Seen, check, full, items, judged, page, payloads, plain, record, rows
+from tests.report.pages import (
+    Seen,
+    check,
+    entries,
+    full,
+    items,
+    judged,
+    leaves,
+    page,
+    payloads,
+    plain,
+    record,
+    rows,
+)
 
-CSS = (Path(__file__).parents[2] / "judge/report/page.css").read_text()
-CLASSES = set(re.findall(r"\.([a-z]+)", CSS))
-VERDICTS = {"pass", "fail", "abstain", "unreadable", "error", "skipped"}
+HTML = "".join(path.read_text() for path in Path(render.__code__.co_filename).parent.glob("*.html"))
+IDS = set(re.findall(r'id="(?:\{\{ prefix \}\})?([a-z]+)"', HTML))
 
 
 def made(html: str) -> set[tuple[str, ...]]:
@@ -41,24 +54,17 @@ def ours() -> set[tuple[str, ...]]:
     return made(page(lines))
 
 
-def assert_only_ours(html: str) -> Seen:
-    """Nothing on the page but what the templates make, and nothing of a record in an attribute."""
+def assert_only_ours(html: str, *texts: str) -> Seen:
+    """Nothing on the page but what the templates make, and no text of a record in an attribute."""
     seen = Seen(html)
     assert seen.comments == []
     assert made(html) <= ours(), made(html) - ours()
     for _, attributes in seen.elements:
-        for name in (attributes.get("class") or "").split():
-            assert name in CLASSES | VERDICTS | {"split", "edited"}
-        if "href" in attributes:
-            assert re.fullmatch(r"#(records|r\d+q\d+)", attributes["href"] or "")
-        assert re.fullmatch(
-            r"records|(show|only)-[a-z]+|r\d+q\d+", attributes.get("id") or "records"
-        )
+        assert attributes.get("id") in {None, *IDS}
+        assert (attributes.get("href") or "#records")[1:] in IDS
+        values = [value or "" for value in attributes.values()]
+        assert not [text for text in texts if len(text) > 3 and any(text in v for v in values)]
     return seen
-
-
-def shown(text: str) -> str:
-    return plain(text.replace("\r\n", "\n"))
 
 
 def test_counts_shares_and_intervals() -> None:
@@ -82,7 +88,7 @@ def test_counts_shares_and_intervals() -> None:
     # No column of zeros: no check ended as an error.
     assert head[1:6] == ["pass", "fail", "abstain", "unreadable", "skipped"]
     # Wilson's limits of 6 in 9 and of 2 in 3: what was skipped was not made.
-    assert body == [
+    assert [row[:8] for row in body] == [
         ["relevance", "6", "2", "0", "1", "0", "66.7%", "35.4% to 87.9%"],
         ["leakage", "2", "0", "1", "0", "6", "66.7%", "20.8% to 93.9%"],
     ]
@@ -92,13 +98,16 @@ def test_counts_shares_and_intervals() -> None:
     assert "bad-input 1" in words
 
 
-def test_failed_records_come_first_and_as_many_as_asked() -> None:
+def test_of_each_verdict_as_many_records_are_shown_as_asked() -> None:
     verdicts = ["pass", "fail", "pass", "abstain", "error", "fail", "unreadable", "fail"]
     html = page([record(v, id=f"r{n}") for n, v in enumerate(verdicts)], limit=2)
-    told = Seen(html[html.index('<section id="records">') :].replace("</main>", "")[:-16]).words
-    assert re.findall(r"\br\d\b", told) == ["r1", "r5", "r4", "r6", "r3", "r0", "r2"]
-    assert "fail the first 2 of 3" in told
-    assert "pass all 2" in told
+    assert [entry["id"] for entry in entries(html)] == ["r0", "r1", "r2", "r3", "r4", "r5", "r6"]
+    words = Seen(html).words
+    assert (
+        "The first 2 of 3 fail, All 1 error, All 1 unreadable, All 1 abstain, All 2 pass" in words
+    )
+    boxes = [a["value"] for _, a in Seen(html).elements if a.get("name") == "verdict"]
+    assert boxes == ["fail", "error", "unreadable", "abstain", "pass"], "failed ones come first"
 
 
 def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
@@ -132,22 +141,31 @@ def test_several_fingerprints_are_told() -> None:
     assert "Workflow story 1 record: 1 pass" in words
 
 
+def texts_of(line: Any) -> dict[str, Any]:
+    """The texts of a line as the page shows them, in pieces where they are quoted."""
+    (entry,) = entries(page([line]))
+    return {name: content for name, content, _ in [*entry["texts"], *entry["before"]]}
+
+
 def test_quotes_are_marked_where_they_stand() -> None:
     story = "First he laughed. Then he greeted Bo – and left. " + "More was not said. " * 5
-    findings = [
-        {"verdict": "pass", "quote": "Then he greeted Bo - and left."},
-        {"verdict": "fail", "quote": "greeted Bo"},
-        {"verdict": "fail", "quote": "greeted Bo"},
-        {"verdict": "fail", "quote": "He never came at all, nor did she."},
+    nowhere = "He never came at all, nor did she."
+    quotes = ["Then he greeted Bo - and left.", "greeted Bo", "greeted Bo", nowhere]
+    findings = [{"verdict": "fail" if n else "pass", "quote": q} for n, q in enumerate(quotes)]
+    (entry,) = entries(
+        page([record("fail", check(verdict="fail", evidence=findings), story=story)])
+    )
+    name, pieces, _ = entry["texts"][0]
+    assert name == "story"
+    assert pieces[:4] == [
+        ["First he laughed. ", "", []],
+        ["Then he ", "for", []],
+        ["greeted Bo", "against", [2]],
+        [" – and left.", "for", [1]],
     ]
-    html = page([record("fail", check(verdict="fail", evidence=findings), story=story)])
-    assert (
-        'First he laughed. <mark class="for">Then he </mark><mark class="against">greeted Bo</mark>'
-        '<sup><bdi><a href="#r1q2">2</a></bdi></sup><mark class="for"> – and left.</mark>'
-        '<sup><bdi><a href="#r1q1">1</a></bdi></sup> More'
-    ) in html
-    assert html.count('id="r1q1"') == html.count('id="r1q2"') == 1
-    assert "This quote is not in the text, neither as it is nor as it came in." in Seen(html).words
+    notes = {quotes[0]: 1, "greeted Bo": 2}
+    notes[nowhere] = "is not in the text, neither as it is nor as it came in"
+    assert dict(entry["quotes"]) == notes
 
 
 def test_chats_and_lists_are_shown_as_judges_see_them_and_quotes_are_marked_there() -> None:
@@ -156,41 +174,35 @@ def test_chats_and_lists_are_shown_as_judges_see_them_and_quotes_are_marked_ther
     fields = {"messages": chat, "claims": ["a", "b: c"], "names": {"who": "Bo"}}
     judgement = judged("fail", check("polite", "fail", evidence=quotes))
     for messages in (chat, json.dumps(chat)):
-        html = page([{**fields, "messages": messages, "judge": judgement}])
-        assert "1. user: Hello. 2. assistant: Be quick" in Seen(html).words
-        assert re.findall("<mark[^>]*>([^<]*)", html) == ["Be quick", "b: c", "Bo"]
+        texts = texts_of({**fields, "messages": messages, "judge": judgement})
+        whole = "".join(piece[0] for piece in texts["messages"])
+        assert whole == "1. user: Hello.\n2. assistant: Be quick."
+        marked = [text for pieces in texts.values() for text, tone, _ in pieces if tone]
+        assert marked == ["Be quick", "b: c", "Bo"]
 
 
 def test_what_judges_are_not_shown_is_there_as_json() -> None:
-    words = Seen(page([{"tags": [], "price": None, "judge": judged("pass")}])).words
-    assert "tags []" in words and "price null" in words
+    line = {"tags": [], "price": None, "judge": judged("pass")}
+    assert texts_of(line) == {"tags": "[]", "price": "null"}
 
 
 def test_a_quote_is_marked_where_it_stands_letter_for_letter() -> None:
     finding = {"verdict": "fail", "quote": "Greet people before you sit down."}
     near = "Greet people before you sit."
     fields = {"story": near, "rule_of_thumb": "Greet people before you sit down."}
-    html = page([record("fail", check(verdict="fail", evidence=[finding]), **fields)])
-    assert '<mark class="against">Greet people before you sit down.</mark>' in html
+    texts = texts_of(record("fail", check(verdict="fail", evidence=[finding]), **fields))
+    assert texts["rule_of_thumb"] == [["Greet people before you sit down.", "against", [1]]]
 
 
-def test_quotes_of_what_was_rewritten_say_so() -> None:
-    edit = {
-        "round": 1,
-        "check": "c",
-        "values": [],
-        "model": "m",
-        "before": "It was rude.",
-        "after": "He bowed.",
-    }
-    gone = [{"verdict": "fail", "quote": quote} for quote in ("It was rude.", "Bowed.")]
+def test_quotes_of_what_was_rewritten_are_marked_in_the_text_before() -> None:
+    edit = {"round": 1, "check": "c", "values": [], "model": "m"}
+    edit |= {"before": "It was rude.", "after": "He bowed."}
+    gone = [{"verdict": "fail", "quote": "It was rude."}]
     old = {"story": "He came. It was rude."}
-    told = record(
-        "pass", check(evidence=gone[:1]), edits=[edit], story="He came. Bowed.", original=old
-    )
-    html = page([told])
-    before = html[html.index("Before it was rewritten") :]
-    assert '<mark class="against">It was rude.</mark>' in before
+    told = record("pass", check(evidence=gone), edits=[edit], story="He came. Bowed.", original=old)
+    assert texts_of(told)["story"] == [["He came. ", "", []], ["It was rude.", "against", [1]]]
+    (entry,) = entries(page([told]))
+    assert entry["judge"]["edits"][0]["changes"] == [["del", "It was rude."], ["ins", "He bowed."]]
 
 
 def test_rewrites_are_shown_word_by_word() -> None:
@@ -214,36 +226,6 @@ def test_changes_lose_nothing(before: str, after: str) -> None:
     assert "".join(text for kind, text in found if kind != "del") == after
 
 
-def test_votes_edits_and_losses_are_on_the_page() -> None:
-    votes = [
-        {"verdict": v, "model": m, "seed": n, "temperature": 0.7, "reason": r}
-        for n, (v, m, r) in enumerate([("pass", "m:a", None), ("unreadable", "m:b", "cut off")])
-    ]
-    finding = {"verdict": "fail", "value": "Thrift--Agree", "character": "Ann", "reason": "Spends."}
-    html = page(
-        [
-            record(
-                "abstain",
-                check(verdict="abstain", votes=votes, probability=0.9999, by="final"),
-                dropped=["Greed--Agree"],
-                contradictions=[finding],
-                extraction={"credits": [1, 0.5, None], "recall": 0.75},
-            )
-        ]
-    )
-    words = Seen(html).words
-    for told in (
-        "relevance final P(pass) >0.999 2 votes: 1 pass, 1 unreadable",
-        "unreadable m:b seed 1, temperature 0.7 cut off",
-        "Values dropped Greed--Agree",
-        "Thrift--Agree character: Ann Spends.",
-        "recall 0.750 over 2 of 3 gold values; credits 1, 0.5, –",
-        "Votes differ in 1 record.",
-    ):
-        assert told in words, told
-    assert 'class="record abstain split"' in html
-
-
 def test_what_cannot_be_seen_is_named() -> None:
     assert plain("a\x00\u202eb\u200b\tc\n\ud800\U000e0041") == (
         "aU+0000U+202EbU+200B\tc\nU+D800U+E0041"
@@ -256,28 +238,47 @@ def test_what_cannot_be_seen_is_named() -> None:
 
 def test_of_a_huge_record_the_summary_is_shown() -> None:
     huge = record("fail", reason="It is rude.", story="y" * LARGEST)
-    html = page([huge, record("fail", story="word " * 50_000)])
-    assert LARGEST / 2 < len(html) < LARGEST
-    words = Seen(html).words
-    assert "n1 It is rude." in words
-    assert re.search(r"The line has 400,\d{3} characters: too many to be shown.", words)
+    first, second = entries(page([huge, record("fail", story="word " * 50_000)]))
+    assert (first["id"], first["judge"]["reason"]) == ("n1", "It is rude.")
+    assert first["size"] > LARGEST and "texts" not in first
+    assert len(second["texts"][0][1]) == 250_000
 
 
-def test_only_the_pages_own_style_is_allowed() -> None:
+def test_a_page_has_room_for_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes leave a third of it to the others."""
+    monkeypatch.setattr("judge.report.page.MOST_BYTES", 300_000)
+    noise = Random(0)
+    lines = [record("pass", id=f"p{n}", story=noise.randbytes(9_000).hex()) for n in range(50)]
+    lines += [record("fail", id=f"f{n}", story=noise.randbytes(9_000).hex()) for n in range(5)]
+    html = page(lines)
+    shown = [entry["id"] for entry in entries(html)]
+    assert 15 < len(shown) < 35 and shown[-5:] == ["f0", "f1", "f2", "f3", "f4"]
+    assert f"The first {len(shown) - 5} of 50 pass" in Seen(html).words
+
+
+def test_only_the_pages_own_style_and_script_are_allowed() -> None:
     seen = assert_only_ours(page([full("x"), record()]))
-    digest = base64.b64encode(hashlib.sha256(seen.style.encode()).digest()).decode()
+    digests = {
+        name: base64.b64encode(hashlib.sha256(seen.inline[name].encode()).digest()).decode()
+        for name in ("style", "script")
+    }
     policy = next(a["content"] for t, a in seen.elements if a.get("http-equiv"))
     assert policy == (
-        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src 'sha256-{digests['style']}'; "
+        f"script-src 'sha256-{digests['script']}'; base-uri 'none'; form-action 'none'"
     )
-    assert "url(" not in seen.style and "@import" not in seen.style
+    assert "url(" not in seen.inline["style"] and "@import" not in seen.inline["style"]
+    for acting in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval("):
+        assert acting not in seen.inline["script"]
 
 
 def test_hostile_texts_are_texts() -> None:
     texts = payloads("http://127.0.0.1:9/")
-    seen = assert_only_ours(page([*map(full, texts), *texts], source="<script>.jsonl"))
+    html = page([*map(full, texts), *texts], source="<script>.jsonl")
+    assert_only_ours(html, *texts)
+    found = [*leaves(entries(html))]
     for text in texts:
-        assert seen.text.count(shown(text)) >= 10, text
+        assert sum(text in leaf for leaf in found) >= 10, text
 
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=60)
@@ -287,9 +288,49 @@ PIECES = st.sampled_from([*payloads("x"), "<", ">", "&", '"', "'", "{{", "}}", "
 @settings(max_examples=60)
 @given(st.one_of(ANY, st.lists(st.one_of(ANY, PIECES), max_size=4).map("".join)))
 def test_any_text_anywhere_comes_back_as_text(text: str) -> None:
-    lines = [full(text), record("fail", check(verdict="fail", reason=text)), text]
-    seen = assert_only_ours(page(lines))
-    assert seen.text.count(shown(text)) >= 10
+    html = page([full(text), record("fail", check(verdict="fail", reason=text)), text])
+    assert_only_ours(html)
+    assert sum(text in leaf for leaf in leaves(entries(html))) >= 10
+
+
+def test_a_number_that_json_has_not_leaves_the_page_whole() -> None:
+    vote = {"verdict": "pass", "model": "m:a", "score": float("nan"), "evidence": []}
+    (entry,) = entries(page([record("pass", check(votes=[vote], score=float("inf")))]))
+    assert entry["judge"]["checks"][0]["score"] == "Infinity"
+
+
+def test_scores_labels_cost_and_questions_are_told() -> None:
+    def judged_as(score: float, label: str, cost: float | None) -> dict[str, Any]:
+        made = check("polite", "answered", score=score)
+        usage = {"replies": 1, "input_tokens": 1, "output_tokens": 1, "cost_usd": cost}
+        return record("answered", made, usage=usage) | {"labels": {"polite": label}}
+
+    lines = [judged_as(4.4, "4", 0.5), judged_as(2, "4", 0.25), judged_as(2, "2", None)]
+    unsure = record("abstain", check("warm", "abstain", probability=0.5, answer="yes"))
+    asked = {"f1": {"questions": {"polite": "How polite is <it>?", "other": "Not asked."}}}
+    html = render(Lines(items([*lines, unsure]), ["o"]), limit=9, described=asked, date="May 1")[0]
+    words = Seen(html).words
+    for told in (
+        "Judge report · May 1",
+        "How polite is <it>?",
+        "Cost at least $0.75",
+        "The judge agrees with 66.7% of 3 labels (20.8% to 93.9%).",
+        "Judge m:a",
+    ):
+        assert told in words, told
+    assert words.count("Not asked") == 1, "among the settings of the run alone"
+    assert rows(html, "Labels beside verdicts") == [
+        ["Label", "2", "4.4"],
+        ["2", "1", "0"],
+        ["4", "1", "1"],
+    ]
+    drawn = [a["aria-label"] for t, a in Seen(html).elements if t == "svg" and "aria-label" in a]
+    assert drawn[1:] == [
+        "Score: 2 at 2, 1 at 4.4",
+        "Probability of a pass: 1 from 0.5 to 0.55",
+    ]
+    labels = [entry["labels"] for entry in entries(html)]
+    assert labels[:2] == [[["polite", "4", "4.4", True]], [["polite", "4", "2", False]]]
 
 
 def test_lines_are_not_held() -> None:

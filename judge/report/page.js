@@ -1,0 +1,339 @@
+// The records of the page: found, sorted, drawn where they are looked at, opened. What the form says
+// stands in the address (`#q=late&verdict=fail`), and so does the number of the open record.
+
+const MOST_PRINTED = 300;
+const byId = (id) => document.getElementById(id);
+const [form, list, dialog, more, data] = ["filters", "list", "open", "more", "data"].map(byId);
+const runs = [...(data.dataset.runs || " ")];
+const verdicts = [...form.querySelectorAll("[name=verdict]")].map((box) => box.value);
+const natural = new Intl.Collator("en", { numeric: true });
+const drawn = new Map();
+let items = [];
+let view = [];
+let opened = null;
+let height = 0;
+
+async function unpack(packed) {
+  const text = atob(packed);
+  const bytes = new Uint8Array(text.length);
+  for (let place = 0; place < text.length; place++) bytes[place] = text.charCodeAt(place);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const lines = await new Response(stream).text();
+  return lines.trimEnd().split("\n").map((line) => JSON.parse(line));
+}
+
+// An item is a record with its entry in each run.
+function join(entries) {
+  const byKey = new Map();
+  for (const entry of entries) {
+    if (!byKey.has(entry.key)) byKey.set(entry.key, { number: byKey.size + 1, runs: [], entries: [] });
+    const item = byKey.get(entry.key);
+    entry.checks = new Map((entry.judge.checks || []).map((check) => [check.check, check]));
+    entry.quotes = new Map(entry.quotes);
+    item.runs[runs.length > 1 ? entry.run : 0] = entry;
+    item.entries.push(entry);
+  }
+  for (const item of byKey.values()) {
+    const told = runs.map((_, run) => item.runs[run] && item.runs[run].judge.verdict);
+    item.differs = new Set(told).size > 1;
+    item.rank = Math.min(...item.entries.map((entry) => verdicts.indexOf(entry.judge.verdict)));
+  }
+  return [...byKey.values()];
+}
+
+// ---------------------------------------------------------------- what a record says
+
+const plain = (content) => (typeof content === "string" ? content : content.map((piece) => piece[0]).join(""));
+const fieldsOf = (entry) => entry.texts || [];
+const checksOf = (entry, name) => (name ? [entry.checks.get(name)].filter(Boolean) : [...entry.checks.values()]);
+const votesOf = (check) => check.votes || [];
+const answersOf = (one) => [one.verdict, one.said, ...(one.evidence || []).map((finding) => finding.answer)];
+const valuesOf = (entry, name) => checksOf(entry, name).map((check) => check.score ?? check.probability).filter((value) => value !== undefined);
+const SEARCHED = ["reason", "quote", "value", "character", "answer", "said", "message", "dropped"];
+
+// All that a person can read of it, in small letters.
+function haystack(item) {
+  if (item.words) return item.words;
+  const words = [];
+  const walk = (part, name) => {
+    if (typeof part === "string") SEARCHED.includes(name) && words.push(part);
+    else if (part) for (const [key, one] of Object.entries(part)) walk(one, Array.isArray(part) ? name : key);
+  };
+  for (const entry of item.entries) {
+    words.push(entry.id, ...[...fieldsOf(entry), ...(entry.before || [])].map((field) => plain(field[1])));
+    walk(entry.judge);
+  }
+  item.words = words.join("\n").toLowerCase();
+  return item.words;
+}
+
+// From 0, as by a coin's toss, to 1: of the least sure check.
+function sureness(entry, name) {
+  return Math.min(1, ...checksOf(entry, name).map((check) => {
+    if (check.probability !== undefined) return Math.abs(check.probability - 0.5) * 2;
+    const votes = votesOf(check).filter((vote) => vote.verdict === check.verdict).length;
+    return votesOf(check).length ? votes / votesOf(check).length : 1;
+  }));
+}
+
+const some = (holds) => (item) => item.entries.some(holds);
+const ONLY = {
+  differ: ["runs differ", (item) => item.differs],
+  split: ["votes differ", some((entry) => checksOf(entry).some((check) => new Set(votesOf(check).map((vote) => vote.verdict)).size > 1))],
+  edited: ["edited", some((entry) => (entry.judge.edits || []).length > 0)],
+  person: ["decided by a person", some((entry) => checksOf(entry).some((check) => check.by === "person"))],
+  unlike: ["unlike their label", some((entry) => entry.labels.some((pair) => pair[3] === false))],
+};
+const along = (value, sign = 1) => (one, two, name) => {
+  const [a, b] = [value(one.entries[0], name), value(two.entries[0], name)];
+  return a === undefined || b === undefined ? (a === undefined) - (b === undefined) : sign * (a - b);
+};
+const SORTS = {
+  "": [runs.length > 1 ? "differences first" : "failed first", (one, two) => two.differs - one.differs || one.rank - two.rank],
+  file: ["as in the file", () => 0],
+  name: ["name", (one, two) => natural.compare(one.entries[0].id, two.entries[0].id)],
+  unsure: ["least sure first", along(sureness)],
+  low: ["lowest score first", along((entry, name) => valuesOf(entry, name)[0])],
+  high: ["highest score first", along((entry, name) => valuesOf(entry, name)[0], -1)],
+};
+
+// ---------------------------------------------------------------- the form, and the address
+
+function fill() {
+  const options = (name, pairs) => {
+    form.elements[name].replaceChildren(...pairs.map(([value, title]) => {
+      const option = make("option", "", cut(title, 60));
+      option.value = value;
+      return option;
+    }));
+    form.elements[name].parentElement.hidden = pairs.length < 2;
+  };
+  const named = (name, of) => {
+    const found = new Set();
+    for (const item of items) for (const entry of item.entries) for (const one of of(entry)) if (one) found.add(one);
+    options(name, [["", "any"], ...[...found].sort(natural.compare).slice(0, 500).map((one) => [one, one])]);
+  };
+  options("sort", Object.entries(SORTS).map(([value, [title]]) => [value, title]));
+  options("only", [["", "all"], ...Object.entries(ONLY).filter(([, [, holds]]) => items.some(holds)).map(([value, [title]]) => [value, title])]);
+  named("check", (entry) => entry.checks.keys());
+  named("judge", (entry) => checksOf(entry).flatMap(votesOf).map((vote) => vote.model));
+  named("answer", (entry) => checksOf(entry).flatMap((check) => [check, ...votesOf(check)]).flatMap(answersOf));
+  named("label", (entry) => entry.labels.map((pair) => pair[1]));
+  named("field", (entry) => fieldsOf(entry).map((field) => field[0]));
+  for (const name of ["from", "to"]) form.elements[name].parentElement.hidden = !items.some(some((entry) => valuesOf(entry).length > 0));
+}
+
+// What the form says, without its empty parts.
+function address(open) {
+  const parts = [...new FormData(form), ["open", open || ""]].filter(([, value]) => value !== "");
+  return `#${new URLSearchParams(parts)}`;
+}
+
+function obey() {
+  const hash = location.hash.slice(1);
+  if (hash && !hash.includes("=")) return find();
+  const parts = new URLSearchParams(hash);
+  for (const field of form.elements) {
+    if (field.type === "checkbox") field.checked = parts.getAll(field.name).includes(field.value);
+    else if (field.name) field.value = parts.get(field.name) || "";
+  }
+  if ([...more.querySelectorAll("[name]")].some((field) => field.value)) fold(false);
+  find();
+  const item = items[parts.get("open") - 1];
+  if (item) return show(item);
+  dialog.close();
+  if (hash) byId("records").scrollIntoView();
+}
+
+function fold(folded) {
+  more.hidden = folded;
+  byId("unfold").setAttribute("aria-expanded", !folded);
+}
+
+// ---------------------------------------------------------------- found and sorted
+
+function fits(entry, want) {
+  const checks = checksOf(entry, want.check);
+  const says = (one) => !want.answer || answersOf(one).includes(want.answer);
+  const asked = want.judge ? checks.flatMap(votesOf).filter((vote) => vote.model === want.judge) : checks;
+  const inside = (value) => (want.from === "" || value >= Number(want.from)) && (want.to === "" || value <= Number(want.to));
+  return (
+    (!want.verdicts.length || want.verdicts.includes(entry.judge.verdict)) &&
+    ((!want.check && !want.judge && !want.answer) || asked.some(says)) &&
+    (!want.label || entry.labels.some((pair) => pair[1] === want.label && (!want.check || pair[0] === want.check))) &&
+    ((want.from === "" && want.to === "") || valuesOf(entry, want.check).some(inside)) &&
+    ((!want.field && !want.has) || fieldsOf(entry).some((field) => (!want.field || field[0] === want.field) && plain(field[1]).toLowerCase().includes(want.has)))
+  );
+}
+
+function find() {
+  const parts = new FormData(form);
+  const want = { ...Object.fromEntries(parts), verdicts: parts.getAll("verdict"), has: parts.get("has").toLowerCase() };
+  const words = want.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const only = ONLY[want.only];
+  view = items.filter((item) => (!only || only[1](item)) && words.every((word) => haystack(item).includes(word)) && item.entries.some((entry) => fits(entry, want)));
+  const [, compare] = SORTS[want.sort] || SORTS[""];
+  view.sort((one, two) => compare(one, two, want.check) || one.number - two.number);
+  byId("told").textContent = `${view.length === items.length ? "" : `${view.length} of `}${several(items.length, "record")}`;
+  byId("active").textContent = [...more.querySelectorAll("[name]")].filter((field) => field.value).length || "";
+  list.replaceChildren();
+  drawn.clear();
+  draw();
+}
+
+// ---------------------------------------------------------------- drawn
+
+function draw() {
+  if (!height) {
+    list.append(drawRow(items[0], 0));
+    height = list.lastChild.getBoundingClientRect().height;
+    list.lastChild.remove();
+  }
+  list.style.height = `${view.length * height}px`;
+  const top = -list.getBoundingClientRect().top;
+  const start = Math.floor(top / height) - 8;
+  const end = Math.min(view.length, Math.max(20, Math.ceil((top + innerHeight) / height) + 8));
+  for (const [place, row] of drawn) {
+    if ((place >= start && place < end) || row.contains(document.activeElement)) continue;
+    row.remove();
+    drawn.delete(place);
+  }
+  for (let place = Math.max(0, start); place < end; place++) put(place);
+}
+
+// In the order of the document, for readers that go by it.
+function put(place) {
+  if (drawn.has(place)) return;
+  const row = drawRow(view[place], place);
+  row.style.top = `${place * height}px`;
+  list.insertBefore(row, drawn.get(Math.min(...[...drawn.keys()].filter((other) => other > place))) || null);
+  drawn.set(place, row);
+}
+
+function drawRow(item, place) {
+  const [first] = item.entries;
+  const reason = item.entries.map((entry) => entry.judge.reason).find(Boolean);
+  const values = valuesOf(first, form.elements.check.value);
+  const texts = fieldsOf(first).map((field) => plain(field[1]));
+  const link = make(
+    "a",
+    runs.length > 1 && item.differs ? "row differs" : "row",
+    make("span", "verdicts", runs.map((letter, run) => verdictOf(item, letter, run))),
+    make("span", "id", own("bdi", "", cut(first.id, 80))),
+    make("span", "snippet", own("bdi", "", cut(reason || texts[0] || "", 240))),
+    make("span", "figure", values.length === 1 && Number(values[0].toFixed(3))),
+  );
+  link.href = address(item.number);
+  const row = make("div", "place", link);
+  for (const [name, value] of [["role", "listitem"], ["aria-setsize", view.length], ["aria-posinset", place + 1]]) row.setAttribute(name, value);
+  return row;
+}
+
+function verdictOf(item, letter, run) {
+  const entry = item.runs[run];
+  const mark = entry ? badge(entry.judge.verdict) : make("span", "quiet", "–");
+  return runs.length > 1 ? make("span", "of-run", make("span", "letter", letter), " ", mark) : mark;
+}
+
+function focusRow(place) {
+  if (!view[place]) return;
+  const top = list.getBoundingClientRect().top + place * height;
+  const bar = getComputedStyle(form).position === "sticky" ? form.offsetHeight : 0;
+  if (top < bar) scrollBy(0, top - bar);
+  else if (top + height > innerHeight) scrollBy(0, top + height - innerHeight);
+  draw();
+  drawn.get(place).firstChild.focus({ preventScroll: true });
+}
+
+// ---------------------------------------------------------------- opened
+
+function show(item) {
+  opened = item;
+  const place = view.indexOf(item);
+  byId("name").replaceChildren(own("bdi", "", cut(item.entries[0].id)));
+  byId("place").textContent = place < 0 ? "" : `${place + 1} of ${view.length}`;
+  for (const button of dialog.querySelectorAll("[data-step]")) button.disabled = !view[place + Number(button.dataset.step)];
+  byId("bodies").replaceChildren(...runs.map((letter, run) => drawEntry(item, letter, run)));
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+}
+
+function drawEntry(item, letter, run) {
+  const entry = item.runs[run];
+  if (!entry) return make("section", "", make("p", "quiet", `${letter}: not in this run, or not on this page.`));
+  const { judge } = entry;
+  return make(
+    "section",
+    "",
+    make("p", "", verdictOf(item, letter, run), judge.reason && [" ", own("span", "reason", cut(judge.reason, 2000))]),
+    make("p", "where", judge.original_verdict && `as it came in: ${judge.original_verdict} · `, own("bdi", "", entry.source), `, line ${entry.line}`),
+    entry.labels.map(([check, label, said, alike]) => make("p", alike === false ? "label unlike" : "label", own("bdi", "", check), ": label ", own("b", "", label), ", judge ", own("b", "", said))),
+    drawRecord(entry),
+  );
+}
+
+function turn(step) {
+  const next = view[view.indexOf(opened) + step];
+  if (!next) return;
+  history.replaceState(null, "", address(next.number));
+  show(next);
+}
+
+// ---------------------------------------------------------------- events
+
+let waiting = 0;
+function change(wait) {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => {
+    history.replaceState(null, "", address());
+    find();
+    if (list.getBoundingClientRect().top < 0) form.scrollIntoView();
+  }, wait);
+}
+
+form.addEventListener("input", (event) => change(event.target.matches("[name=q], [name=has]") ? 150 : 0));
+form.addEventListener("reset", () => change(0));
+form.addEventListener("submit", (event) => event.preventDefault());
+byId("unfold").addEventListener("click", () => fold(!more.hidden));
+dialog.addEventListener("click", ({ target }) => {
+  if (target.dataset.step) turn(Number(target.dataset.step));
+  else if (target === dialog || target.id === "close") dialog.close();
+});
+dialog.addEventListener("close", () => {
+  history.replaceState(null, "", address());
+  focusRow(view.indexOf(opened));
+});
+addEventListener("hashchange", obey);
+addEventListener("scroll", () => items.length && requestAnimationFrame(draw), { passive: true });
+addEventListener("resize", () => {
+  height = 0;
+  if (items.length) find();
+});
+addEventListener("beforeprint", () => view.slice(0, MOST_PRINTED).forEach((_, place) => put(place)));
+addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const row = [...drawn.keys()].find((place) => drawn.get(place).contains(target));
+  const rows = { ArrowDown: row + 1, j: row + 1, ArrowUp: row - 1, k: row - 1, Home: 0, End: view.length - 1 };
+  const steps = { ArrowRight: 1, j: 1, ArrowLeft: -1, k: -1 };
+  if (dialog.open && steps[key]) turn(steps[key]);
+  else if (dialog.open) return;
+  else if (row !== undefined && key in rows) (rows[key] < 0 ? form.elements.q.focus() : focusRow(rows[key]));
+  else if (target === form.elements.q && key === "ArrowDown") focusRow(0);
+  else if (key === "/" && !target.matches("input, select")) form.elements.q.focus();
+  else return;
+  event.preventDefault();
+});
+
+unpack(data.textContent).then(([characters, ...entries]) => {
+  unseen = new RegExp(characters, "gu");
+  items = join(entries);
+  byId("loading").textContent = items.length ? "" : "No record is shown.";
+  if (!items.length) return;
+  form.hidden = false;
+  fill();
+  obey();
+}).catch((error) => {
+  byId("loading").textContent = `The records cannot be drawn: ${error.message}`;
+  throw error;
+});

@@ -1,0 +1,186 @@
+"use strict";
+// Draws judged records. A text of a record only ever becomes a text node: none is read as HTML, and
+// none stands in an attribute.
+
+let unseen = null;
+
+function make(tag, name, ...children) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  element.append(...children.flat(9).filter((one) => one !== null && one !== undefined && one !== false).map(shown));
+  return element;
+}
+
+// What cannot be seen, such as a control character, is shown by its code point.
+function shown(content) {
+  if (content instanceof Node) return content;
+  const text = String(content).replaceAll("\r\n", "\n");
+  const found = unseen ? [...text.matchAll(unseen)] : [];
+  if (!found.length) return document.createTextNode(text);
+  const fragment = document.createDocumentFragment();
+  let end = 0;
+  for (const match of found) {
+    const code = match[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    const name = document.createElement("span");
+    name.className = "unseen";
+    name.textContent = `U+${code}`;
+    fragment.append(text.slice(end, match.index), name);
+    end = match.index + match[0].length;
+  }
+  fragment.append(text.slice(end));
+  return fragment;
+}
+
+// A text of the record's own: in its own direction, of no language that is known.
+function own(tag, name, ...children) {
+  const element = make(tag, name, ...children);
+  element.lang = "";
+  if (tag !== "bdi") element.dir = "auto";
+  return element;
+}
+
+const badge = (verdict) => make("span", `badge ${verdict}`, verdict);
+const cut = (text, most = 200) => (String(text).length > most ? `${String(text).slice(0, most)}…` : String(text));
+const several = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+// Never rounded to 0 or 1.
+function probability(value) {
+  if (value > 0 && value < 0.0005) return "<0.001";
+  return value < 1 && value >= 0.9995 ? ">0.999" : value.toFixed(3);
+}
+
+// The record beside its checks; quotes in the text lead to where they are given as evidence.
+function drawRecord(entry) {
+  const judge = entry.judge;
+  if (entry.size) return make("div", "body", make("p", "cut", `The line has ${entry.size.toLocaleString("en")} characters: too many to be shown.`));
+  const places = new Map();
+  const texts = entry.texts.map((field) => drawField(field, places));
+  const facts = texts.filter((_, number) => !entry.texts[number][2]).flat();
+  const record = make(
+    "section",
+    "text",
+    judge.error && drawError(judge.error),
+    texts.filter((_, number) => entry.texts[number][2]),
+    facts.length > 0 && make("dl", "", facts),
+    !texts.length && make("p", "quiet", "The line holds no fields."),
+  );
+  const checks = judge.checks || [];
+  const found = make(
+    "section",
+    "found",
+    checks.map((check) => drawCheck(check, entry, places, checks.length < 3)),
+    judge.extraction && [make("h5", "", "Extraction"), drawExtraction(judge.extraction)],
+    judge.contradictions && [make("h5", "", "Contradictions that stay"), judge.contradictions.map((one) => drawFinding(one, null, entry, places))],
+    judge.dropped && [make("h5", "", "Values dropped"), make("ul", "", judge.dropped.map((value) => own("li", "", value)))],
+    (judge.edits || []).length > 0 && [make("h5", "", "Edits"), judge.edits.map(drawEdit)],
+    entry.before.length > 0 && make("details", "original", make("summary", "", make("h5", "", "Before it was rewritten")), entry.before.map((field) => drawField([field[0], field[1], true], places))),
+  );
+  return make("div", "body halves", record, found);
+}
+
+function drawField([name, content, prose], places) {
+  const pieces = typeof content === "string" ? [[content, "", []]] : content;
+  const text = own("div", prose ? "prose" : "", pieces.map(([piece, tone, ends]) => [
+    tone ? make("mark", tone, piece) : piece,
+    ends.map((number) => make("sup", "", leading(number, places))),
+  ]));
+  const title = own("bdi", "", name);
+  return prose ? [make("h6", "", title), text] : [make("dt", "", title), make("dd", "", text)];
+}
+
+function leading(number, places) {
+  const button = make("button", "quote-number", number);
+  button.type = "button";
+  button.setAttribute("aria-label", `Quote ${number}: go to what it is evidence of`);
+  button.addEventListener("click", () => {
+    const quote = places.get(number);
+    if (!quote) return;
+    const folded = quote.closest("details");
+    if (folded) folded.open = true;
+    quote.scrollIntoView({ block: "center" });
+    quote.focus();
+  });
+  return button;
+}
+
+function drawError(error) {
+  return make("section", "fault", make("h5", "", "Error of type ", own("bdi", "", cut(error.type))), own("p", "", error.message), error.field !== undefined && make("p", "", "Field: ", own("bdi", "", cut(error.field))), error.line !== undefined && make("p", "quiet", `Line ${error.line} of what was judged.`));
+}
+
+function drawCheck(check, entry, places, open) {
+  const votes = check.votes || [];
+  const counts = new Map();
+  for (const vote of votes) counts.set(vote.verdict, (counts.get(vote.verdict) || 0) + 1);
+  const tally = [...counts].map(([verdict, count]) => `${count} ${verdict}`).join(", ");
+  const about = [
+    check.by !== "loop" && check.by,
+    check.round > 1 && `round ${check.round}`,
+    check.score !== undefined && `score ${Number(check.score.toFixed(3))}`,
+    check.probability !== undefined && `P(pass) ${probability(check.probability)}`,
+    votes.length > 0 && `${several(votes.length, "vote")}: ${tally}`,
+  ].filter(Boolean);
+  const element = make(
+    "details",
+    "check",
+    make("summary", "", badge(check.verdict), " ", own("bdi", "name", check.check), " ", make("span", "quiet", about.join(" · "))),
+    check.reason && own("p", "why", check.reason),
+    (check.evidence || []).map((one) => drawFinding(one, check.verdict, entry, places)),
+    votes.map((vote) => drawVote(vote, entry, places)),
+  );
+  element.open = open || !["pass", "skipped"].includes(check.verdict);
+  return element;
+}
+
+function drawVote(vote, entry, places) {
+  const about = [
+    vote.part,
+    vote.method && vote.method !== "structured" && vote.method,
+    vote.seed !== undefined && `seed ${vote.seed}`,
+    vote.temperature !== undefined && `temperature ${vote.temperature}`,
+    vote.score !== undefined && `score ${Number(vote.score.toFixed(3))}`,
+    vote.answered_by && `answered by ${vote.answered_by.join(", ")}`,
+  ].filter(Boolean);
+  return make(
+    "section",
+    "vote",
+    make("p", "", badge(vote.verdict), " ", own("bdi", "model", cut(vote.model)), " ", make("span", "quiet", about.join(" · "))),
+    vote.reason && own("p", "why", vote.reason),
+    (vote.evidence || []).map((one) => drawFinding(one, vote.verdict, entry, places)),
+  );
+}
+
+function drawFinding(finding, verdict, entry, places) {
+  const parts = [];
+  if (finding.verdict !== verdict || finding.value !== undefined) parts.push(badge(finding.verdict), " ");
+  if (finding.value !== undefined) parts.push(own("bdi", "value", finding.value), " ");
+  if (finding.answer !== undefined) parts.push(make("span", "said", "answer ", own("bdi", "", finding.answer)), " ");
+  if (finding.character !== undefined) parts.push(make("span", "said", "character ", own("bdi", "", finding.character)), " ");
+  if (finding.probability !== undefined) parts.push(make("span", "quiet", `P(pass) ${probability(finding.probability)}`), " ");
+  if (finding.predicted) parts.push(make("span", "quiet", `rests on predicted ${finding.predicted.join(", ")}`));
+  const place = finding.quote === undefined ? undefined : entry.quotes.get(finding.quote);
+  const number = typeof place === "number" ? place : null;
+  const quote = finding.quote !== undefined && own("blockquote", "", number && make("b", "number", number), number && " ", finding.quote);
+  if (number && !places.has(number)) {
+    quote.tabIndex = -1;
+    places.set(number, quote);
+  }
+  return make("div", "finding", parts.length > 0 && make("p", "", parts), quote, typeof place === "string" && make("p", "note", `This quote ${place}.`), finding.reason !== undefined && own("p", "why", finding.reason));
+}
+
+function drawExtraction(found) {
+  const credits = found.credits.map((one) => (one === null ? "–" : one));
+  const settled = found.credits.filter((one) => one !== null).length;
+  const recall = found.recall === undefined ? "–" : probability(found.recall);
+  return make("p", "figure", `recall ${recall} over ${settled} of ${credits.length} gold values; credits ${credits.join(", ")}`);
+}
+
+function drawEdit(edit) {
+  const tags = { del: "del", ins: "ins" };
+  return make(
+    "div",
+    "edit",
+    make("p", "quiet", `Round ${edit.round}, `, own("bdi", "", cut(edit.check)), edit.character !== undefined && [", ", own("bdi", "", cut(edit.character))], ", by ", own("bdi", "", cut(edit.model))),
+    edit.values && make("ul", "", edit.values.map((value) => own("li", "", value))),
+    own("div", "prose", edit.changes.map(([kind, text]) => (tags[kind] ? make(kind, "", text) : text))),
+  );
+}

@@ -1,0 +1,232 @@
+"""The report page in a real browser: searched, sorted, filtered, opened, by keyboard; hostile
+records; how long thousands of records take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.report.files import report
+from judge.report.page import MOST_BYTES
+from tests.report.pages import check, full, payloads, plain, record
+from tests.web.test_browser import SCREENS
+
+pytestmark = pytest.mark.slow
+
+
+class OpenPage:
+    """The page of some lines, in a browser."""
+
+    def __init__(self, browser: Any, folder: Path) -> None:
+        self._folder, self.faults = folder, list[str]()
+        self.tab = browser.new_page(viewport={"width": 1440, "height": 900})
+        self.tab.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.tab.on("console", lambda message: self.faults.append(message.text))
+        self.tab.on("request", lambda request: self.faults.append(request.url))
+
+    def show(self, *runs: Sequence[Any], view: str = "") -> float:
+        """Make and open the page; the seconds until it can be used."""
+        import json
+
+        files = [self._folder / f"{name}.jsonl" for name, _ in zip("ab", runs, strict=False)]
+        for file, lines in zip(files, runs, strict=True):
+            texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+            file.write_text("\n".join(texts))
+        out = self._folder / "page.html"
+        report(files, out, overwrite=True)
+        began = time.monotonic()
+        self.tab.goto(f"{out.as_uri()}{view}")
+        self.tab.wait_for_selector("#filters:not([hidden])", timeout=120_000)
+        self.faults[:] = [one for one in self.faults if not one.startswith(out.as_uri())]
+        return time.monotonic() - began
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.tab.keyboard.press(key)
+
+    @property
+    def names(self) -> list[str]:
+        """The records that are drawn, in their order."""
+        return [str(name) for name in self.tab.locator(".row .id").all_inner_texts()]
+
+    @property
+    def told(self) -> str:
+        return str(self.tab.inner_text("#told"))
+
+    def wait(self, told: str) -> None:
+        self.tab.wait_for_function(
+            "told => document.getElementById('told').value === told", arg=told
+        )
+
+    def opened(self) -> str:
+        return " ".join(self.tab.inner_text("dialog").split())
+
+
+@pytest.fixture
+def shown(browser: Any, tmp_path: Path) -> Iterator[OpenPage]:
+    page = OpenPage(browser, tmp_path)
+    yield page
+    page.tab.close()
+
+
+def mail(number: int, verdict: str, **more: Any) -> dict[str, Any]:
+    quote = {"verdict": verdict, "answer": "yes", "quote": "Dear Bo", "reason": f"Reason {number}."}
+    probability = {"pass": 0.9, "fail": 0.2, "abstain": 0.5}[verdict] + number / 1e5
+    made = check("polite", verdict, evidence=[quote], probability=probability, by="final")
+    story = f"Dear Bo, this is number {number} of a few. " * 3
+    return record(verdict, made, id=f"m{number}", story=story, **more)
+
+
+def test_records_are_found_sorted_and_read_by_keyboard(shown: OpenPage) -> None:
+    verdicts = ["pass", "fail", "pass", "abstain"]
+    shown.show([mail(n, verdicts[n % 4]) for n in range(1000)])
+    assert shown.told == "1000 records" and shown.names[:2] == ["m1", "m5"], "failed first"
+    assert len(shown.names) < 60, "only what is looked at is drawn"
+    shown.press("/", *"Number 77")
+    shown.wait("19 of 1000 records")
+    assert shown.names[0] == "m77" and "q=Number+77" in shown.tab.url
+    view = shown.tab.url
+    shown.press("ArrowDown", "ArrowDown", "ArrowUp", "Enter")
+    shown.tab.wait_for_selector("dialog[open]")
+    seen = shown.opened()
+    assert "m77" in seen and "1 of 19" in seen and "P(pass) 0.201" in seen and "Reason 77." in seen
+    assert shown.tab.locator("dialog mark.against").all_inner_texts() == ["Dear Bo"]
+    assert shown.tab.url == f"{view}&open=78"
+    shown.press("j")
+    assert "2 of 19" in shown.opened()
+    shown.press("Escape")
+    shown.tab.wait_for_function("document.activeElement.className === 'row'")
+    assert shown.tab.url == view
+    shown.press("End")
+    assert shown.tab.locator(".row:focus .id").inner_text() == shown.names[-1]
+    shown.tab.get_by_role("button", name="Clear all").click()
+    shown.wait("1000 records")
+    shown.tab.select_option("[name=sort]", "unsure")
+    shown.tab.check("[name=verdict][value=abstain]")
+    shown.wait("250 of 1000 records")
+    assert shown.names[:2] == ["m3", "m7"]
+    other = shown.tab.context.browser.new_page()
+    other.goto(shown.tab.url)
+    other.wait_for_selector(".row")
+    assert other.locator(".row .id").all_inner_texts()[:2] == ["m3", "m7"], "a view has an address"
+    assert other.input_value("[name=sort]") == "unsure"
+    assert not shown.faults
+
+
+def test_filters_and_what_a_record_opens_to(shown: OpenPage) -> None:
+    votes = [
+        {"verdict": v, "model": m, "seed": n, "temperature": 0.7, "reason": r, "evidence": []}
+        for n, (v, m, r) in enumerate([("pass", "m:a", None), ("unreadable", "m:b", "cut off")])
+    ]
+    finding = {"verdict": "fail", "value": "Thrift--Agree", "character": "Ann", "reason": "Spends."}
+    edit = {
+        "round": 1,
+        "check": "c",
+        "model": "w",
+        "before": "It was rude.",
+        "after": "It was not.",
+    }
+    rich = record(
+        "abstain",
+        check("relevance", "abstain", votes=votes, probability=0.9999, by="final"),
+        id="rich",
+        dropped=["Greed--Agree"],
+        contradictions=[finding],
+        extraction={"credits": [1, 0.5, None], "recall": 0.75},
+        edits=[edit],
+        original_verdict="fail",
+        original={"story": "It was rude."},
+    )
+    other = record("pass", check("polite"), id="other")
+    other |= {"labels": {"polite": "fail"}, "country": "Peru"}
+    shown.show([rich, other])
+    for name, value, names in (
+        ("check", "polite", ["other"]),
+        ("judge", "m:b", ["rich"]),
+        ("answer", "unreadable&judge=m:b", ["rich"]),
+        ("only", "edited", ["rich"]),
+        ("only", "unlike", ["other"]),
+        ("label", "fail", ["other"]),
+        ("from", "0.5", ["rich"]),
+        ("field", "country", ["other"]),
+        ("has", "peru", ["other"]),
+    ):
+        shown.tab.goto(f"{shown.tab.url.partition('#')[0]}#{name}={value}")
+        shown.wait("1 of 2 records")
+        assert shown.names == names, name
+    shown.tab.evaluate("location.hash = 'open=1'")
+    shown.tab.wait_for_selector("dialog[open]")
+    seen = shown.opened()
+    for told in (
+        "as it came in: fail",
+        "relevance final · P(pass) >0.999 · 2 votes: 1 pass, 1 unreadable",
+        "unreadable m:b seed 1 · temperature 0.7 cut off",
+        "Values dropped Greed--Agree",
+        "Thrift--Agree character Ann Spends.",
+        "recall 0.750 over 2 of 3 gold values; credits 1, 0.5, –",
+        "Before it was rewritten",
+    ):
+        assert told in seen, told
+    assert shown.tab.locator("dialog del").all_inner_texts() == ["rude"]
+    assert not shown.faults
+
+
+def test_two_runs_differences_first(shown: OpenPage) -> None:
+    runs = [[mail(n, verdict) for n in range(3)] for verdict in ("pass", "pass")]
+    runs[1][2] = mail(2, "fail")
+    shown.show(*runs)
+    assert shown.names == ["m2", "m0", "m1"] and shown.told == "3 records"
+    shown.tab.locator(".row").first.click()
+    assert shown.opened().count("Reason 2.") == 2 and "A pass" in shown.opened()
+    shown.tab.goto(f"{shown.tab.url.partition('#')[0]}#only=differ")
+    shown.wait("1 of 3 records")
+    assert not shown.faults
+
+
+def test_a_hostile_record_harms_nothing(shown: OpenPage) -> None:
+    texts = payloads("http://127.0.0.1:9/")
+    huge = record("fail", id="huge", story="<b>" + "é" * 2_500_000)
+    lines = [*map(full, texts), huge, record("fail", id="long", story="word<i> " * 40_000)]
+    shown.show(lines)
+    for width, scheme in SCREENS:
+        shown.tab.set_viewport_size({"width": width, "height": 844})
+        shown.tab.emulate_media(color_scheme=scheme)
+        assert shown.tab.evaluate("document.documentElement.scrollWidth") <= width
+    for number, line in enumerate(lines):
+        shown.tab.evaluate(f"location.hash = 'open={number + 1}'")
+        shown.tab.wait_for_function(f"opened && opened.number === {number + 1}")
+        assert shown.tab.title() == "What judge found"
+        tags = "script, img, iframe, form, style, object, embed, link, meta, i, math, a[href^=java]"
+        assert shown.tab.locator(f"dialog :is({tags})").count() == 0
+        assert shown.tab.evaluate("document.querySelector('dialog').scrollWidth") <= width
+        text = plain(line["story"].replace("\r\n", "\n"))
+        seen = shown.tab.evaluate(
+            "dialog.querySelectorAll('sup').forEach(one => one.remove()) || dialog.textContent"
+        )
+        assert text in seen or "too many to be shown" in seen
+    assert not shown.faults, "nothing ran, nothing was asked for"
+
+
+def test_print_shows_the_drawn_records(shown: OpenPage) -> None:
+    shown.show([mail(n, "fail") for n in range(500)])
+    shown.tab.emulate_media(media="print")
+    shown.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert len(shown.names) == 300 and shown.names[299] == "m299"
+    assert not shown.tab.is_visible("#filters") and shown.tab.is_visible("#verdicts table")
+
+
+def test_ten_thousand_records_fit_and_are_usable(shown: OpenPage, tmp_path: Path) -> None:
+    story = "He came in, greeted Bo and said a few words about the weather of that week. " * 12
+    lines = [mail(n, "fail" if n % 3 else "pass") | {"text": f"{story}{n}"} for n in range(10_000)]
+    seconds = shown.show(lines)
+    assert (tmp_path / "page.html").stat().st_size < min(20_000_000, MOST_BYTES)
+    assert shown.told == "10000 records" and seconds < 20
+    began = time.monotonic()
+    shown.tab.fill("[name=q]", "week. 9999")
+    shown.wait("1 of 10000 records")
+    assert time.monotonic() - began < 10
+    assert shown.names == ["m9999"] and not shown.faults
