@@ -11,6 +11,7 @@ import pytest
 
 import judge
 from judge.errors import JudgeError, UsageError
+from tests.report.pages import entries
 
 SCRIPT = """
 replies:
@@ -93,7 +94,9 @@ def test_a_list_of_results_sums_up_and_is_a_page_a_file_and_a_table(asked: dict[
     assert found.summary(by="id").slices == {"m1": {"pass": 1}, "m2": {"fail": 1}}
     found.report("page.html")
     found.export("out.csv")
-    assert "No &lt;b&gt;courtesy" in Path("page.html").read_text()
+    shown = entries(Path("page.html").read_text())
+    assert [entry["id"] for entry in shown] == ["m1", "m2"]
+    assert "No <b>courtesy" in shown[1]["judge"]["reason"]
     assert Path("out.csv").read_text().count("\n") == 3
     html = found[1:]._repr_html_()
     assert "<td>m2</td>" in html and "No &lt;b&gt;courtesy" in html and "1 record: 1 fail" in html
