@@ -68,6 +68,12 @@ class Judgements(list[Judgement]):
         part = super().__getitem__(place)
         return Judgements(part) if isinstance(part, list) else part
 
+    def __str__(self) -> str:
+        """Their counts, and the first records with verdict and reason."""
+        named = zip(self[:_SHOWN], Lines.read(sources_of(self[:_SHOWN])), strict=True)
+        lines = [f"  {line.name}: {j.reason or j.verdict}" for j, (line, _) in named]
+        return "\n".join((str(self.summary()) if self else "0 records", *lines))
+
     def _repr_html_(self) -> str:
         """The table that a notebook shows: the first records, texts cut, nothing of them run."""
         rows = [judgement.to_dict() for judgement in self[:_SHOWN]]

@@ -301,6 +301,7 @@ def test_calibrate_takes_a_rubric_in_every_form_and_one_path_or_word(asked: dict
         found = judge.calibrate("labels.jsonl", rubric=rubric, **sets, **settings)
         (report,) = found.checks[0].judges
         assert (found.checks[0].check, report.final.accuracy.value) == ("kind", 1.0)
+        assert str(found).startswith(f"kind\n{asked['model']}: agrees with the labels in 4 of 4")
         assert (list(report.test_sets), len(report.by["mail"])) == (["more.jsonl"], 4)
     with pytest.raises(UsageError, match="calibrate does not"):
         judge.calibrate("labels.jsonl", rubric=made, engine="ray", **settings)

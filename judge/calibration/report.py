@@ -219,6 +219,10 @@ class Calibration:
     taught: int = 0
     no_label: int = 0
 
+    def __str__(self) -> str:
+        """What `judge calibrate` says first, check by check."""
+        return "\n".join(line for check in self.checks for line in (check.check, *check.findings))
+
     @property
     def failed(self) -> bool:
         """Whether lines, answers or the guarantee are missing, or a field tells the labels."""

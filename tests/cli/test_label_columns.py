@@ -136,3 +136,12 @@ def test_the_folder_has_the_page_beside_the_report(typed: Typed) -> None:
     sentence = check["judges"][0]["finding"]
     assert sentence.startswith("agrees with the labels in 39 of 40")
     assert sentence in typed.read("done/report.html").decode()
+
+
+def test_rows_that_do_not_fit_their_header_are_named(typed: Typed) -> None:
+    (typed.folder / "t.csv").write_text("id,mail,human\nm1,JP,Thanks,yes\n")
+    done, _, told = typed.text("calibrate", "t.csv", "--label-column", "human", *ASK)
+    assert (done, "t.csv:2: the row has 4 cells, the header 3" in " ".join(told.split())) == (
+        2,
+        True,
+    )

@@ -141,6 +141,7 @@ def _chosen(items: Iterator[Labelled], check: str | None, source: str) -> Iterat
             if check not in (None, item.check):
                 continue
         yield item
-    if check is not None and check not in checks:
-        there = ", ".join(sorted(checks)) or "nothing"
+    # Without any labels it is said elsewhere which lines cannot be used.
+    if check is not None and checks and check not in checks:
+        there = ", ".join(sorted(checks))
         raise UsageError(f"{source} has no labels for {check!r}: there are labels for {there}")
