@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import respx
-from loopback import Answer, Loopback
+from loopback import Answer, Loopback, fails
 from routed import Routed
 
 from judge import errors
@@ -235,6 +235,17 @@ async def test_a_vector_comes_with_the_tokens_that_the_server_counted(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         backend = OpenAIBackend("m")
         assert await backend.hidden([{"role": "user", "content": "Hi."}]) == ([0.6, 0.8], tokens)
+        await backend.aclose()
+
+
+async def test_a_server_that_refuses_a_vector_is_told_as_any_that_refuses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Loopback(lambda asked: fails(401, "no such key")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        backend = OpenAIBackend("m")
+        with pytest.raises(errors.Denied, match="no such key"):
+            await backend.hidden([{"role": "user", "content": "Hi."}])
         await backend.aclose()
 
 

@@ -181,6 +181,8 @@ async def test_one_that_never_comes_up_is_told_with_its_last_words(
     assert "the key [secret]" in message and server.key not in message
     assert len(starts(made)) == 1, "what keeps it from coming up will keep it again"
     await server.aclose()
+    assert server._output and server._output.exists(), "the message names it"
+    server._output.unlink()
 
 
 @pytest.mark.slow

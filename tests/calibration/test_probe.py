@@ -7,17 +7,31 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 
 from judge.calibration.fit import curve, fit
-from judge.calibration.probe import TrainingItem
+from judge.calibration.probe import TrainingItem, regression
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation, Probe
 
 from .asking import PLAIN
 
 WIDE = 60
+
+
+@pytest.mark.parametrize("answers", [2, 3])
+def test_scores_are_those_of_every_answer_but_the_first(answers: int) -> None:
+    rng = np.random.default_rng(3)
+    truth = np.arange(60) % answers
+    x = rng.normal(size=(60, 4)) + truth[:, None]
+    weights, intercepts = regression(x, truth, 0.5)
+    scores = np.column_stack([np.zeros(60), x @ weights.T + intercepts])
+    known = LogisticRegression(C=0.5, max_iter=5000).fit(x, truth).predict_proba(x)
+    assert softmax(scores, axis=1) == pytest.approx(known, abs=1e-4)
 
 
 def state(rng: random.Random, lean: float, wide: int = WIDE) -> tuple[float, ...]:

@@ -72,3 +72,4 @@ def test_models_are_those_of_the_server(
         assert complete("plan", "-m", "zed", ":", "q") == ["qwen-9"]
         assert complete("plan", "-m", "ze") == ["zed:llama-3", "zed:qwen-9"]
     assert complete("plan", "-m", "zed", ":", "q") == [], "the server is gone"
+    assert complete("plan", "-m", "ze") == ["zed:"]

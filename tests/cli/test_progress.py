@@ -1,4 +1,4 @@
-"""The progress of a run on a terminal: a bar, but not where output lines go to the same screen."""
+"""The progress of a run: no bar where output lines go to the same screen; lines in a log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from judge import api
+from judge.cli import progress
 from judge.cli.progress import watcher
 
 
@@ -29,3 +30,27 @@ def test_a_bar_stands_beside_no_output_lines(
         watching.say("a message")
     assert ("\x1b[" in screen.getvalue()) == bar
     assert "a message" in screen.getvalue()
+
+
+def test_a_log_has_a_line_every_few_seconds_and_seldom_the_same_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    show = progress._PlainSteps("records")
+    for later, count, detail in (
+        (0.0, 10, ""),
+        (progress._LOG_SECONDS - 0.1, 20, ""),  # too soon
+        (progress._LOG_SECONDS, 30, ""),
+        (2 * progress._LOG_SECONDS, 30, ""),  # nothing new
+        (progress._SAME_SECONDS, 40, "1 failed"),
+        (2 * progress._SAME_SECONDS, 40, "1 failed"),
+    ):
+        now = 100.0 + later
+        show("judged", count, 1000, detail)
+    few, many = progress._LOG_SECONDS, progress._SAME_SECONDS
+    assert capsys.readouterr().err.splitlines() == [
+        f"judge: judged: 30/1,000 records, {20 / few:.2f}/s",
+        f"judge: judged: 40/1,000 records, {30 / many:.2f}/s | 1 failed",
+        f"judge: judged: 40/1,000 records, {15 / many:.2f}/s | 1 failed",
+    ]

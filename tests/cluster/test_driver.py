@@ -135,7 +135,7 @@ def written(judge: Typed | Shell, engine: str, run: Callable[..., Any]) -> tuple
     (judge.folder / "writer.yaml").write_text(json.dumps({"replies": script}))
     go = ("generate", "reply.yaml", "mails.jsonl", "-m", "scripted:writer.yaml")
     done = run(*go, "--engine", engine, "-o", engine, "--summary", f"{engine}.sums", "--no-cache")
-    assert done.returncode == 0 and b"3 of 4 drafts kept" in done.stderr, done.stderr
+    assert done.returncode == 0 and b"3 of 4 drafts kept" in done.stderr, done.stderr.decode()
     beside = [engine, f"{engine}.discarded.jsonl"]
     funnel = json.loads(judge.read(f"{engine}.sums"))["funnel"]
     return (*map(judge.read, beside), json.dumps(funnel).encode())

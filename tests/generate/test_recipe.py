@@ -203,6 +203,14 @@ def test_bad_lines_and_failing_servers_lose_nothing(mails: Typed) -> None:
     assert [line["judge"]["error"]["type"] for line in lost] == ["bad-input"]
 
 
+@pytest.mark.parametrize("words", [(), ("reply.yaml",)])
+def test_without_a_set_or_its_sources_there_is_nothing_to_write(
+    mails: Typed, words: tuple[str, ...]
+) -> None:
+    code, _, err = mails.text("generate", *words, *GO[3:])
+    assert code == 2 and "name a set and its sources" in err
+
+
 def test_a_field_that_no_line_has_is_refused_before_anything_is_asked(mails: Typed) -> None:
     recipe = mails.read("reply.yaml").decode()
     (mails.folder / "reply.yaml").write_text(recipe.replace("[email]", "[country, emial]"))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from gguf import GGUFReader
 
 import judge
 from judge.calibration.labels import CalibrationJob as LabelJob
@@ -73,6 +74,8 @@ def test_what_an_adapter_was_taught_by_never_reports(
     taught = teach(LabelJob([labels]), settings, tmp_path / "polite.gguf", epochs=4)
     assert (taught.items, taught.kept, list(taught.problems)) == (45, 19, [])
     assert taught.model == f"local:{SMALL}+{tmp_path / 'polite.gguf'}"
+    tensors = [tensor.name.split(".") for tensor in GGUFReader(tmp_path / "polite.gguf").tensors]
+    assert {int(number) for _, number, *_ in tensors} == {*range(24, 30)}, "the upper fifth"
     own = {**asked, "cache_dir": tmp_path / "cache", "method": "logprobs"}
     found = judge.calibrate(labels, controls=False, model=(taught.model,), **own)
     report = found.checks[0]

@@ -56,6 +56,8 @@ choose: Ask = methodcaller("choose", QUIZ, TEXTS, OPTIONS)
 select: Ask = methodcaller("select", QUIZ, TEXTS, OPTIONS, 2)
 lists: Ask = methodcaller("list_texts", QUIZ, TEXTS)
 writes: Ask = methodcaller("write", QUIZ, TEXTS)
+says: Ask = methodcaller("say", LABEL, TEXTS, OPTIONS)
+says_alone: Ask = methodcaller("say", LABEL, TEXTS, OPTIONS, tokens=3)
 
 
 def test_a_typed_choice_is_the_option_of_its_letter(given: Any) -> None:
@@ -108,6 +110,23 @@ def test_a_text_that_was_cut_off_is_given_and_says_so(given: Any) -> None:
     found, model = given(writes, {"text": " Once upon ", "finish_reason": "length"})
     assert (found, model.note) == ("Once upon", "cut off at 400 tokens")
     assert given(writes, {"text": " \n"})[0].outcome == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("text", "anywhere", "alone"),
+    [
+        ("Blue.", "blue", "blue"),
+        ("It is blue.", "blue", None),
+        ("Red or blue", None, None),
+        ("Pink", None, None),
+    ],
+)
+def test_a_text_names_one_option_or_none(
+    given: Any, text: str, anywhere: str | None, alone: str | None
+) -> None:
+    for ask, option in ((says, anywhere), (says_alone, alone)):
+        found, _ = given(ask, {"text": text})
+        assert found == option if option else found.outcome == "unreadable"
 
 
 def test_draws_differ_in_their_seed_and_a_script_sees_the_item(given: Any) -> None:
