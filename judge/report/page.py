@@ -240,6 +240,11 @@ def style(*, asking: bool = False) -> str:
     return "".join((_FOLDER / name).read_text("utf-8") for name in names)
 
 
+def script(*names: str) -> str:
+    """The scripts of these names, as one."""
+    return "".join((_FOLDER / name).read_text("utf-8") for name in names)
+
+
 def digest(text: str) -> str:
     """The digest by which a page's policy allows an element with this text."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

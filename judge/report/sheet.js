@@ -1,4 +1,3 @@
-"use strict";
 // A sheet of questions in one file. Answers stay in this browser until they are saved as a file of
 // JSON lines, a line for each row of the sheet. Texts only ever become text nodes.
 
@@ -15,49 +14,47 @@ const UNSEEN = /((?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Cn}\u2028\u2029])/u
 let who = "";
 let order = [];
 let given = {};
-let path = [];
 let now = null;
 let stored = true;
 let saved = true;
+
+const key = () => `judge sheet ${sheet.sheet} ${who}`;
+const offered = (at) => cells[at].get("answers").split(" / ");
+const answered = (at) => Boolean(given[at] && given[at].label);
 
 function say(message) {
   $("trouble").textContent = message;
   $("trouble").hidden = !message;
 }
 
-const key = () => `judge sheet ${sheet.sheet} ${who}`;
-
-function keep() {
-  saved = false;
+function keep(change) {
   try {
+    given = { ...JSON.parse(localStorage.getItem(key())), ...given, ...change };
     localStorage.setItem(key(), JSON.stringify(given));
   } catch {
+    given = { ...given, ...change };
     stored = false;
   }
 }
 
-function kept() {
-  try {
-    return JSON.parse(localStorage.getItem(key())) || {};
-  } catch {
-    stored = false;
-    return {};
-  }
+function put(label) {
+  keep({ [now]: { label, why: $("why").value.trim() } });
+  saved = false;
 }
 
-function lines() {
-  return rows.map((row, at) => {
-    const { label = "", why = "" } = given[at] || {};
-    const own = row.filter(([name]) => name !== "annotator");
-    const line = { ...Object.fromEntries(own), annotator: who, label, why };
-    return `${JSON.stringify(line)}\n`;
-  });
+// A reason that was written, or changed, beside an answer that stands.
+function noteWhy() {
+  if (now !== null && answered(now) && given[now].why !== $("why").value.trim()) put(given[now].label);
 }
 
 function save() {
   noteWhy();
+  const lines = rows.map((row, at) => {
+    const own = Object.fromEntries(row);
+    return `${JSON.stringify({ ...own, annotator: who, label: "", why: "", ...given[at] })}\n`;
+  });
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob(lines(), { type: "application/jsonl" }));
+  link.href = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
   link.download = `${sheet.name}.${who.replace(/[^\p{L}\p{N}_-]+/gu, "-")}.jsonl`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
@@ -65,45 +62,35 @@ function save() {
   progress(`Saved as ${link.download}: send that file back.`);
 }
 
-// What an earlier file says about the rows of this sheet; null where it is not of this sheet.
-function read(text) {
-  const place = (line) => JSON.stringify(["item", "check", "entry"].map((name) => line[name] || ""));
-  const places = new Map(cells.map((cell, at) => [place(Object.fromEntries(cell)), at]));
-  const found = { name: "", given: {} };
-  for (const line of text.split("\n").filter((one) => one.trim()).map((one) => JSON.parse(one))) {
-    const at = places.get(place(line));
-    if (at === undefined || line.question !== cells[at].get("question")) return null;
-    found.name = line.annotator;
-    if (offered(at).includes(line.label)) found.given[at] = { label: line.label, why: line.why };
-  }
-  return found;
+// Go on from an earlier file; refuses that of another sheet.
+function load(text) {
+  const place = (line) => JSON.stringify(["item", "check", "entry", "question"].map((name) => line[name] || ""));
+  const places = new Map(rows.map((row, at) => [place(Object.fromEntries(row)), at]));
+  const lines = text.trim().split("\n").map((line) => JSON.parse(line));
+  if (!lines.every((line) => places.has(place(line)))) return say("That file is of another sheet.");
+  const known = lines.filter((line) => offered(places.get(place(line))).includes(line.label));
+  const earlier = known.map(({ label, why, ...line }) => [places.get(place(line)), { label, why }]);
+  begin($("who").value.trim() || String(lines[0].annotator), Object.fromEntries(earlier));
 }
 
-const offered = (at) => cells[at].get("answers").split(" / ");
-const answered = (at) => Boolean(given[at] && given[at].label);
-
-// The units in the order of a hash of their place and the annotator's name.
-function shuffled(units, name) {
-  const hash = (text) => {
-    let state = 2166136261;
-    for (const char of text) state = Math.imul(state ^ char.codePointAt(0), 16777619);
-    return Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) >>> 0;
-  };
-  const drawn = units.map((unit, at) => [hash(`${at} ${name}`), unit]);
-  return drawn.sort((one, other) => one[0] - other[0]).map(([, unit]) => unit);
+// Each annotator has an order: that of a hash of a unit's place and the annotator's name.
+function hash(text) {
+  let state = 2166136261;
+  for (const char of text) state = Math.imul(state ^ char.codePointAt(0), 16777619);
+  return Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) >>> 0;
 }
 
 function begin(name, earlier) {
-  who = name.trim();
+  who = name;
+  keep(earlier);
   let next = 0;
-  const units = sheet.units.map((unit) => unit.map(() => next++));
-  order = shuffled(units, who).flat();
-  given = { ...kept(), ...earlier };
-  if (Object.keys(earlier).length) keep();
+  const units = sheet.units.map((unit, at) => [hash(`${at} ${who}`), unit.map(() => next++)]);
+  order = units.sort((one, other) => one[0] - other[0]).flatMap((unit) => unit[1]);
   $("start").hidden = true;
   if ($("told")) $("told").open = false;
   for (const id of ["status", "ask"]) $(id).hidden = false;
-  show(order.find((at) => !answered(at)) ?? null);
+  say("");
+  forward();
 }
 
 function element(tag, text, more = {}) {
@@ -116,131 +103,85 @@ function element(tag, text, more = {}) {
   return made;
 }
 
-function turns(text) {
-  const parts = text.startsWith("1. ") ? text.split(TURN) : [text];
-  return parts.map((part) => element("div", part, { class: "prose turn", dir: "auto", lang: "" }));
-}
-
 function written(text, most = LONG) {
-  if (text.length <= most) return turns(text);
-  const rest = document.createElement("details");
-  rest.className = "rest";
+  const parts = text.startsWith("1. ") ? text.slice(0, most).split(TURN) : [text.slice(0, most)];
+  const shown = parts.map((part) => element("div", part, { class: "prose turn", dir: "auto", lang: "" }));
+  if (text.length <= most) return shown;
+  const rest = element("details", "", { class: "rest" });
   rest.append(element("summary", `${(text.length - most).toLocaleString("en")} more characters`));
   rest.addEventListener("toggle", () => rest.append(...written(text.slice(most), 10 * most)), { once: true });
-  return [...turns(text.slice(0, most)), rest];
+  return [...shown, rest];
 }
 
-function progress(note = "") {
+function progress(note = "Kept in this browser.") {
   const done = order.filter(answered).length;
   $("bar").max = order.length;
   $("bar").value = done;
   $("count").textContent = `${done} of ${order.length} answered.`;
-  $("kept").textContent = note || (stored ? "Kept in this browser." : "");
+  $("kept").textContent = stored || saved ? note : "";
   if (!stored) say("This browser keeps no answers: save them before you close the page.");
+}
+
+function button(answer, place, digits) {
+  const keys = digits ? [answer] : place < 9 ? [String(place + 1)] : [];
+  if (["yes", "no"].includes(answer)) keys.unshift(answer[0]);
+  const pressed = String(answered(now) && given[now].label === answer);
+  const made = element("button", "", { type: "button", "aria-pressed": pressed, "data-key": keys.join(" ") });
+  made.append(element("bdi", answer, { lang: "" }), ...keys.flatMap((one) => [" ", element("kbd", one)]));
+  made.addEventListener("click", () => {
+    put(answer);
+    forward();
+  });
+  return made;
 }
 
 function show(at) {
   now = at;
   $("material").hidden = $("one").hidden = $("skip").hidden = at === null;
   $("end").hidden = at !== null;
-  $("back").disabled = !path.length && at !== null;
+  $("back").disabled = at === order[0];
   $("save").classList.toggle("first", at === null);
   progress();
-  if (at !== null) ask(at);
+  if (at !== null) {
+    const texts = rows[at].filter(([name]) => !ABOUT.includes(name));
+    const titled = ([name, text]) => [element("h3", name, { lang: "", dir: "auto" }), ...written(text)];
+    const answers = offered(at);
+    const digits = answers.every((answer) => /^\d$/.test(answer));
+    $("heading").textContent = `Question ${order.indexOf(at) + 1} of ${order.length}`;
+    $("texts").replaceChildren(...texts.flatMap(titled));
+    $("question").replaceChildren(...element("p", cells[at].get("question")).childNodes);
+    $("answers").replaceChildren(...answers.map((answer, place) => button(answer, place, digits)));
+    $("why").value = (given[at] && given[at].why) || "";
+  }
   window.scrollTo(0, 0);
-  (at === null ? $("end").querySelector("h2") : $("heading")).focus({ preventScroll: true });
+  $(at === null ? "done" : "heading").focus({ preventScroll: true });
 }
 
-function ask(at) {
-  const texts = rows[at].filter(([name]) => !ABOUT.includes(name));
-  $("heading").textContent = `Question ${order.indexOf(at) + 1} of ${order.length}`;
-  $("texts").replaceChildren(
-    ...texts.flatMap(([name, text]) => [element("h3", name, { lang: "", dir: "auto" }), ...written(text)]),
-  );
-  $("question").replaceChildren(...element("p", cells[at].get("question")).childNodes);
-  const answers = offered(at);
-  const digits = answers.every((answer) => /^\d$/.test(answer));
-  $("answers").replaceChildren(
-    ...answers.map((answer, place) => {
-      const keys = digits ? [answer] : place < 9 ? [String(place + 1)] : [];
-      if (["yes", "no"].includes(answer)) keys.unshift(answer[0]);
-      const pressed = String(Boolean(given[at]) && given[at].label === answer);
-      const button = element("button", "", { type: "button", "aria-pressed": pressed, "data-key": keys.join(" ") });
-      button.append(element("bdi", answer, { lang: "" }), ...keys.flatMap((one) => [" ", element("kbd", one)]));
-      button.addEventListener("click", () => put(answer));
-      return button;
-    }),
-  );
-  $("why").value = (given[at] && given[at].why) || "";
-}
-
-function put(label) {
-  given[now] = { label, why: $("why").value.trim() };
-  keep();
-  forward();
-}
-
-// A reason that was written, or changed, beside an answer that stands.
-function noteWhy() {
-  const why = $("why").value.trim();
-  if (now === null || !answered(now) || given[now].why === why) return;
-  given[now].why = why;
-  keep();
-}
-
+// The next question without an answer; behind the last one from the first.
 function forward() {
-  path.push(now);
   const from = order.indexOf(now) + 1;
-  const onwards = [...order.slice(from), ...order.slice(0, from)];
-  show(onwards.find((at) => !answered(at)) ?? null);
-}
-
-function back() {
-  noteWhy();
-  show(path.pop() ?? order[order.length - 1]);
+  show([...order.slice(from), ...order.slice(0, from)].find((at) => !answered(at)) ?? null);
 }
 
 $("start").addEventListener("submit", (event) => {
   event.preventDefault();
-  if ($("who").value.trim()) begin($("who").value, {});
+  if ($("who").value.trim()) begin($("who").value.trim(), {});
 });
 $("earlier").addEventListener("change", async (event) => {
   try {
-    const found = read(await event.target.files[0].text());
-    if (found === null) say("That file is of another sheet.");
-    else begin($("who").value.trim() || found.name, found.given);
+    load(await event.target.files[0].text());
   } catch {
     say("That file holds no saved answers.");
   }
 });
-$("save").addEventListener("click", save);
-$("back").addEventListener("click", back);
+$("back").addEventListener("click", () => {
+  noteWhy();
+  show(order[(now === null ? order.length : order.indexOf(now)) - 1]);
+});
 $("skip").addEventListener("click", forward);
+$("save").addEventListener("click", save);
 $("why").addEventListener("change", noteWhy);
 window.addEventListener("beforeunload", (event) => {
   noteWhy();
   if (!stored && !saved) event.preventDefault();
-});
-
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
-  if (event.target === $("why")) {
-    if (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey)) {
-      event.preventDefault();
-      $("why").blur();
-    }
-    return;
-  }
-  if ($("ask").hidden || event.target.matches("input")) return;
-  const pressed = event.key.toLowerCase();
-  if (pressed === "c" && now !== null) {
-    event.preventDefault();
-    return $("why").focus();
-  }
-  const buttons = [...$("ask").querySelectorAll("button[data-key]")];
-  const button = buttons.find((one) => one.dataset.key.split(" ").includes(pressed) && !one.closest("[hidden]"));
-  if (button && !button.disabled) {
-    event.preventDefault();
-    button.click();
-  }
 });

@@ -145,7 +145,7 @@ def _write_html(
         for unit in order
     ]
     content = {"name": out.stem, "texts": [*texts], "units": units}
-    script = Path(__file__).with_name("sheet.js").read_text("utf-8")
+    script = page.script("keys.js", "sheet.js")
     style = page.style(asking=True)
     text = page.templates().get_template("sheet.html").render(
         # No text ends the element that it stands in, nor is it taken for markup.

@@ -1,4 +1,3 @@
-"use strict";
 // Answers go to the server one by one; it sends what comes next as a piece of the page, with every
 // text escaped.
 
@@ -53,28 +52,4 @@ function press(button) {
 main.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button) press(button);
-});
-
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
-  const why = document.getElementById("why");
-  if (event.target === why) {
-    if (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey)) {
-      event.preventDefault();
-      why.blur();
-    }
-    return;
-  }
-  const key = event.key.toLowerCase();
-  if (key === "c" && why) {
-    event.preventDefault();
-    why.focus();
-    return;
-  }
-  const buttons = [...main.querySelectorAll("button[data-key]")];
-  const button = buttons.find((one) => one.dataset.key.split(" ").includes(key));
-  if (button) {
-    event.preventDefault();
-    press(button);
-  }
 });

@@ -125,7 +125,7 @@ class _Page:
         return web.Response(text=report_page.style(asking=True), content_type="text/css")
 
     async def _script(self, _: web.Request) -> web.Response:
-        text = (_FOLDER / "page.js").read_text("utf-8")
+        text = report_page.script("keys.js") + (_FOLDER / "page.js").read_text("utf-8")
         return web.Response(text=text, content_type="text/javascript")
 
     async def _answer(self, request: web.Request) -> web.Response:
