@@ -128,8 +128,8 @@ def command(
     """Put records to people, who answer the questions that judges are asked.
 
     On a page on this machine (-o), or on a sheet (--sheet). Records stand there as judges are shown
-    them, without labels and verdicts. No model is called. A sample of judged records is spread over
-    verdicts and probabilities; weights in the labels keep estimates unbiased.
+    them, without labels and verdicts. No model is called. On the page a sample of judged records is
+    spread over verdicts and probabilities; weights in the labels keep estimates unbiased.
     """
     sources = opt.record_files(inputs, context)
     from judge import api

@@ -70,7 +70,7 @@ def write_sheet(
 ) -> Sheet:
     """Write the questions of the settings (`ask`, `rubric`, `check`) about a job's records.
 
-    `out` is a .csv or .html file, or NAME:PATH of a tool (`sheet_files.FORMS`). Each of so many
+    `out` is a .csv or .html file, or NAME:PATH of a tool (`sheet_files.TOOLS`). Each of so many
     `workers` (WORKERS) gets every record, in an order of the seed's, and with them control
     questions: so many of the files `controls` that they are `control_share` of the records.
     `opt_outs` may be chosen besides a question's answers. Records with the same text in the field

@@ -98,15 +98,15 @@ def form_of(sheet: Path) -> tuple[SheetForm, Path]:
     Raises:
         UsageError: it asks for none.
     """
-    name, colon, path = str(sheet).partition(":")
-    if not colon:
-        name, path = sheet.suffix.lower().removeprefix("."), str(sheet)
-    if (form := FORMS.get(name)) is None or (name in _ENDINGS) != (not colon):
+    tool, colon, path = str(sheet).partition(":")
+    form = TOOLS.get(tool) if colon else None
+    path = str(sheet) if form is None else path
+    if form is None and (form := ENDINGS.get(sheet.suffix.lower())) is None:
         raise UsageError(
             f"--sheet {sheet}: name a .csv file for spreadsheets, a .html file for browsers, "
             "label-studio:TASKS.json, or argilla:FOLDER"
         )
-    if name == "label-studio" and Path(path).suffix.lower() != ".json":
+    if form.name == "label-studio" and Path(path).suffix.lower() != ".json":
         raise UsageError(f"--sheet {sheet}: Label Studio imports a .json file: name one")
     return form, Path(path)
 
@@ -189,6 +189,7 @@ def _write_label_studio(
     for field, name in names.items():
         SubElement(view, "Header", value=_plain(field), size="6")
         SubElement(view, "Text", name=name, value=f"${name}")
+    SubElement(view, "Header", value="Question", size="6")
     SubElement(view, "Text", name="question", value="$question")
     about = {"toName": "question"}
     choices = SubElement(
@@ -304,15 +305,14 @@ def _write_all(files: Mapping[Path, bytes], sources: Sequence[str], overwrite: b
             file.write(content)
 
 
-_ENDINGS = ("csv", "html")
-
-FORMS = {
-    form.name: form
-    for form in (
-        SheetForm("csv", _write_csv, counted=True, told=False),
-        SheetForm("html", _write_html),
-        SheetForm("label-studio", _write_label_studio),
-        SheetForm("argilla", _write_argilla, counted=True),
-    )
+ENDINGS = {
+    ".csv": SheetForm("csv", _write_csv, counted=True, told=False),
+    ".html": SheetForm("html", _write_html),
 }
-"""The forms of sheets: of a file by its ending, of a tool by its name before the path."""
+"""Forms of a file, by its ending."""
+
+TOOLS = {
+    "label-studio": SheetForm("label-studio", _write_label_studio),
+    "argilla": SheetForm("argilla", _write_argilla, counted=True),
+}
+"""Forms for tools, by the name before the path."""

@@ -99,11 +99,15 @@ def test_bad_usage(mails: Typed) -> None:
     for sheet, says in (
         ("s.xlsx", "name a .csv file for spreadsheets, a .html file"),
         ("label-studio:tasks.xml", "Label Studio imports a .json file"),
-        ("csv:s.csv", "name a .csv file"),
+        ("s.argilla", "name a .csv file"),
         ("s.csv", "a .csv file has no place for them"),
     ):
         code, _, told = mails.text("label", "mails.jsonl", *ASK, "--sheet", sheet)
         assert code == 2 and says in told, told
     code, _, told = mails.text("label", "mails.jsonl", *ASK[:-1], "no.txt", "--sheet", "s.html")
     assert code == 2 and "no.txt" in told
+    code, _, told = mails.text("label", "mails.jsonl", *ASK, "--workers", "2", "--sheet", "s.html")
+    assert code == 2 and "as many people as you like answer html" in told
     assert not [*mails.folder.glob("s.*")]
+    code, _, told = mails.text("label", "mails.jsonl", *ASK[:4], "--sheet", "C:s.csv")
+    assert code == 0 and "wrote C:s.csv" in told, "as Windows has it"
