@@ -115,20 +115,13 @@ def test_the_core_reaches_papers_local_models_and_the_cluster_by_entry_points_on
     assert [n for n, text in core.items() if room(n) not in outside and reached.search(text)] == []
 
 
-OF_PAPERS = {
-    "story": "a closing tag </story> in hostile text",
-}
-"""Words of the papers that the core still says, and why."""
-
-
 def test_the_core_names_no_paper() -> None:
     tree = Tree(ROOT)
     core = {path: text for path, text in tree.texts.items() if tree.part(path) == "core"}
     places = {
         f"{path}: {word}" for path, text in core.items() for word in PAPER_WORDS.findall(text)
     }
-    assert sorted(place for place in places if place.split(": ")[1] not in OF_PAPERS) == []
-    assert sum(len(re.findall(r"\bstory\b", text)) for text in core.values()) == 1
+    assert sorted(places) == []
 
 
 def test_a_type_name_stands_once() -> None:

@@ -152,7 +152,7 @@ _FENCE = re.compile(
     ^ [ \t]*+ \[ (?: end | [a-z][a-z _]{{0,30}} ) [ ] [0-9a-f]{{8}} \] [ \t]*+ $
     | ^ [^\w\s]{{3,}}+ [ ]{{0,8}}+ (?: begin | start | end ) (?: [ ] of )? (?: [ ] the )? [ ]
       {_NAMED} \b
-    | </ (?: user[_-]? )? (?: {_NAMED} | texts? | story ) >
+    | </ (?: user[_-]? )? (?: {_NAMED} | texts? ) >
     """
 )
 _HIDDEN = re.compile(
