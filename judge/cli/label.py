@@ -180,9 +180,12 @@ def command(
     if (step := _NEXT.get(written.form)) is not None:
         back, how = step
         back = back.format(path=shlex.quote(str(written.files[0].with_suffix(""))))
-        gold = "".join(f" --controls {shlex.quote(source)}" for source in controls or ())
+        named = {"--controls": controls, "--opt-out": opt_out}
+        more = "".join(
+            f" {n} {shlex.quote(one)}" for n, several in named.items() for one in several or ()
+        )
         print_message(f"next: {how.format(config=written.files[-1])}; then")
-        print_output(f"  judge agreement {back}{gold}", err=True)
+        print_output(f"  judge agreement {back}{more}", err=True)
 
 
 def announce(address: str, *, open_page: bool) -> None:

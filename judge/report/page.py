@@ -224,12 +224,13 @@ def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]
     return rankings
 
 
-def from_template(name: str, scripts: Sequence[str] = (), **content: Any) -> str:
+def from_template(
+    name: str, scripts: Sequence[str] = (), asking: bool = False, **content: Any
+) -> str:
     """The page that a template makes, with its style and its scripts, and the digests by which the
     page's policy lets a browser take these and no others."""
-    script = "\n".join((_FOLDER / one).read_text("utf-8") for one in scripts)
-    inline = {"style": style(), "script": script}
-    digests = {name: digest(text) for name, text in inline.items() if text}
+    inline = {"style": style(asking=asking), "script": script(*scripts)}
+    digests = {name: _digest(text) for name, text in inline.items() if text}
     marked = {name: Markup(text) for name, text in inline.items()}
     return templates().get_template(name).render(**content, **marked, digests=digests)
 
@@ -245,8 +246,7 @@ def script(*names: str) -> str:
     return "".join((_FOLDER / name).read_text("utf-8") for name in names)
 
 
-def digest(text: str) -> str:
-    """The digest by which a page's policy allows an element with this text."""
+def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -96,7 +96,7 @@ function begin(name, earlier) {
 function element(tag, text, more = {}) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(more)) made.setAttribute(name, value);
-  for (const part of text.split(UNSEEN)) {
+  for (const part of text.replaceAll("\r\n", "\n").split(UNSEEN)) {
     const code = UNSEEN.test(part) && part.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
     made.append(code ? element("span", `U+${code}`, { class: "unseen" }) : part);
   }
@@ -124,7 +124,7 @@ function progress(note = "Kept in this browser.") {
 
 function button(answer, place, digits) {
   const keys = digits ? [answer] : place < 9 ? [String(place + 1)] : [];
-  if (["yes", "no"].includes(answer)) keys.unshift(answer[0]);
+  if (["yes", "no", "unsure"].includes(answer)) keys.unshift(answer[0]);
   const pressed = String(answered(now) && given[now].label === answer);
   const made = element("button", "", { type: "button", "aria-pressed": pressed, "data-key": keys.join(" ") });
   made.append(element("bdi", answer, { lang: "" }), ...keys.flatMap((one) => [" ", element("kbd", one)]));

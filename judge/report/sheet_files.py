@@ -145,18 +145,17 @@ def _write_html(
         for unit in order
     ]
     content = {"name": out.stem, "texts": [*texts], "units": units}
-    script = page.script("keys.js", "sheet.js")
-    style = page.style(asking=True)
-    text = page.templates().get_template("sheet.html").render(
-        # No text ends the element that it stands in, nor is it taken for markup.
-        data=Markup(_json({**content, "sheet": digest(content)[:16]}).replace("<", "\\u003c")),
+    # No text ends the element that it stands in, nor is it taken for markup.
+    data = _json({**content, "sheet": digest(content)[:16]}).replace("<", "\\u003c")
+    text = page.from_template(
+        "sheet.html",
+        ("keys.js", "sheet.js"),
+        asking=True,
+        data=Markup(data),
         records=len(units),
         questions=sum(map(len, units)),
         instructions=rows.instructions,
-        script=Markup(script),
-        style=Markup(style),
-        digests={"script": page.digest(script), "style": page.digest(style)},
-    )  # fmt: skip
+    )
     with writing(out, sources, overwrite=overwrite, flag="--sheet") as file:
         file.write(text.encode())
     return [out]

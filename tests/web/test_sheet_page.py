@@ -165,6 +165,7 @@ def test_hostile_records_harm_nothing(pages: Pages, browser: Any) -> None:
         page.keyboard.press("1")
     path = saved(page, pages.folder)
     assert not faults and any("שלום <i>" in text for text in shown)
+    assert not any("U+000D" in text for text in shown), "an end of line, as Windows has it"
     done = pages("agreement", path.name, "--records", "hostile.jsonl", "-o", "m.jsonl")
     assert done.returncode == 0, done.stderr
     assert {json.dumps(line["labels"]) for line in pages.lines("m.jsonl")} == {
