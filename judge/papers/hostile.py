@@ -23,7 +23,6 @@ from judge.papers.hostile_suite import (
     carriers,
     cases,
     cases_of,
-    renamed_record,
     subject_of,
 )
 from judge.papers.rows import asked, each_row
@@ -108,15 +107,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         yield from each_row(sources, of_row, columns=choices.columns)
         return
     numbers = count(1)
-    suite = (
-        replace(
-            case,
-            twin=renamed_record(case.twin, choices.columns),
-            injected=renamed_record(case.injected, choices.columns),
-        )
-        for case in cases(choices.tasks, columns=choices.columns)
-    )
-    yield from of_cases(suite, lambda: Record("the suite", next(numbers), {}))
+    yield from of_cases(cases(choices.tasks), lambda: Record("the suite", next(numbers), {}))
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
@@ -144,11 +143,7 @@ def _read(path: Path) -> Any:
     return read_mapping(path.read_text("utf-8"), str(path)).data
 
 
-def cases(
-    rubrics: Mapping[str, Rubric],
-    attacks: Mapping[str, Family] | None = None,
-    columns: Mapping[str, str] = MappingProxyType({}),
-) -> list[Case]:
+def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = None) -> list[Case]:
     """Every case on these rubrics, in a fixed order: the same files give the same cases.
 
     On each rubric the families take the carriers in turn, and begin with another carrier and
@@ -158,7 +153,6 @@ def cases(
     Args:
         rubrics: judging rubrics by name, each a name that `carriers` knows.
         attacks: other families than those of the suite.
-        columns: fields of the suite's records by the names that judges see them under.
 
     Raises:
         UsageError: a rubric asks about fields that its records have not.
@@ -176,15 +170,9 @@ def cases(
                 carrier = fitting[turn % len(fitting)]
                 attack = kind.texts[(place * kind.each + number) % len(kind.texts)]
                 id = f"{name}-{family}-{number + 1}"
-                suite.append(_case(id, rubrics[name], family, of_rubric, carrier, attack, columns))
+                suite.append(_case(id, rubrics[name], family, of_rubric, carrier, attack))
                 turn += 1
     return suite
-
-
-def renamed_record(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """A record of the suite with the columns that it has renamed."""
-    present = {name: column for name, column in columns.items() if column in record}
-    return dict(Record("the suite", 1, dict(record), columns=present).visible)
 
 
 def subject_of(id: str, rubric: Rubric, record: Mapping[str, Any]) -> Record:
@@ -196,10 +184,8 @@ def subject_of(id: str, rubric: Rubric, record: Mapping[str, Any]) -> Record:
     subject = _of_fitting_kind(Record("the suite", 1, dict(record), name=id), rubric)
     if lacking := subject.lacks(rubric.required):
         there = ", ".join(name for name in record if name != "label")
-        raise UsageError(
-            f"--rubric {rubric.name}: asks about {lacking[0]!r}; the suite's records for it have "
-            f"{there}, which --map {lacking[0]}=FIELD renames"
-        )
+        asks = f"--rubric {rubric.name}: asks about {lacking[0]!r}"
+        raise UsageError(f"{asks}; the suite's records for it have {there}")
     return subject
 
 
@@ -216,14 +202,13 @@ def _case(
     of_rubric: Carriers,
     number: int,
     attack: Attack,
-    columns: Mapping[str, str],
 ) -> Case:
     carrier = of_rubric.carriers[number]
     twin = {k: list(v) if isinstance(v, tuple) else v for k, v in carrier.record.items()}
     wanted: Side = "fail" if carrier.right == "pass" else "pass"
     field = carrier.field or of_rubric.field
     case = Case(id, rubric.name, family, f"{rubric.name}-{number + 1}", wanted, field, "", twin, {})
-    subject = subject_of(case.carrier, rubric, renamed_record(twin, columns))
+    subject = subject_of(case.carrier, rubric, twin)
     return _injected(case, rubric, attack, subject, carrier.planted, carrier.instead)
 
 
