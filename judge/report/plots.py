@@ -53,7 +53,7 @@ _MOST_ROWS = 60
 
 
 FigureForm = Literal["dots", "bars", "boxes"]
-"""How a figure shows a run: a dot with its interval; a bar with it, and a tick at the mean of the
+"""How a figure shows a run: a dot with its interval; a bar with it, and a line at the mean of the
 runs; the box of a measure (median, quartiles) in a paper's tables."""
 
 
@@ -100,12 +100,11 @@ def _panel(
             if (score := estimates.get(letter)) is not None:
                 mark = _mark(axes, score, height + place, colour, form, 0.9 * _STEP / len(runs))
                 marks.setdefault(drawable(f"{letter}: {source}", 60), mark)
-    if form == "bars":
-        for height, estimates in enumerate(panel.rows.values()):
-            values = [getattr(score, "value", None) or 0.0 for score in estimates.values()]
-            mean = sum(values) / len(values)
-            (mark,) = axes.plot(mean, height, "|k", markersize=15 + 6 * len(runs))
-            marks["mean of the runs"] = mark
+    for height, estimates in enumerate(panel.rows.values()) if form == "bars" else ():
+        values = [s.value for s in estimates.values() if isinstance(s, Estimate) and s.value]
+        mean = sum(values) / len(estimates)
+        ends = height - _STEP / 2, height + _STEP / 2
+        (marks["mean of the runs"],) = axes.plot((mean, mean), ends, color="black")
     axes.set_yticks(range(len(panel.rows)), [drawable(name, 40) for name in panel.rows])
     axes.set(ylim=(len(panel.rows) - 0.5, -0.5), title=drawable(panel.title, 60))
     if panel.scores:
@@ -124,12 +123,12 @@ def _mark(
 ) -> Any:
     """Draw one run's number, bar or box at this height, and return what the legend shows of it."""
     if isinstance(score, Quartiles):
-        ends = {"q1": score.lower, "med": score.median, "q3": score.upper}
-        box = {**ends, "whislo": score.least, "whishi": score.most, "label": ""}
-        shape = {"facecolor": colour, "alpha": 0.6}
-        style = {"orientation": "horizontal", "patch_artist": True, "showfliers": False}
-        drawn = axes.bxp([box], [place], widths=width, boxprops=shape, manage_ticks=False, **style)
-        return drawn["boxes"][0]
+        for ends in (score.least, score.lower), (score.upper, score.most):
+            axes.plot(ends, (place, place), color=colour)
+        sides = place - width / 2, place + width / 2
+        axes.plot((score.median, score.median), sides, color="black")
+        length = score.upper - score.lower
+        return axes.barh(place, length, width, left=score.lower, color=colour, alpha=0.6)
     if form == "bars":
         mark = axes.barh(place, score.value, width, color=colour)
     else:
