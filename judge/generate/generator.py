@@ -7,6 +7,7 @@ write: `compose` fills fields of the draft. A draft is kept, or lost at one of t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -18,6 +19,7 @@ from judge.questions.rubric import Rubric
 from judge.records import Record, mapped
 from judge.records.base import LINEAGE, LabelError
 from judge.run.job import Job
+from judge.stats.text import telling_texts
 from judge.verdict import SOUND, last_of_each
 from judge.workflows import Work, Workflow
 
@@ -163,16 +165,28 @@ async def compose(
         findings: what is wrong with what it wrote before.
 
     Returns:
-        False, with a note, where no reply was valid: what was written before stands.
+        False, with a note, where no reply was valid, or it copies the prompt: what was written
+        before stands.
 
     Raises:
         BackendError: the model gave no reply at all.
     """
     work.round += work.written
     texts = await work.ask_rewriter(rubric, reply, findings=findings)
-    if texts is not None:
-        work.wrote(texts.model_dump(), kind)
-    return texts is not None
+    if texts is None:
+        return False
+    if _copied(work.context.rewriters[rubric].rubric, written := texts.model_dump()):
+        work.give_up(rubric, "copied: it is an example of the prompt, word for word")
+        return False
+    work.wrote(written, kind)
+    return True
+
+
+def _copied(rubric: Rubric, written: Mapping[str, Any]) -> bool:
+    """Whether all that was written stands in one of the prompt's examples, which weak models
+    repeat."""
+    replies = (json.loads(example.reply) for example in rubric.examples)
+    return any({*telling_texts(written)} <= {*telling_texts(reply)} for reply in replies)
 
 
 def objections(work: Work, names: Sequence[str]) -> list[str]:

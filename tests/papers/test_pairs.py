@@ -74,6 +74,17 @@ def test_a_behaviour_gets_two_premises_with_opposite_judgements_and_three_infere
     ]
 
 
+def test_a_copy_of_the_prompts_example_is_lost(typed: Typed) -> None:
+    """As the smallest models write; case and marks do not make it another text."""
+    typed.write("norms.jsonl", [NORM])
+    copy = "the guest left two wet prints on the step, and came in on socks"
+    typed.script("writer.yaml", [said("premise_writing", {"premise": copy})])
+    assert typed(*GO).returncode == 0
+    assert not typed.read("o.jsonl")
+    came = [line["judge"]["generated"] for line in lines(typed.read("o.jsonl.discarded.jsonl"))]
+    assert {(c["stage"], c["cause"]) for c in came} == {("premise_writing", "copied")}
+
+
 def test_faults_are_repaired_or_told_and_names_are_taken_out(typed: Typed) -> None:
     """A premise for each kind of failure (A.2); each norm gets one draft."""
     kinds = ("repeats", "misplaced", "stereotyped", "refused", "named", "twice", "gives_away")
