@@ -95,6 +95,18 @@ def test_exports_are_sheets_again(mails: Typed, name: str, labels: int) -> None:
     assert code == 2 and "item m2 shows another text" in told.replace("'", "")
 
 
+def test_a_damaged_export_is_named_and_the_rest_is_read(mails: Typed) -> None:
+    tasks = json.loads((EXPORTS / "label-studio.json").read_text())
+    tasks[0]["annotations"][0]["result"][0]["value"] = "yes"
+    tasks[1]["annotations"][1]["completed_by"] = [1]
+    tasks[2]["annotations"][0]["result"][0]["value"]["choices"] = ["perhaps"]
+    (mails.folder / "bad.json").write_text(json.dumps(tasks))
+    code, out, told = mails.text("agreement", "bad.json", "--json")
+    assert code == 3 and json.loads(out)["checks"][0]["overall"]["labels"] == 4
+    assert "field 'value'" in told and "perhaps is none of the answers" in told.replace("'", "")
+    assert "3 lines could not be read" in told and "annotator" in told
+
+
 def test_bad_usage(mails: Typed) -> None:
     for sheet, says in (
         ("s.xlsx", "name a .csv file for spreadsheets, a .html file"),

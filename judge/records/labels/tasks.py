@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from judge.records.base import LabelError
+from judge.records.fields import refused
 from judge.records.labels.forms import FORMS, Form
 from judge.records.record import Record
 
@@ -36,12 +38,17 @@ def rows_of(record: Record) -> Iterator[Record]:
         yield record
         return
     shown = {name: cell for name, cell in task.items() if name not in (*_TASK, *_ROW)}
-    for annotator, given in (_given(form, fields) or {"": {}}).items():
+    row = {name: task.get(name) or "" for name in _ROW}
+    asked = {name: task[name] for name in ("question", "answers")}
+    try:
+        people = _given(form, fields) or [("", {})]
+    except LabelError as error:
+        yield refused(record, error.problem)
+        return
+    for annotator, given in people:
         # Label Studio's "ground truth" is nobody's.
-        answers = {"annotator": annotator, **given} if annotator is not None else {}
+        answers = {**given, "annotator": annotator} if annotator is not None else {}
         gold = {} if annotator is not None else {"gold": given.get("label")}
-        row = {name: task.get(name) or "" for name in _ROW}
-        asked = {name: task[name] for name in ("question", "answers")}
         yield replace(record, fields={**row, **gold, **shown, **asked, **_ANSWERS, **answers})
 
 
@@ -57,15 +64,15 @@ def _task(form: Form, fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _given(form: Form, fields: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
-    """By annotator the answers to `label` and `why`."""
+def _given(form: Form, fields: Mapping[str, Any]) -> list[tuple[Any, dict[str, Any]]]:
+    """Each annotator with the answers to `label` and `why`. Raises LabelError."""
     if form.reader is None:
         answers = {name: fields[name] for name in ("label", "why") if fields.get(name)}
-        return {fields.get("annotator") or "": answers}
-    given: dict[Any, dict[str, Any]] = {}
+        return [(fields.get("annotator") or "", answers)]
+    given: dict[str, tuple[Any, dict[str, Any]]] = {}
     for one in form.reader(fields):
         answer = one.answer
         if isinstance(answer, list) and (len(answer) == 1 or one.question == "why"):
             answer = "\n".join(map(str, answer))
-        given.setdefault(one.annotator, {})[one.question] = answer
-    return given
+        given.setdefault(str(one.annotator), (one.annotator, {}))[1][one.question] = answer
+    return [*given.values()]
