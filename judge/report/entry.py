@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -75,10 +74,12 @@ class Quotes:
         marks = self._by_quote.items()
         return {quote: mark if isinstance(mark, str) else mark.number for quote, mark in marks}
 
-    def pieces(self, place: TextKey) -> list[Piece]:
-        """The text at a place in pieces, with all quotes noted so far."""
+    def marked(self, place: TextKey) -> str | list[Piece]:
+        """The text at a place in pieces, with all quotes noted so far; whole, where it has none."""
         text = self._texts[place]
         marks = [mark for mark in self._marks.values() if mark.place == place]
+        if not marks:
+            return text
         cuts = sorted({0, len(text), *(m.start for m in marks), *(m.end for m in marks)})
         pieces = []
         for start, end in pairwise(cuts):
@@ -107,95 +108,43 @@ class Quotes:
         return locate(quote, text)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of the record as judges see it: its text, in marked pieces."""
+def drawn(line: Line, judgement: Judgement) -> dict[str, Any]:
+    """What a script draws of an output line, as JSON.
 
-    name: str
-    text: str
-    pieces: list[Piece]
-    prose: bool
-
-    def as_json(self) -> list[Any]:
-        """Name, text (in pieces, where it is quoted), and whether it is prose."""
-        return [self.name, self.pieces if self.quoted else self.text, self.prose]
-
-    @property
-    def quoted(self) -> bool:
-        """Whether judges quoted it."""
-        return any(numbers for _, _, numbers in self.pieces)
-
-
-class Entry:
-    """One output line as the template reads it; its number tells it from all others on the page."""
-
-    def __init__(self, line: Line, judgement: Judgement, number: int) -> None:
-        self.line, self.number, self.judgement = line, number, judgement
-        self.classes = [
-            judgement.verdict,
-            *(["split"] if any(map(differ, judgement.checks)) else []),
-        ]
-        self.classes += ["edited"] if judgement.edits else []
-        self.id = line.name
-        self.size = len(json.dumps([line.fields, line.content], ensure_ascii=False))
-        if self.size <= LARGEST:
-            self._read(line.fields, judgement)
-
-    def _read(self, fields: Mapping[str, Any], judgement: Judgement) -> None:
-        contents = {key: c for key, c in fields.items() if normalise(key) != "id"}
-        values = {("now", key): content for key, content in contents.items()}
-        values |= {("before", key): content for key, content in judgement.original.items()}
-        texts = {place: _text(content) for place, content in values.items()}
-        self._quotes = Quotes(texts)
-        # Before any text is shown, so that all texts are marked with all quotes.
-        votes = [vote for check in judgement.checks for vote in check.votes]
-        for finding in (*(f for v in votes for f in v.evidence), *judgement.contradictions):
-            self._quotes.note(finding)
-        self._anchored: set[int] = set()
-        built = {place: self._field(place, texts[place], values[place]) for place in texts}
-        prose = [built["now", key] for key in contents if built["now", key].prose]
-        self.prose = sorted(prose, key=lambda field: not field.quoted)
-        self.facts = [built["now", key] for key in contents if not built["now", key].prose]
-        self.original = [built["before", key] for key in judgement.original]
-
-    def as_json(self) -> dict[str, Any]:
-        """What a script draws: the judgement as in its line, but each edit as its `changes`, and
-        each check with what it `said`; beside it the record's texts, in marked pieces, and where
-        each quote stands: its number, or why there is none."""
-        about = {"id": self.id, "source": self.line.source, "line": self.line.number}
-        judgement = self.judgement
-        if self.size > LARGEST:
-            brief = {"verdict": judgement.verdict, "reason": judgement.reason}
-            return {**about, "size": self.size, "judge": brief}
-        told = judgement.as_json()
-        for name in ("fingerprint", "usage", "original"):
-            told.pop(name, None)
-        for check, content in zip(judgement.checks, told.get("checks", ()), strict=True):
-            content["said"] = check.to_dict()["answer"]
-        for edit in told.get("edits", ()):
-            edit["changes"] = changes(edit.pop("before"), edit.pop("after"))
-        texts = [*self.prose, *self.facts]
-        return {
-            **about,
-            "judge": told,
-            "texts": [field.as_json() for field in texts],
-            "before": [field.as_json() for field in self.original],
-            "quotes": [*self._quotes.places.items()],
-        }
-
-    def place(self, finding: Answer) -> tuple[int | None, str | None, bool]:
-        """(number of the quote in the text, why there is none, whether the text leads back here).
-
-        Of the findings with one number the first is the anchor that the text leads back to.
-        """
-        number, note = self._quotes.note(finding)
-        anchor = number is not None and number not in self._anchored
-        self._anchored |= {number} if number is not None else set()
-        return number, note, anchor
-
-    def _field(self, place: TextKey, text: str, content: Any) -> Field:
-        prose = not _is_texts(content) and (len(text) > _PROSE or "\n" in text)
-        return Field(place[1], text, self._quotes.pieces(place), prose)
+    `judge` is the judgement as in its line, but each edit as its `changes`, and each check with
+    what it `said`; `texts` are the record's (name, text or its marked pieces, whether it is prose),
+    prose and what is quoted first, `before` those that were rewritten; `quotes` say where each
+    stands: its number, or why it has none. Of a large line there is the summary alone.
+    """
+    about = {"id": line.name, "source": line.source, "line": line.number}
+    size = len(json.dumps([line.fields, line.content], ensure_ascii=False))
+    if size > LARGEST:
+        brief = {"verdict": judgement.verdict, "reason": judgement.reason}
+        return {**about, "size": size, "judge": brief}
+    values = {("now", key): c for key, c in line.fields.items() if normalise(key) != "id"}
+    values |= {("before", key): content for key, content in judgement.original.items()}
+    texts = {place: _text(content) for place, content in values.items()}
+    quotes = Quotes(texts)
+    # Before any text is shown, so that all texts are marked with all quotes.
+    for check in judgement.checks:
+        for finding in (*check.evidence, *(f for vote in check.votes for f in vote.evidence)):
+            quotes.note(finding)
+    for finding in judgement.contradictions:
+        quotes.note(finding)
+    fields: dict[str, list[tuple[str, str | list[Piece], bool]]] = {"now": [], "before": []}
+    for place, text in texts.items():
+        prose = not _is_texts(values[place]) and (len(text) > _PROSE or "\n" in text)
+        fields[place[0]].append((place[1], quotes.marked(place), prose))
+    told = judgement.as_json()
+    for name in ("fingerprint", "usage", "original"):
+        told.pop(name, None)
+    for check, content in zip(judgement.checks, told.get("checks", ()), strict=True):
+        content["said"] = check.to_dict()["answer"]
+    for edit in told.get("edits", ()):
+        edit["changes"] = changes(edit.pop("before"), edit.pop("after"))
+    ordered = sorted(fields["now"], key=lambda field: (not field[2], isinstance(field[1], str)))
+    parts = {"texts": ordered, "before": fields["before"], "quotes": [*quotes.places.items()]}
+    return {**about, "judge": told, **parts}
 
 
 def _is_texts(content: Any) -> bool:
@@ -221,9 +170,3 @@ def probability(value: float | None) -> str:
     if 0 < value < 0.0005:
         return "<0.001"
     return ">0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
-
-
-def tally(check: Check) -> str:
-    """A check's votes in short, such as "2 pass, 1 fail"."""
-    counts = Counter(vote.verdict for vote in check.votes)
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

@@ -29,7 +29,6 @@ function join(entries) {
     if (!byKey.has(entry.key)) byKey.set(entry.key, { number: byKey.size + 1, runs: [], entries: [] });
     const item = byKey.get(entry.key);
     entry.checks = new Map((entry.judge.checks || []).map((check) => [check.check, check]));
-    entry.quotes = new Map(entry.quotes);
     item.runs[runs.length > 1 ? entry.run : 0] = entry;
     item.entries.push(entry);
   }
@@ -253,23 +252,10 @@ function show(item) {
   byId("name").replaceChildren(own("bdi", "", cut(item.entries[0].id)));
   byId("place").textContent = place < 0 ? "" : `${place + 1} of ${view.length}`;
   for (const button of dialog.querySelectorAll("[data-step]")) button.disabled = !view[place + Number(button.dataset.step)];
-  byId("bodies").replaceChildren(...runs.map((letter, run) => drawEntry(item, letter, run)));
+  const missing = (letter) => make("p", "quiet", `${letter}: not in this run, or not on this page.`);
+  byId("bodies").replaceChildren(...runs.map((letter, run) => (item.runs[run] ? drawRecord(item.runs[run], verdictOf(item, letter, run)) : missing(letter))));
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
-}
-
-function drawEntry(item, letter, run) {
-  const entry = item.runs[run];
-  if (!entry) return make("section", "", make("p", "quiet", `${letter}: not in this run, or not on this page.`));
-  const { judge } = entry;
-  return make(
-    "section",
-    "",
-    make("p", "", verdictOf(item, letter, run), judge.reason && [" ", own("span", "reason", cut(judge.reason, 2000))]),
-    make("p", "where", judge.original_verdict && `as it came in: ${judge.original_verdict} · `, own("bdi", "", entry.source), `, line ${entry.line}`),
-    entry.labels.map(([check, label, said, alike]) => make("p", alike === false ? "label unlike" : "label", own("bdi", "", check), ": label ", own("b", "", label), ", judge ", own("b", "", said))),
-    drawRecord(entry),
-  );
 }
 
 function turn(step) {

@@ -27,7 +27,7 @@ from judge.records.base import flat, no_such_field
 from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.compare import Comparison, Run, compared
-from judge.report.entry import LARGEST, Entry, probability, tally
+from judge.report.entry import drawn, probability
 from judge.report.overview import Bar, LabelPair, Overview
 from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
@@ -116,9 +116,8 @@ class _Records:
             return
         self.shown[judgement.verdict] += 1
         self._keys.add(key)
-        # Texts of records are marked by number, so that a number is never shared on the page.
-        content = Entry(line, judgement, self.shown.total()).as_json()
-        size = self._write({"run": file, "key": key, "labels": labels, **content})
+        about = {"run": file, "key": key, "labels": labels}
+        size = self._write({**about, **drawn(line, judgement)})
         self._sizes[judgement.verdict in _SOUND] += size
 
     def _has_room(self, verdict: Verdict, file: int, key: str) -> bool:
@@ -133,13 +132,9 @@ class _Records:
         return self.shown[verdict] < self._limit
 
     def _write(self, content: Any) -> int:
-        try:
-            line = json.dumps(content, ensure_ascii=False, allow_nan=False)
-        except ValueError:  # No number of JSON is infinite.
-            plain = json.loads(json.dumps(content), parse_constant=str)
-            line = json.dumps(plain, ensure_ascii=False)
         # Half of a surrogate pair is written as its escape, which JSON reads as the same.
-        part = self._pack.compress(f"{line}\n".encode(errors="backslashreplace"))
+        line = f"{as_data(content, ascii=False)}\n".encode(errors="backslashreplace")
+        part = self._pack.compress(line)
         self._parts.append(part)
         return len(part)
 
@@ -215,6 +210,15 @@ def _comparison(runs: Sequence[Run], by: Sequence[str]) -> Comparison:
     return compared(runs, by=by)
 
 
+def as_data(content: Any, *, ascii: bool = True) -> str:
+    """JSON for a page's script, which reads no number that is infinite: such a one is a text."""
+    try:
+        return json.dumps(content, ensure_ascii=ascii, allow_nan=False)
+    except ValueError:
+        plain = json.loads(json.dumps(content), parse_constant=str)
+        return json.dumps(plain, ensure_ascii=ascii)
+
+
 def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]]]:
     """The rankings of all runs: by name their checks, with the two fields that each compares."""
     rankings: dict[str, dict[str, Sequence[str]]] = {}
@@ -263,8 +267,7 @@ def templates() -> Environment:
     )
     environment.filters["short"] = text.short
     environment.filters["span"] = span
-    counts = (percent, between, passing, details, asked_by, dollars, wilson)
-    helpers = (*counts, text.changes, probability, tally)
+    helpers = (percent, between, passing, details, asked_by, dollars, wilson, probability)
     environment.globals |= {helper.__name__: helper for helper in helpers}
-    environment.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS, "LARGEST": LARGEST}
+    environment.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS}
     return environment

@@ -49,34 +49,44 @@ function probability(value) {
   return value < 1 && value >= 0.9995 ? ">0.999" : value.toFixed(3);
 }
 
-// The record beside its checks; quotes in the text lead to where they are given as evidence.
-function drawRecord(entry) {
-  const judge = entry.judge;
-  if (entry.size) return make("div", "body", make("p", "cut", `The line has ${entry.size.toLocaleString("en")} characters: too many to be shown.`));
-  const places = new Map();
-  const texts = entry.texts.map((field) => drawField(field, places));
-  const facts = texts.filter((_, number) => !entry.texts[number][2]).flat();
-  const record = make(
+// A record beside its checks, and above them what came of it; a quote in the text leads to where it
+// is given as evidence. `mark` stands first.
+function drawRecord(entry, mark = badge(entry.judge.verdict)) {
+  const { judge, labels = [] } = entry;
+  return make(
     "section",
-    "text",
-    judge.error && drawError(judge.error),
-    texts.filter((_, number) => entry.texts[number][2]),
-    facts.length > 0 && make("dl", "", facts),
-    !texts.length && make("p", "quiet", "The line holds no fields."),
+    "",
+    make("p", "", mark, judge.reason && [" ", own("span", "reason", cut(judge.reason, 2000))]),
+    make("p", "where", judge.original_verdict && `as it came in: ${judge.original_verdict} · `, own("bdi", "", entry.source), `, line ${entry.line}`),
+    labels.map(([check, label, said, alike]) => make("p", alike === false ? "label unlike" : "label", own("bdi", "", check), ": label ", own("b", "", label), ", judge ", own("b", "", said))),
+    entry.size ? make("p", "cut", `The line has ${entry.size.toLocaleString("en")} characters: too many to be shown.`) : drawBody(entry, judge),
   );
-  const checks = judge.checks || [];
-  const found = make(
-    "section",
-    "found",
-    checks.map((check) => drawCheck(check, entry, places, checks.length < 3)),
-    judge.extraction && [make("h5", "", "Extraction"), drawExtraction(judge.extraction)],
-    judge.contradictions && [make("h5", "", "Contradictions that stay"), judge.contradictions.map((one) => drawFinding(one, null, entry, places))],
-    judge.dropped && [make("h5", "", "Values dropped"), make("ul", "", judge.dropped.map((value) => own("li", "", value)))],
-    (judge.edits || []).length > 0 && [make("h5", "", "Edits"), judge.edits.map(drawEdit)],
-    entry.before.length > 0 && make("details", "original", make("summary", "", make("h5", "", "Before it was rewritten")), entry.before.map((field) => drawField([field[0], field[1], true], places))),
-  );
-  return make("div", "body halves", record, found);
 }
+
+function drawBody(entry, judge) {
+  const places = new Map();
+  const at = { quotes: new Map(entry.quotes), places };
+  const [prose, facts] = [true, false].map((wanted) => entry.texts.filter((field) => field[2] === wanted).map((field) => drawField(field, places)));
+  const checks = judge.checks || [];
+  const part = (title, content) => content && content.length !== 0 && [make("h5", "", title), content];
+  return make(
+    "div",
+    "halves",
+    make("section", "text", judge.error && drawError(judge.error), prose, facts.length > 0 && make("dl", "", facts), !entry.texts.length && make("p", "quiet", "The line holds no fields.")),
+    make(
+      "section",
+      "found",
+      checks.map((check) => drawCheck(check, at, checks.length < 3)),
+      part("Extraction", judge.extraction && drawExtraction(judge.extraction)),
+      part("Contradictions that stay", judge.contradictions && judge.contradictions.map((one) => drawFinding(one, null, at))),
+      part("Values dropped", judge.dropped && drawListing(judge.dropped)),
+      part("Edits", judge.edits && judge.edits.map(drawEdit)),
+      entry.before.length > 0 && make("details", "original", make("summary", "", "Before it was rewritten"), entry.before.map(([name, content]) => drawField([name, content, true], places))),
+    ),
+  );
+}
+
+const drawListing = (texts) => make("ul", "", texts.map((text) => own("li", "", text)));
 
 function drawField([name, content, prose], places) {
   const pieces = typeof content === "string" ? [[content, "", []]] : content;
@@ -107,7 +117,7 @@ function drawError(error) {
   return make("section", "fault", make("h5", "", "Error of type ", own("bdi", "", cut(error.type))), own("p", "", error.message), error.field !== undefined && make("p", "", "Field: ", own("bdi", "", cut(error.field))), error.line !== undefined && make("p", "quiet", `Line ${error.line} of what was judged.`));
 }
 
-function drawCheck(check, entry, places, open) {
+function drawCheck(check, at, open) {
   const votes = check.votes || [];
   const counts = new Map();
   for (const vote of votes) counts.set(vote.verdict, (counts.get(vote.verdict) || 0) + 1);
@@ -124,14 +134,14 @@ function drawCheck(check, entry, places, open) {
     "check",
     make("summary", "", badge(check.verdict), " ", own("bdi", "name", check.check), " ", make("span", "quiet", about.join(" · "))),
     check.reason && own("p", "why", check.reason),
-    (check.evidence || []).map((one) => drawFinding(one, check.verdict, entry, places)),
-    votes.map((vote) => drawVote(vote, entry, places)),
+    (check.evidence || []).map((one) => drawFinding(one, check.verdict, at)),
+    votes.map((vote) => drawVote(vote, at)),
   );
   element.open = open || !["pass", "skipped"].includes(check.verdict);
   return element;
 }
 
-function drawVote(vote, entry, places) {
+function drawVote(vote, at) {
   const about = [
     vote.part,
     vote.method && vote.method !== "structured" && vote.method,
@@ -145,11 +155,11 @@ function drawVote(vote, entry, places) {
     "vote",
     make("p", "", badge(vote.verdict), " ", own("bdi", "model", cut(vote.model)), " ", make("span", "quiet", about.join(" · "))),
     vote.reason && own("p", "why", vote.reason),
-    (vote.evidence || []).map((one) => drawFinding(one, vote.verdict, entry, places)),
+    (vote.evidence || []).map((one) => drawFinding(one, vote.verdict, at)),
   );
 }
 
-function drawFinding(finding, verdict, entry, places) {
+function drawFinding(finding, verdict, { quotes, places }) {
   const parts = [];
   if (finding.verdict !== verdict || finding.value !== undefined) parts.push(badge(finding.verdict), " ");
   if (finding.value !== undefined) parts.push(own("bdi", "value", finding.value), " ");
@@ -157,7 +167,7 @@ function drawFinding(finding, verdict, entry, places) {
   if (finding.character !== undefined) parts.push(make("span", "said", "character ", own("bdi", "", finding.character)), " ");
   if (finding.probability !== undefined) parts.push(make("span", "quiet", `P(pass) ${probability(finding.probability)}`), " ");
   if (finding.predicted) parts.push(make("span", "quiet", `rests on predicted ${finding.predicted.join(", ")}`));
-  const place = finding.quote === undefined ? undefined : entry.quotes.get(finding.quote);
+  const place = finding.quote === undefined ? undefined : quotes.get(finding.quote);
   const number = typeof place === "number" ? place : null;
   const quote = finding.quote !== undefined && own("blockquote", "", number && make("b", "number", number), number && " ", finding.quote);
   if (number && !places.has(number)) {
@@ -180,7 +190,7 @@ function drawEdit(edit) {
     "div",
     "edit",
     make("p", "quiet", `Round ${edit.round}, `, own("bdi", "", cut(edit.check)), edit.character !== undefined && [", ", own("bdi", "", cut(edit.character))], ", by ", own("bdi", "", cut(edit.model))),
-    edit.values && make("ul", "", edit.values.map((value) => own("li", "", value))),
+    edit.values && drawListing(edit.values),
     own("div", "prose", edit.changes.map(([kind, text]) => (tags[kind] ? make(kind, "", text) : text))),
   );
 }

@@ -26,6 +26,7 @@ async function send(path, content) {
     }
     say("");
     main.innerHTML = text;
+    drawJudged();
     window.scrollTo(0, 0);
     const heading = main.querySelector("h2[tabindex]");
     if (heading) heading.focus({ preventScroll: true });
@@ -34,6 +35,15 @@ async function send(path, content) {
   } finally {
     busy = false;
   }
+}
+
+// The judged record of a review, which comes as data.
+function drawJudged() {
+  const data = document.getElementById("judged");
+  if (!data) return;
+  const [characters, entry] = JSON.parse(data.textContent);
+  unseen = new RegExp(characters, "gu");
+  data.replaceWith(drawRecord(entry));
 }
 
 function press(button) {
@@ -53,3 +63,5 @@ main.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button) press(button);
 });
+
+drawJudged();

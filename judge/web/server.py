@@ -19,10 +19,12 @@ from typing import Any
 
 from aiohttp import web
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from markupsafe import Markup
 
 from judge.errors import JudgeError, UsageError
 from judge.report import page as report_page
-from judge.report.entry import Entry
+from judge.report.entry import drawn
+from judge.report.text import UNSEEN
 from judge.run.stream import beside_any_loop
 from judge.web import figures
 from judge.web.running import MAX_BODY, run_app
@@ -125,7 +127,8 @@ class _Page:
         return web.Response(text=report_page.style(asking=True), content_type="text/css")
 
     async def _script(self, _: web.Request) -> web.Response:
-        text = report_page.script("keys.js") + (_FOLDER / "page.js").read_text("utf-8")
+        own = (_FOLDER / "page.js").read_text("utf-8")
+        text = report_page.script("record.js", "keys.js") + own
         return web.Response(text=text, content_type="text/javascript")
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -208,10 +211,12 @@ def turns(text: str) -> list[str]:
     return _TURN.split(text) if text.startswith("1. ") else [text]
 
 
-def entry(question: PageQuestion) -> Entry:
-    """The judged line as the report shows it."""
+def entry(question: PageQuestion) -> Markup:
+    """The judged line as data, which the script draws as the report does."""
     assert question.line is not None, "only a judged line is reviewed"
-    return Entry(question.line, question.line.judgement(), 1)
+    content = [UNSEEN.pattern, drawn(question.line, question.line.judgement())]
+    # No text ends the element that it stands in, nor is it taken for markup.
+    return Markup(report_page.as_data(content).replace("<", "\\u003c"))
 
 
 @cache
