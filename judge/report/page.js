@@ -26,8 +26,9 @@ async function unpack(packed) {
 function join(entries) {
   const byKey = new Map();
   for (const entry of entries) {
-    if (!byKey.has(entry.key)) byKey.set(entry.key, { number: byKey.size + 1, runs: [], entries: [] });
-    const item = byKey.get(entry.key);
+    const key = runs.length > 1 ? entry.key : byKey.size;
+    if (!byKey.has(key)) byKey.set(key, { number: byKey.size + 1, runs: [], entries: [] });
+    const item = byKey.get(key);
     entry.checks = new Map((entry.judge.checks || []).map((check) => [check.check, check]));
     item.runs[runs.length > 1 ? entry.run : 0] = entry;
     item.entries.push(entry);
@@ -132,12 +133,13 @@ function obey() {
   const hash = location.hash.slice(1);
   if (hash && !hash.includes("=")) return find();
   const parts = new URLSearchParams(hash);
+  const before = address();
   for (const field of form.elements) {
     if (field.type === "checkbox") field.checked = parts.getAll(field.name).includes(field.value);
     else if (field.name) field.value = parts.get(field.name) || "";
   }
   if ([...more.querySelectorAll("[name]")].some((field) => field.value)) fold(false);
-  find();
+  if (address() !== before || !view.length) find();
   const item = items[parts.get("open") - 1];
   if (item) return show(item);
   dialog.close();
@@ -175,12 +177,16 @@ function find() {
   view.sort((one, two) => compare(one, two, want.check) || one.number - two.number);
   byId("told").textContent = `${view.length === items.length ? "" : `${view.length} of `}${several(items.length, "record")}`;
   byId("active").textContent = [...more.querySelectorAll("[name]")].filter((field) => field.value).length || "";
+  redraw();
+}
+
+// ---------------------------------------------------------------- drawn
+
+function redraw() {
   list.replaceChildren();
   drawn.clear();
   draw();
 }
-
-// ---------------------------------------------------------------- drawn
 
 function draw() {
   if (!height) {
@@ -293,7 +299,7 @@ addEventListener("hashchange", obey);
 addEventListener("scroll", () => items.length && requestAnimationFrame(draw), { passive: true });
 addEventListener("resize", () => {
   height = 0;
-  if (items.length) find();
+  if (items.length) redraw();
 });
 addEventListener("beforeprint", () => view.slice(0, MOST_PRINTED).forEach((_, place) => put(place)));
 addEventListener("keydown", (event) => {

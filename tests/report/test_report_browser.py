@@ -184,6 +184,8 @@ def test_two_runs_differences_first(shown: OpenPage) -> None:
     assert shown.opened().count("Reason 2.") == 2 and "A pass" in shown.opened()
     shown.tab.goto(f"{shown.tab.url.partition('#')[0]}#only=differ")
     shown.wait("1 of 3 records")
+    shown.show(runs[0], [mail(n, "fail", workflow="story") for n in range(3)])
+    assert shown.told == "6 records", "of several kinds: none is beside another"
     assert not shown.faults
 
 
