@@ -157,7 +157,7 @@ def _changes(node: ast.AST) -> list[Callable[[Any], str]]:
         return [_negate]
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return [_number]
-    if isinstance(node, ast.Return) and node.value is not None:
+    if isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
         return [_nothing]
     return [_silence] if isinstance(node, ast.Raise) else []
 

@@ -59,6 +59,10 @@ def sound(x, y):
     if x > 1 and y:
         raise ValueError
     return x + y
+
+
+def nothing():
+    return None
 """
 
 

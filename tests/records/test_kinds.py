@@ -18,6 +18,7 @@ from judge.records import (
     recognise,
 )
 from judge.records.base import LabelError, at
+from judge.records.fields import refused
 from judge.records.labels import Annotation, LabelledItem, read_labels
 
 from .conftest import Written
@@ -275,3 +276,9 @@ def test_labels_are_read_by_their_own_columns(write: Written) -> None:
     (bad,) = read_labels(str(write("a.csv", text)), columns={"label": "say"})
     assert isinstance(bad, Record) and bad.problem is not None
     assert "the record has no field 'say'" in bad.problem.message
+
+
+def test_a_record_that_is_refused_keeps_its_text_or_the_beginning_of_it() -> None:
+    short, long = (refused(Record("", 1, {"a": n * "x"}), Problem("no")).raw for n in (3, 5000))
+    assert short == '{"a":"xxx"}'
+    assert long == '{"a":"' + 1994 * "x" + "… [5008 in all]"
