@@ -81,3 +81,12 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
         async with server() as (other, direct), opened(f"http://127.0.0.1:{other}") as http:
             await http.request("POST", CHAT, data=b"{}")
         assert len(direct) == 1 and direct[0].startswith(b"POST /chat/completions ")
+
+
+async def test_a_connection_lost_without_a_word_is_told_by_its_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened("http://127.0.0.1:1/v1") as http:
+        told = [str(http._fault(e)) for e in (ConnectionResetError("by peer"), BrokenPipeError())]
+    where = "http://127.0.0.1:1/v1: the connection was lost: "
+    assert told == [f"{where}by peer", f"{where}BrokenPipeError"]

@@ -68,7 +68,7 @@ def test_no_shipped_check_is_asked_on_figures_of_its_own_hand_alone(script: Any)
             asked.append(check)
             assert judge.measures["kappa"]["low"] > 0 and judge.elsewhere["kappa"]["low"] > 0
     # The page has the same figures, since the script makes both.
-    page = (DOCS / "calibration.md").read_text("utf-8")
+    page = (DOCS / "evidence" / "calibration.md").read_text("utf-8")
     assert "\n".join(script._elsewhere_table(script.shipped_profile())) in page
     assert asked and "consistency" not in asked
 

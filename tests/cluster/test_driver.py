@@ -194,6 +194,17 @@ async def test_what_a_server_does_not_take_is_known_to_the_run(
     assert task.resources.models.client("openai:o3").adaptations == {"temperature": "left out"}
 
 
+async def test_a_chunk_that_two_workers_judged_counts_once() -> None:
+    """The first died behind its last word; Ray gives its chunk to another."""
+    feed = Feed()
+    asked = asyncio.create_task(feed.judged(b"chunk"))
+    assert await feed.get(0) == b"chunk"
+    await feed.done(0, b"first")
+    await feed.done(0, b"second")
+    assert await asked == b"first" and await feed.get(0) == b""
+    await feed.done(0, b"third")
+
+
 def test_workers_for_which_there_is_no_room_are_refused() -> None:
     assert workers_for(None, 2, {"CPU": 16.0, "GPU": 5.0}) == 2
     with pytest.raises(UsageError, match="it holds 2 workers, not 3"):

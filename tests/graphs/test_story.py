@@ -134,6 +134,17 @@ async def test_one_pass_goes_on_after_a_rewrite_and_does_not_ask_again(
         assert loop == [(1, "fail")] and taken.judgement.verdict is Verdict.FAIL
 
 
+async def test_one_pass_says_that_a_rewrite_was_not_asked_about_only_where_there_was_one(
+    take: Take,
+) -> None:
+    script = [entry("implicitness", speeches(2, quote="pay for one apple"))]
+    script.append(entry("explicit_rewriting", {"rewrites": []}))
+    taken = await take(RECORD, [*script, *SOUND], rounds=2, min_words=5, one_pass=True)
+    assert taken.judgement.edits == ()
+    loop = [str(c.verdict) for c in taken.checks("implicitness") if c.by == "loop"]
+    assert loop == ["fail"] and taken.judgement.verdict is Verdict.FAIL
+
+
 @pytest.mark.parametrize(
     ("answer", "trouble"),
     [

@@ -114,6 +114,7 @@ def test_a_quote_stands_in_every_form_that_unicode_has(quote: str, text: str) ->
         ("35 people", "3.5 people"),
         ("1,000", "1.000"),
         ("102", "10\u00b2"),
+        ("10 2", "10\u00b2"),
         ("21/2 cups", "2\u00bd cups"),
         ("\u20ac500 a month", "$500 a month"),
         ("500 a month", "$500 a month"),
