@@ -197,7 +197,11 @@ def _beside(value: Any, folder: Path) -> Any:
     provider, colon, name = value.partition(":")
     for before, path in (("", value), (f"{provider}{colon}", name), ("", provider)):
         joined = folder / path
-        if (Path(path).suffix or "/" in path) and joined.exists() and joined != Path(path):
+        if (
+            (Path(path).suffix or {"/", os.sep} & {*path})
+            and joined.exists()
+            and joined != Path(path)
+        ):
             return f"{before}{joined}{value[len(before) + len(path) :]}"
     return value
 

@@ -29,6 +29,9 @@ _COLOURS = {
 MAX_PROBLEMS = 20
 """Lines of input that are named one by one; of more, how many there are."""
 
+_WINDOWS = os.name == "nt"
+"""There a pipe would get the code page's letters, and no lines of tables."""
+
 _GAP = 2
 """Blanks between two columns."""
 _MAX_WORD = 40
@@ -61,10 +64,13 @@ def guard_streams() -> None:
     os.close(descriptor)
     if sys.stderr is None or sys.stderr is sys.__stderr__:
         # Without a buffer, which would keep what could not be written and fail again at exit.
-        raw = io.FileIO(2, "w", closefd=False)
+        # What is below Python's own stream writes Unicode to a console of Windows.
+        buffer: Any = getattr(sys.stderr, "buffer", None) or io.FileIO(2, "w", closefd=False)
+        raw = getattr(buffer, "raw", buffer)
         sys.stderr = _Errors(raw, "utf-8", "backslashreplace", write_through=True)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        encoding = "utf-8" if _WINDOWS else None
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
         # Another process may have made the pipe non-blocking; then a full one would be an error.
         # Windows has no such call before Python 3.12.
         with suppress(OSError, AttributeError):

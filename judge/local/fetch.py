@@ -88,7 +88,8 @@ def _fetch(weights: Weights, progress: FetchProgress) -> None:
             f"{weights.file} is not the file it should be and was deleted: expected {weights.size} "
             f"bytes with SHA-256 {weights.sha256}, got {size} bytes with {sha256}"
         )
-    with part.open("rb") as stream:
+    # Windows flushes only what can be written.
+    with part.open("r+b") as stream:
         os.fsync(stream.fileno())
     part.replace(target)
 

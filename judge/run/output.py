@@ -211,10 +211,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         if path.exists():
             shutil.copymode(path, new)
-        _put(new, path)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+    _put(new, path)
     sync_folder(path)
 
 
@@ -222,8 +222,10 @@ def _put(new: Path, path: Path) -> None:
     try:
         new.replace(path)
     except OSError as error:
-        # A file that a container mounts cannot be renamed over; `new` is whole until it is copied.
-        if error.errno != errno.EBUSY:
+        # A file that a container mounts cannot be renamed over, nor on Windows one that is open;
+        # `new` is whole, and stays until it is copied.
+        if error.errno not in (errno.EBUSY, errno.EACCES) or not os.access(path, os.W_OK):
+            new.unlink()
             raise
         with new.open("rb") as source, path.open("wb") as target:
             shutil.copyfileobj(source, target)
