@@ -169,6 +169,7 @@ DECIDING = {
     "min_words": 0,
     "per_entry": True,
     "normad_release": "corrected",
+    "one_pass": True,
     "reasks": 0,
     "reasoning_effort": "low",
     "repair": True,
@@ -176,6 +177,7 @@ DECIDING = {
     "rounds": 1,
     "seed": 7,
     "temperature": 0.5,
+    "value_of_neutral": True,
     "vote_temperature": 0.5,
     "votes": 5,
 }
@@ -199,6 +201,7 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
     needed = {
         "rounds": repaired,
         "keep_dropped": repaired,
+        "one_pass": repaired,
         "votes": {"method": "structured"},
         "reasoning_effort": {"model": ("openai:m",)},
     }
