@@ -96,7 +96,8 @@ def _provider(ending: ExitStack) -> TracerProvider:
         provider = trace.get_tracer_provider()
         if not isinstance(provider, trace.ProxyTracerProvider):
             return provider
-        exporter = _variable("OTEL_TRACES_EXPORTER")
+        if (exporter := _variable("OTEL_TRACES_EXPORTER")) == "none":
+            return trace.NoOpTracerProvider()
         if not _variable(f"{_OTLP}_TRACES_ENDPOINT", f"{_OTLP}_ENDPOINT") and exporter is None:
             raise UsageError(
                 f"--traces: say where spans go, as in {_OTLP}_ENDPOINT=http://localhost:4318, or "

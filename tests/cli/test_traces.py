@@ -76,6 +76,7 @@ def tree(spans: list[dict[str, Any]], parent: bytes = b"") -> list[Any]:
     return [[s["name"], *tree(spans, s["id"])] for s in spans if s["parent"] == parent]
 
 
+@pytest.mark.slow
 def test_each_record_check_and_call_is_sent_by_otlp(judge: Shell, collector: Collector) -> None:
     judge.write("r.jsonl", records("Ann", "Bo", "Di"))
     with Loopback(Script()) as server:
@@ -204,6 +205,8 @@ def test_without_a_place_for_spans_nothing_is_asked(
         env = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, **env}
         done = judge("validate", "r.jsonl", *WORDS, env=env)
         assert (done.returncode, server.count) == (2, 0)
+        off = judge("validate", "r.jsonl", *WORDS, env={**env, "OTEL_TRACES_EXPORTER": "none"})
+        assert off.returncode == 0, off.stderr
     assert words in done.stderr
 
 
