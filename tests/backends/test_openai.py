@@ -244,7 +244,7 @@ async def test_a_server_that_refuses_a_vector_is_told_as_any_that_refuses(
     with Loopback(lambda asked: fails(401, "no such key")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         backend = OpenAIBackend("m")
-        with pytest.raises(errors.Denied, match="no such key"):
+        with pytest.raises(errors.Denied, match="refuses the key"):
             await backend.hidden([{"role": "user", "content": "Hi."}])
         await backend.aclose()
 
