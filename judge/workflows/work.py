@@ -161,7 +161,8 @@ class Work:
 
     def skip(self, name: str, reason: str, by: By) -> Check:
         """Record a check as skipped, so that it does not look passed."""
-        return self.keep(Check(name=name, verdict=Verdict.SKIPPED, by=by, reason=reason))
+        skipped = Check(name=name, verdict=Verdict.SKIPPED, by=by, round=self.round, reason=reason)
+        return self.keep(skipped)
 
     def last(self, name: str) -> Check | None:
         return next((check for check in reversed(self.checks) if check.name == name), None)
