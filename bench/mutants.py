@@ -78,7 +78,7 @@ ROOMS = {
         "judge/*.py",
         "tests/test_api.py tests/test_cache.py tests/test_profile.py tests/test_results.py "
         "tests/test_verdict.py tests/test_voting.py tests/run/test_settings.py "
-        "tests/security/test_keys.py tests/security/test_tracing.py tests/cli/test_profiles.py "
+        "tests/security/test_keys.py tests/security/test_langsmith.py tests/cli/test_profiles.py "
         "tests/cli/test_shown.py tests/cli/test_calibrate.py",
     ),
 }

@@ -3,7 +3,7 @@
 Names and attributes are those of the GenAI conventions as of November 2026
 (github.com/open-telemetry/semantic-conventions-genai, client inference and evaluation results);
 what they have no name for begins with `judge.`. Without the setting `traces` nothing of
-OpenTelemetry is loaded. LangSmith's traces are another matter (judge/tracing.py).
+OpenTelemetry is loaded. LangSmith's traces are another matter (judge/langsmith.py).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ LAYERS = (
     "reasons cache settings records stats",
     "judgement model_tables options",
     "verdict",
-    "errors redact digest locking plugins problems traces tracing version voting yamlfile",
+    "errors redact digest langsmith locking plugins problems traces version voting yamlfile",
 )
 """Rooms, and files beside them, from the top: each imports only from layers below its own. Those of
 the last layer, which all rooms use, may import one another."""

@@ -18,8 +18,8 @@ from judge.backends.chat import name_of, tool, with_schema_in_words
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.proxies import direct_to_loopback
 from judge.backends.reading import ending, text_of
+from judge.langsmith import guarded
 from judge.redact import reply_redactor, without_secrets
-from judge.tracing import guarded
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

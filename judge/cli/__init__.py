@@ -16,8 +16,8 @@ from judge.cli.commands import Commands
 from judge.cli.options import HelpAllOfGroup
 from judge.cli.printing import drop_stdout, guard_streams, print_message, print_output
 from judge.errors import Exit, JudgeError, unwritable
+from judge.langsmith import guard_tracing
 from judge.redact import guard_process, redacted
-from judge.tracing import guard_tracing
 from judge.version import __version__
 
 EXIT_CODES = {

@@ -14,7 +14,7 @@ from typing import Any
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START
 
-from judge.tracing import guarded, tracing
+from judge.langsmith import guarded, tracing
 
 STEP_LIMIT = 1000
 """Nodes that one run may pass before it is stopped."""

@@ -13,7 +13,7 @@ from cli.conftest import norm
 from collector import Collector
 from loopback import Loopback, says
 
-from judge import tracing
+from judge import langsmith
 
 VALIDATE = "import sys; from judge.cli import main; sys.argv[0] = 'judge'; main()"
 
@@ -39,18 +39,18 @@ def test_records_are_uploaded_only_where_judge_is_told(
     (tmp_path / "n.jsonl").write_text(json.dumps(norm(0)) + "\n")
     words = ("validate", "n.jsonl", "-m", "langchain:openai:m", "--check", "leakage")
     words = (*words, "--method", "structured", "--no-cache")
-    env = {} if told is None else {tracing.TOLD: told}
+    env = {} if told is None else {langsmith.TOLD: told}
     _, said = traced(VALIDATE, *words, cwd=tmp_path, to=collector, **env)
     assert bool(collector.seen) == (told is not None), said
     assert (b"judge: tracing is on" in said) == (told is not None)
 
 
-@pytest.mark.parametrize("name", tracing.SWITCHES)
+@pytest.mark.parametrize("name", langsmith.SWITCHES)
 def test_every_switch_is_turned_off(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(tracing.TOLD, raising=False)
+    monkeypatch.delenv(langsmith.TOLD, raising=False)
     monkeypatch.setenv(name, "True")
-    tracing.guard_tracing()
-    assert not tracing.tracing()
+    langsmith.guard_tracing()
+    assert not langsmith.tracing()
     assert os.environ[name] == "false"
 
 
