@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 BIN = $(dir $(PYTHON))
 
-.PHONY: help install test test-all lint format docs golden lock release
+.PHONY: help install test test-all lint format pictures docs golden lock release
 
 help:  ## what there is to do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,9 @@ lint:  ## ruff, formatting, types, spelling
 format:  ## put the code into ruff's form
 	$(BIN)ruff check --fix .
 	$(BIN)ruff format .
+
+pictures:  ## docs/images, taken from the pages by a browser
+	$(PYTHON) docs/make_pictures.py
 
 docs:  ## build/site, from docs/; its reference from the code
 	$(PYTHON) docs/make_reference.py

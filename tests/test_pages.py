@@ -53,6 +53,10 @@ MAILS: dict[str, tuple[str, str | None, str]] = {  # words of the record: answer
     "could you please look": ("yes", "could you please look at page two", "It asks kindly."),
     "The bridge was opened in 1894": ("yes", "The bridge was opened in 1894", "The guide says so."),
     "Anna Berg built it": ("yes", "Anna Berg built it", "It says so."),
+    "Will it rain in Oss": ("yes", None, "The forecast for that town and day."),
+    "train from Oss to Lisk": ("no", None, "It asks for the weather, not for trains."),
+    "zwanzig Minuten": ("yes", None, "Nothing is left out."),
+    "halb neun": ("no", "half past nine", "Halb neun is half past eight."),
     "Will answer tomorrow": ("yes", "Will answer tomorrow", "It is short but not rude."),
 }
 CAPITALS = {"Peru": "Lima", "Australia": "Sydney"}
@@ -277,16 +281,13 @@ def test_the_actions_gate_the_data(tmp_path: Path, at: Shell) -> None:
 
 
 def test_the_first_run_of_the_readme(tmp_path: Path, at: Shell) -> None:
-    text = (ROOT / "README.md").read_text("utf-8").split("## Try it in a minute", 1)[1]
-    blocks = re.findall(r"^```(?:bash)?\n(.*?)^```$", text.split("\n## ", 1)[0], re.M | re.S)
+    text = (ROOT / "README.md").read_text("utf-8")
+    pairs = re.findall(r"^```bash\n(.*\n)```\n```\n((?:[^`].*\n)+)```$", text, re.M)
+    assert len(pairs) == 3 and len(text.splitlines()) <= 100
     for folder in ("docs", "fixtures"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    *blocks, local = blocks
-    assert local.startswith("pip install '.[local]' && judge validate"), (
-        "needs 1.1 GB: not run here"
-    )
-    for commands, printed in zip(blocks[::2], blocks[1::2], strict=True):
-        assert shell(commands.splitlines()[-1], tmp_path, at) == printed
+    for command, printed in pairs:
+        assert shell(command, tmp_path, at) == printed
 
 
 def main(*names: str) -> None:
