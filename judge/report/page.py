@@ -170,7 +170,7 @@ def render(
     runs = [Run(name) for name in lines.names]
     records = _Records(limit, runs)
     first: Line | None = None
-    alike = len(runs) > 1
+    alike = 1 < len(runs) <= len(ascii_uppercase)
     for number, (line, judgement) in enumerate(lines):
         first = first or line
         labels = whole.add(line, judgement)

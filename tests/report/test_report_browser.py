@@ -3,6 +3,7 @@ records; how long thousands of records take."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,8 +31,6 @@ class OpenPage:
 
     def show(self, *runs: Sequence[Any], view: str = "") -> float:
         """Make and open the page; the seconds until it can be used."""
-        import json
-
         files = [self._folder / f"{name}.jsonl" for name, _ in zip("ab", runs, strict=False)]
         for file, lines in zip(files, runs, strict=True):
             texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
@@ -176,8 +175,8 @@ def test_filters_and_what_a_record_opens_to(shown: OpenPage) -> None:
 
 
 def test_two_runs_differences_first(shown: OpenPage) -> None:
-    runs = [[mail(n, verdict) for n in range(3)] for verdict in ("pass", "pass")]
-    runs[1][2] = mail(2, "fail")
+    verdicts = [("fail", "pass", "pass"), ("fail", "pass", "abstain")]
+    runs = [[mail(n, verdict) for n, verdict in enumerate(run)] for run in verdicts]
     shown.show(*runs)
     assert shown.names == ["m2", "m0", "m1"] and shown.told == "3 records"
     shown.tab.locator(".row").first.click()
