@@ -120,6 +120,18 @@ def test_links_and_paths_lead_somewhere(name: Path) -> None:
         assert (ROOT / target.rstrip(".")).exists(), target
 
 
+WRAPPED = sorted(name for name in PAGES if name.parts[0] in ("docs", "README.md"))
+
+
+@pytest.mark.parametrize("name", WRAPPED, ids=str)
+def test_lines_fit_120_columns(name: Path) -> None:
+    """But for tables, code, headings and pictures, and for pages that a script writes."""
+    text = re.sub(r"(?ms)^ *```.*?^ *```", "", read(str(name)))
+    lines = [line for line in text.splitlines() if len(line) > 120]
+    long = [line for line in lines if line[0] not in "|#![" and line[:4].strip()]
+    assert not long or "Made by docs/make_" in text or name.stem == "calibration"
+
+
 def test_every_decision_has_a_title_and_fits_a_page() -> None:
     pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     assert pages
