@@ -98,7 +98,8 @@ def _provider(ending: ExitStack) -> TracerProvider:
             return provider
         if (exporter := _variable("OTEL_TRACES_EXPORTER")) == "none":
             return trace.NoOpTracerProvider()
-        if not _variable(f"{_OTLP}_TRACES_ENDPOINT", f"{_OTLP}_ENDPOINT") and exporter is None:
+        address = _variable(f"{_OTLP}_TRACES_ENDPOINT", f"{_OTLP}_ENDPOINT")
+        if address is None and exporter is None:
             raise UsageError(
                 f"--traces: say where spans go, as in {_OTLP}_ENDPOINT=http://localhost:4318, or "
                 "set a tracer provider in Python"
@@ -109,19 +110,34 @@ def _provider(ending: ExitStack) -> TracerProvider:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        protocol = _variable(f"{_OTLP}_TRACES_PROTOCOL", f"{_OTLP}_PROTOCOL")
-        way = "grpc" if protocol == "grpc" else "http"
+        protocol = _variable(f"{_OTLP}_TRACES_PROTOCOL", f"{_OTLP}_PROTOCOL") or "http/protobuf"
+        if protocol not in ("http/protobuf", "grpc"):
+            raise UsageError(f"{_OTLP}_PROTOCOL={protocol}: name http/protobuf or grpc")
+        way = protocol.partition("/")[0]
+        if way == "http" and not _is_web(address or "http://localhost"):
+            raise UsageError(f"{_OTLP}_ENDPOINT: name an address such as http://localhost:4318")
         sender = import_module(f"opentelemetry.exporter.otlp.proto.{way}.trace_exporter")
+        named = _variable("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get(_RESOURCE, "")
+        resource = Resource.create({} if named else {"service.name": "judge"})
+        # Its warnings of each try say less than ours at the end.
+        logging.getLogger(sender.__name__).setLevel(logging.ERROR)
+        ours, spans = TracerProvider(resource=resource), sender.OTLPSpanExporter()
+        ours.add_span_processor(BatchSpanProcessor(spans))
     except ImportError as error:
         raise missing_extra(f"--traces needs OpenTelemetry ({error})", "otel") from error
-    named = _variable("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get(_RESOURCE, "")
-    resource = Resource.create({} if named else {"service.name": "judge"})
-    # Its warnings of each try say less than ours at the end.
-    logging.getLogger(sender.__name__).setLevel(logging.ERROR)
-    ours, spans = TracerProvider(resource=resource), sender.OTLPSpanExporter()
-    ours.add_span_processor(BatchSpanProcessor(spans))
+    except (ValueError, StopIteration) as error:  # What OpenTelemetry says of its variables.
+        why = redacted(str(error)) or "OTEL_PYTHON_TRACER_PROVIDER names none that is installed"
+        raise UsageError(f"--traces: an OTEL_* variable cannot be used: {why}") from error
     ending.callback(_end, ours.shutdown, spans.shutdown)
     return ours
+
+
+def _is_web(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _variable(*names: str) -> str | None:
@@ -181,7 +197,7 @@ def _open(
 
     kind = SpanKind.CLIENT if "server.address" in attributes else SpanKind.INTERNAL
     with run.tracer.start_as_current_span(
-        name,
+        redacted(name),
         kind=kind,
         attributes=_clean(attributes),
         record_exception=False,

@@ -272,7 +272,8 @@ class Lines:
                 pair = _validated(item)
             except ValueError as error:
                 self.foreign += 1
-                self.first_foreign = self.first_foreign or f"line {item.line}: {error}"
+                file = f"{self.names[self.file]}, " if len(self.names) > 1 else ""
+                self.first_foreign = self.first_foreign or f"{file}line {item.line}: {error}"
             else:
                 self.judged += 1
                 yield pair

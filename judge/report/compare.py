@@ -71,8 +71,8 @@ class Run:
         """All series, in the order in which they first appear."""
         return list(dict.fromkeys(name for e in self.entries.values() for name in e.marks))
 
-    def add(self, line: Line, where: str) -> str | None:
-        """Take in the item of a line; what it is known by in all runs, None where it is no item.
+    def add(self, line: Line, where: str) -> str:
+        """Take in the item of a line, if it is one; what the line is known by in all runs.
 
         Raises:
             UsageError: the line is of another benchmark or workflow than those before, or it is an
@@ -84,7 +84,8 @@ class Run:
             made_by, key, entry = f"judge validate ({line.workflow})", *_record(line)
         else:
             self.unread += 1
-            return None
+            self._counts[line.name] += 1
+            return f"unread {line.name} ({self._counts[line.name]})"
         if self.made_by not in ("", made_by):
             raise UsageError(f"{where}: is of {made_by}, lines before of {self.made_by}")
         self.made_by = made_by

@@ -195,7 +195,7 @@ def inert(cell: str | float | None) -> str | float | None:
     """
     if not isinstance(cell, str):
         return cell
-    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    text = _utf8(cell).replace("\r\n", "\n").replace("\r", "\n")
     inert = _FORMULA.sub(r"\1'\2", text)
     return f"'{inert}" if inert[:1] in ("\t", "\n") else inert
 

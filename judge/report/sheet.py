@@ -86,6 +86,9 @@ def write_sheet(
         raise UsageError(f"--workers: as many people as you like answer {form.name}: leave it out")
     workers = workers or WORKERS
     asked = rubrics_asked(job, settings)
+    for answer in (answer for rubric in asked for answer in (*rubric.answers, *opt_outs)):
+        if not answer.strip() or OFFERED in answer:
+            raise UsageError(f"answer {answer!r}: on a sheet, none is empty or has {OFFERED!r}")
     units: list[list[dict[str, str]]] = []
     reasons: list[str] = []
     seen: set[str] = set()
@@ -133,7 +136,7 @@ def _joined(units: Sequence[list[dict[str, str]]], field: str) -> list[list[dict
     joined: dict[str, list[dict[str, str]]] = {}
     for unit in units:
         if field not in unit[0]:
-            raise UsageError(f"--together {field}: {unit[0]['item']} shows no such field")
+            raise UsageError(f"--together {field}: record {unit[0]['item']!r} shows no such field")
         joined.setdefault(unit[0][field], []).extend(unit)
     return [*joined.values()]
 
@@ -203,7 +206,7 @@ def _rows(
             **({"entry": str(question.number)} if question.number else {}),
             **shown,
             "question": question.text,
-            "answers": OFFERED.join((*rubric.answers, *opt_outs)),
+            "answers": OFFERED.join(dict.fromkeys((*rubric.answers, *opt_outs))),
         })  # fmt: skip
     return rows, why
 

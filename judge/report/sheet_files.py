@@ -98,8 +98,8 @@ def form_of(sheet: Path) -> tuple[SheetForm, Path]:
     Raises:
         UsageError: it asks for none.
     """
-    tool, colon, path = str(sheet).partition(":")
-    form = TOOLS.get(tool) if colon else None
+    tool, _, path = str(sheet).partition(":")
+    form = TOOLS.get(tool) if path else None
     path = str(sheet) if form is None else path
     if form is None and (form := ENDINGS.get(sheet.suffix.lower())) is None:
         raise UsageError(
@@ -126,7 +126,7 @@ def _write_csv(
         # With a byte-order mark Excel reads UTF-8.
         text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
         table = csv.DictWriter(text, [*heads, *last], restval="", lineterminator="\n")
-        table.writeheader()
+        table.writerow({name: inert(name) for name in table.fieldnames})
         table.writerows({name: inert(cell) for name, cell in line.items()} for line in lines)
         text.detach()
     return [out]
@@ -261,7 +261,11 @@ def _write_argilla(
         ".argilla/settings.json": settings,
         ".argilla/dataset.json": {"name": name, **about},
     }
-    (out / ".argilla").mkdir(parents=True, exist_ok=True)
+    try:
+        (out / ".argilla").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"{out}: cannot be written: {error.strerror}; name a folder that can be"
+        raise UsageError(f"--sheet argilla:{why}") from error
     _write_all({out / n: _json(c, 1).encode() for n, c in contents.items()}, sources, overwrite)
     return [out]
 

@@ -107,12 +107,37 @@ def test_a_damaged_export_is_named_and_the_rest_is_read(mails: Typed) -> None:
     assert "3 lines could not be read" in told and "annotator" in told
 
 
+def test_who_answers_a_task_twice_is_told_and_the_first_answer_holds(mails: Typed) -> None:
+    tasks = json.loads((EXPORTS / "label-studio.json").read_text())[:1]
+    (first, *_), data = tasks[0]["annotations"], tasks[0]["data"]
+    answers = [dict(first, result=[_chosen(answer)]) for answer in ("yes", "no")]
+    (mails.folder / "twice.json").write_text(json.dumps([{**tasks[0], "annotations": answers}]))
+    code, out, told = mails.text("agreement", "twice.json", "--json")
+    assert code == 3 and f"labelled item '{data['item']}' on an earlier line" in told
+    assert json.loads(out)["checks"][0]["overall"]["labels"] == 1
+
+
+def _chosen(answer: str) -> dict[str, object]:
+    return {"from_name": "label", "type": "choices", "value": {"choices": [answer]}}
+
+
+def test_a_spreadsheet_takes_any_text_and_runs_none(mails: Typed) -> None:
+    mails.write("odd.jsonl", [{"id": "o", "=HYPER()": "half \ud800 of a pair", "x\udc00": "y"}])
+    code, _, told = mails.text("label", "odd.jsonl", "--ask", "Is it so?", "--sheet", "odd.csv")
+    assert code == 0, told
+    text = mails.read("odd.csv").decode("utf-8-sig")
+    assert "half \\ud800 of a pair" in text and ",'=HYPER()," in text
+
+
 def test_bad_usage(mails: Typed) -> None:
+    (mails.folder / "file").write_text("mine")
     for sheet, says in (
         ("s.xlsx", "name a .csv file for spreadsheets, a .html file"),
         ("label-studio:tasks.xml", "Label Studio imports a .json file"),
         ("s.argilla", "name a .csv file"),
         ("s.csv", "a .csv file has no place for them"),
+        ("argilla:", "name a .csv file"),
+        ("argilla:file", "argilla:file: cannot be written: Not a directory"),
     ):
         code, _, told = mails.text("label", "mails.jsonl", *ASK, "--sheet", sheet)
         assert code == 2 and says in told, told
@@ -120,6 +145,10 @@ def test_bad_usage(mails: Typed) -> None:
     assert code == 2 and "no.txt" in told
     code, _, told = mails.text("label", "mails.jsonl", *ASK, "--workers", "2", "--sheet", "s.html")
     assert code == 2 and "as many people as you like answer html" in told
+    for answer in ("", "a / b"):
+        words = ("label", "mails.jsonl", *ASK[:4], "--opt-out", answer, "--sheet", "s.html")
+        code, _, told = mails.text(*words)
+        assert code == 2 and f"answer {answer!r}: on a sheet" in told
     assert not [*mails.folder.glob("s.*")]
     code, _, told = mails.text("label", "mails.jsonl", *ASK[:4], "--sheet", "C:s.csv")
     assert code == 0 and "wrote C:s.csv" in told, "as Windows has it"

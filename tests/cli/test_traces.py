@@ -25,6 +25,7 @@ import judge as library
 from .conftest import Shell
 
 KEY = "sk-test-0123456789abcdef"
+PLACE = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
 WORDS = ("--ask", "Is it polite?", "--name", "polite", "-m", "openai:m", "--traces")
 
 
@@ -195,6 +196,9 @@ def test_without_traces_a_provider_gets_nothing(
     [
         ({}, b"OTEL_EXPORTER_OTLP_ENDPOINT=http"),
         ({"OTEL_TRACES_EXPORTER": "console"}, b"OTEL_TRACES_EXPORTER=console: judge sends"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": f"{KEY}://[::1"}, b"name an address such as http://"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", **PLACE}, b"name http/protobuf or grpc"),
+        ({"OTEL_BSP_MAX_QUEUE_SIZE": "-1", **PLACE}, b"variable cannot be used: max_queue_size"),
     ],
 )
 def test_without_a_place_for_spans_nothing_is_asked(
@@ -207,7 +211,7 @@ def test_without_a_place_for_spans_nothing_is_asked(
         assert (done.returncode, server.count) == (2, 0)
         off = judge("validate", "r.jsonl", *WORDS, env={**env, "OTEL_TRACES_EXPORTER": "none"})
         assert off.returncode == 0, off.stderr
-    assert words in done.stderr
+    assert words in done.stderr and KEY.encode() not in done.stderr
 
 
 @pytest.mark.slow

@@ -132,6 +132,18 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
         page(strange[-1:])
 
 
+def test_in_two_runs_lines_that_could_not_be_read_stand_beside_one_another(tmp_path: Path) -> None:
+    error = {"verdict": "error", "error": {"type": "bad-input", "message": "not JSON", "line": 2}}
+    lines = [record(), {"raw": "{", "judge": {"name": "in:2", **error}}]
+    for name, more in (("a", []), ("b", [{"id": "foreign"}])):
+        text = "".join(json.dumps(line) + "\n" for line in [*lines, *more])
+        (tmp_path / name).write_text(text)
+    html, _ = render(Lines.read([str(tmp_path / "a"), str(tmp_path / "b")]), limit=9)
+    keys = [entry["key"] for entry in entries(html)]
+    assert len(keys) == 4 and keys[:2] == keys[2:] and keys[0] != keys[1]
+    assert "the first: b, line 3: has no verdict" in Seen(html).words
+
+
 def test_several_fingerprints_are_told() -> None:
     one = [record(), record("fail")]
     assert "fingerprints" not in Seen(page(one)).words

@@ -69,10 +69,15 @@ def _given(form: Form, fields: Mapping[str, Any]) -> list[tuple[Any, dict[str, A
     if form.reader is None:
         answers = {name: fields[name] for name in ("label", "why") if fields.get(name)}
         return [(fields.get("annotator") or "", answers)]
-    given: dict[str, tuple[Any, dict[str, Any]]] = {}
+    rows: list[tuple[Any, dict[str, Any]]] = []
     for one in form.reader(fields):
         answer = one.answer
         if isinstance(answer, list) and (len(answer) == 1 or one.question == "why"):
             answer = "\n".join(map(str, answer))
-        given.setdefault(str(one.annotator), (one.annotator, {}))[1][one.question] = answer
-    return [*given.values()]
+        # Who answers twice has two rows, the second of which is refused as in any sheet.
+        own = [answers for annotator, answers in rows if annotator == one.annotator]
+        if not own or one.question in own[-1]:
+            own.append({})
+            rows.append((one.annotator, own[-1]))
+        own[-1][one.question] = answer
+    return rows
