@@ -204,7 +204,8 @@ def people_of(path: str) -> dict[str, dict[str, str]]:
     """What a table says of annotators, by their names: all columns but `annotator`.
 
     Raises:
-        UsageError: it cannot be read, or a row names no annotator, or one who stood there before.
+        UsageError: it cannot be read or says nothing of them, or a row names no annotator, or one
+            who stood there before.
     """
     people: dict[str, dict[str, str]] = {}
     for item in read(path):
@@ -216,6 +217,8 @@ def people_of(path: str) -> dict[str, dict[str, str]]:
             raise UsageError(f"{path}, line {item.line}: {error}") from None
         known = {key: scalar_text(content) for key, content in fields.items() if key != "annotator"}
         people[name] = {key: text for key, text in known.items() if text}
+    if not any(people.values()):
+        raise UsageError(f"{path}: says nothing of annotators: name them in a column annotator")
     return people
 
 

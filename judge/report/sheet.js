@@ -68,9 +68,12 @@ function load(text) {
   const places = new Map(rows.map((row, at) => [place(Object.fromEntries(row)), at]));
   const lines = text.trim().split("\n").map((line) => JSON.parse(line));
   if (!lines.every((line) => places.has(place(line)))) return say("That file is of another sheet.");
+  const by = String(lines[0].annotator);
+  const name = $("who").value.trim() || by;
+  if (name !== by) return say(`That file has the answers of ${by}: go on from it by that name.`);
   const known = lines.filter((line) => offered(places.get(place(line))).includes(line.label));
   const earlier = known.map(({ label, why, ...line }) => [places.get(place(line)), { label, why }]);
-  begin($("who").value.trim() || String(lines[0].annotator), Object.fromEntries(earlier));
+  begin(name, Object.fromEntries(earlier));
 }
 
 // Each annotator has an order: that of a hash of a unit's place and the annotator's name.
@@ -173,6 +176,7 @@ $("earlier").addEventListener("change", async (event) => {
   } catch {
     say("That file holds no saved answers.");
   }
+  event.target.value = ""; // So that the same file can be chosen again.
 });
 $("back").addEventListener("click", () => {
   noteWhy();
