@@ -157,7 +157,8 @@ function fits(entry, want) {
   const checks = checksOf(entry, want.check);
   const says = (one) => !want.answer || answersOf(one).includes(want.answer);
   const asked = want.judge ? checks.flatMap(votesOf).filter((vote) => vote.model === want.judge) : checks;
-  const inside = (value) => (want.from === "" || value >= Number(want.from)) && (want.to === "" || value <= Number(want.to));
+  const number = (text) => Number(text.replace(",", "."));
+  const inside = (value) => (want.from === "" || value >= number(want.from)) && (want.to === "" || value <= number(want.to));
   return (
     (!want.verdicts.length || want.verdicts.includes(entry.judge.verdict)) &&
     ((!want.check && !want.judge && !want.answer) || asked.some(says)) &&

@@ -150,7 +150,7 @@ def test_filters_and_what_a_record_opens_to(shown: OpenPage) -> None:
         ("only", "edited", ["rich"]),
         ("only", "unlike", ["other"]),
         ("label", "fail", ["other"]),
-        ("from", "0.5", ["rich"]),
+        ("from", "0,5", ["rich"]),
         ("field", "country", ["other"]),
         ("has", "peru", ["other"]),
     ):
