@@ -336,7 +336,9 @@ def load(path: Path) -> Profile:
 
 
 def named(path: Path) -> Profiles:
-    """The profiles that `--profile` names; raises as `load`."""
+    """The profiles that `--profile` names, a file or the folder of calibrate's -o; raises as
+    `load`."""
+    path = path / "profile.json" if path.is_dir() else path
     try:
         return Profiles.of(load(path), str(path))
     except UsageError as error:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +132,13 @@ def test_a_type_name_stands_once() -> None:
 def test_no_files_import_one_another_in_a_circle() -> None:
     """Imports inside of functions included."""
     assert Tree(ROOT).circles() == []
+
+
+def test_every_room_is_installed() -> None:
+    """An editable install, as of the tests, has rooms that a built package may lack."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    rooms = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+    assert sorted(rooms ^ {*listed}) == ["judge.rubrics"]
 
 
 def test_one_function_makes_every_digest() -> None:

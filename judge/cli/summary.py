@@ -58,7 +58,9 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
     if quiet:
         return
     trust = " where it is shown to be better than a guess, on texts by others too"
-    if settings.questions or settings.rubric:
+    if not profiled:
+        trust = ""
+    elif settings.questions or settings.rubric:
         trust = "; it has not learnt this question: judge calibrate LABELS teaches it"
     print_message(f"no --model named; {model.spec}, {model.about}, judges{trust}")
 

@@ -249,7 +249,7 @@ def refuse_edited_review(review: Path, out: Path, *beside: Path) -> None:
     if numbers:
         raise UsageError(
             f"--review {review}: line {min(numbers.values())} is not in {out} and may hold labels "
-            "of people: name another file with --review"
+            "of people: leave --review out, or name another file"
         )
 
 

@@ -107,7 +107,7 @@ def command(labels: Path, settings: Settings) -> str:
         several = ",".join(value) if name == "answers" else value
         for one in [several] if isinstance(several, str) else several or ():
             words += [flag(name), one] if one else []
-    return shlex.join([*words, "-m"]) + " MODEL -o calibrated"
+    return shlex.join([*words, "-o", "calibrated"])
 
 
 def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | None]]:

@@ -147,7 +147,7 @@ class _Page:
 
     async def _end(self, _: web.Request) -> web.Response:
         self.end.set()
-        return self._rendered("end.html")
+        return self._rendered("end.html", ended=True)
 
     def _changed(self, change: Callable[[], None]) -> web.Response:
         try:
@@ -161,7 +161,7 @@ class _Page:
 
     # ------------------------------------------------------------ what is shown
 
-    def _rendered(self, name: str) -> web.Response:
+    def _rendered(self, name: str, *, ended: bool = False) -> web.Response:
         session = self.session
         number = session.current
         question = None if number is None else session.questions[number]
@@ -171,6 +171,7 @@ class _Page:
             .get_template(name)
             .render(
                 session=session,
+                ended=ended,
                 number=number,
                 question=question,
                 keys={} if question is None else keys(question.rubric.answers),
