@@ -69,6 +69,8 @@ def test_a_folder_of_tests_needs_no_model(mails: Typed, monkeypatch: pytest.Monk
     vote = lines(out.encode())[1]["judge"]["checks"][0]["votes"][0]
     assert (vote["method"], vote["evidence"][0]["quote"]) == ("test", "refund")
     assert lines(out.encode())[1]["answer"] == ANSWERS[1], "a function cannot change the record"
+    why = ("--explain-with", "openai:no-key-is-set", "-q")
+    assert mails.text("validate", "m.jsonl", "--rubric", "./rules", *why)[0] == 0, "asks none"
     planned = mails.text("plan", "m.jsonl", "--rubric", "./rules")[1]
     assert "most:   0 calls, 0 tokens read, 0 written, 0.0000 USD" in planned
 

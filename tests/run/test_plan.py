@@ -105,6 +105,9 @@ def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) 
     norm, _ = planned(five, check=("abstraction",), method="structured", votes=3)
     assert [one.replies for one in (norm.least, norm.likely, norm.most)] == [10, 11, 15]
     assert norm.least.output_tokens == 10, "one token a reply"
+    ten = norm.usual.input_tokens / norm.usual.replies * 10
+    assert norm.least.input_tokens == pytest.approx(ten / 2, rel=0.01), "8 characters, not 4"
+    assert 1000 < ten < 10000
     assert norm.likely.output_tokens == 2 * norm.usual.output_tokens
     assert made.likely.replies == 2 and made.most.replies == 5
     (folder / "cheap.yaml").write_text((folder / "clean.yaml").read_text())

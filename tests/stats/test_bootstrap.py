@@ -10,6 +10,7 @@ from scipy.stats import bootstrap as scipy_bootstrap
 
 from judge.stats.bootstrap import (
     Resamples,
+    _bca_levels,
     mean_estimate,
     paired_difference,
     share_estimate,
@@ -32,6 +33,11 @@ def test_same_as_scipys_bca_where_every_item_is_its_own_cluster() -> None:
     assert (ours.n, ours.of) == (60, 60)
     assert ours.low == pytest.approx(theirs.low, abs=0.002)
     assert ours.high == pytest.approx(theirs.high, abs=0.002)
+
+
+def test_draws_on_both_sides_alike_are_cut_at_plain_percentiles() -> None:
+    levels = _bca_levels(0.0, np.array([-1.0, 0.0, 1.0]), np.zeros(0))
+    assert levels == pytest.approx([0.025, 0.975])
 
 
 @pytest.mark.parametrize(("known", "has_interval"), [(1, False), (2, False), (3, True)])

@@ -63,3 +63,9 @@ def test_the_interval_of_a_mean_stays_on_its_scale() -> None:
 def test_a_mean_of_too_few_numbers() -> None:
     assert mean_of_sums(0, 0.0, 0.0, of=3) == Estimate(None, of=3)
     assert mean_of_sums(1, 2.0, 4.0, of=3) == Estimate(2.0, n=1, of=3)
+
+
+def test_two_estimates_of_one_number_span_both_intervals() -> None:
+    low, high = Estimate(0.2, 0.1, 0.3, 5, 6), Estimate(0.4, 0.25, 0.7)
+    assert low.spanning(high) == Estimate(pytest.approx(0.3), 0.1, 0.7, 5, 6)
+    assert low.spanning(Estimate(0.4)) == Estimate(None, n=5, of=6)
