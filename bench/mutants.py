@@ -34,9 +34,10 @@ CHECKOUT = Path(__file__).parents[1]
 ROOMS = {
     "judging": (
         "judge/judging/**/*.py",
-        "tests/judging tests/graphs tests/test_cache.py tests/cli/test_own_answers.py",
+        "tests/judging tests/graphs tests/test_cache.py tests/cli/test_own_answers.py "
+        "tests/cli/test_field_tests.py tests/backends/test_vllm.py",
     ),
-    "graphs": ("graphs/**/*.py", "tests/graphs"),
+    "graphs": ("graphs/**/*.py", "tests/graphs tests/cli/test_neutral.py"),
     "run": (
         "judge/run/**/*.py",
         "tests/run tests/cli/test_validate.py tests/cli/test_first_tokens.py "

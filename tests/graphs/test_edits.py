@@ -131,6 +131,11 @@ def test_speech_marks_come_in_pairs_after_a_rewrite(before: str, words: str, aft
     assert sum(char in SPEECH_MARKS for char in new) % 2 == 0
 
 
+def test_words_within_a_speech_bring_no_marks_of_their_own() -> None:
+    story = 'It rained. "I keep it, all of it, here," he said.'
+    assert rewritten(story, ("all of it,", '"some of it,"'))[0] == story.replace("all", "some")
+
+
 @given(
     words=st.text(alphabet='ab ,."', min_size=1, max_size=20).filter(lambda t: t.strip(' "')),
     before=st.sampled_from(["Mine,", '"Mine,"', "All.", '"All."', "he said.", "He kept it."]),
