@@ -271,4 +271,4 @@ def test_hypotheses_of_a_premise_stand_together(typed: Typed) -> None:
     code, _, told = typed.text(*words, "--controls", "gold.jsonl", "--overwrite")
     assert code == 2 and "1 rows of the same premise would tell the controls" in told
     code, _, told = typed.text(*words[:-3], "topic", "--sheet", "t.csv")
-    assert code == 2 and "--together topic: a1 shows no such field" in told
+    assert code == 2 and "--together topic: record 'a1' shows no such field" in told

@@ -62,7 +62,7 @@ def test_the_page_and_a_resumed_run_say_the_same(typed: Typed) -> None:
     assert typed("report", "o.jsonl", "-o", "p.html").returncode == 0
     page = Seen(typed.read("p.html").decode()).words
     assert "Judges beside one another" in page
-    assert "scripted:b.yaml and scripted:c.yaml agree in 6 of 10, kappa 0.00" in page
+    assert "scripted:b.yamlscripted:c.yaml 6 of 10 0.00" in page
     assert "scripted:c.yaml passes 10 of 10 (100.0%)" in page
 
 
