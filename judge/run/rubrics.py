@@ -182,7 +182,7 @@ class RubricSet:
 def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:
     """Whether the run names tests, and neither a model nor a check that would ask one."""
     # A variable names the model of every run, a flag that of this one.
-    named = settings.given("model") and settings.sources["model"] != variable("model")
+    named = settings.given("model") and settings.sources.get("model") != variable("model")
     asks = named or settings.check or settings.profile
     return bool(rubrics) and not asks and all(rubric.tested for rubric in rubrics)
 

@@ -19,6 +19,7 @@ from judge.records import Record
 from judge.run.corrected import Errors
 from judge.run.panels import Resources, profile_key
 from judge.run.profiles import profiled_models
+from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 from judge.verdict import Verdict
 
@@ -325,3 +326,8 @@ async def test_a_model_is_reached_the_way_its_judges_were_learnt(
         await made.models.aclose()
         ways = ["logprobs" if one.body.get("logprobs") else one.mode for one in server.calls]
         assert ways == ([] if asked is None else [asked])
+
+
+def test_a_model_that_a_profile_chose_has_no_source_of_the_users() -> None:
+    chosen = resolve({}).model_copy(update={"model": ("local:chosen",)})
+    assert RubricSet.of(chosen).settings.model == ("local:chosen",)
