@@ -21,8 +21,8 @@ PARTICIPLES = frozenset(_WORDS.split())
 """Participles of what was done to a thing that has a name, and pronouns."""
 
 PAPER_WORDS = re.compile(
-    r"\b(?:cq-?bench|normad|cali|eecc|culturalbench|stor(?:y|ies)|rules?[_ -]of[_ -]thumb"
-    r"|per_value|per_number|norms?)\b",
+    r"(?<![a-z])(?:cq-?bench|normad|cali|eecc|culturalbench)(?![a-z])"
+    r"|\b(?:stor(?:y|ies)|rules?[_ -]of[_ -]thumb|per_value|per_number|norms?)\b",
     re.IGNORECASE,
 )
 

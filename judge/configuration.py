@@ -232,16 +232,6 @@ def _why(error: Any) -> str:
     return no_such_setting(str(table), map(key, Settings.model_fields))
 
 
-_FORMER = {
-    "injected": "on_injection",
-    "margin": "abstain_margin",
-    "models": "model_for",
-    "neutral": "normad_release",
-}
-"""What settings were called before, as the nearest name would be that of another one."""
-
-
 def no_such_setting(name: str, names: Iterable[str]) -> str:
     """The message for an unknown setting, with the nearest of `names`."""
-    names = sorted(names)
-    return f"unknown setting; {meant(_FORMER.get(name, name), names)}"
+    return f"unknown setting; {meant(name, sorted(names))}"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Function = Callable[..., None]
 
+OF_WORKFLOWS = "of workflows"
+"""Stands for the settings that workflows declare."""
+
 HELP_ALL = "judge.help_all"
 """Where a context says that help shows every option."""
 
@@ -119,7 +122,8 @@ def with_settings(*names: str, **helps: str) -> Callable[[Function], Function]:
     """Give a command the flags of settings, and their values as its parameter `settings`.
 
     Args:
-        names: of settings, or of their groups (`"Judging"`, ...).
+        names: of settings, or of their groups (`"Judging"`, ...); `OF_WORKFLOWS` those that
+            workflows declare.
         helps: help of settings that mean something else here.
     """
 
@@ -149,12 +153,13 @@ def parsed(function: Function) -> Callable[..., None]:
 
     requested, helps = {*function.settings[0], TRUST}, function.settings[1]
     fields = declared.Settings.model_fields
-    names = [
-        name
+    common = declared.CoreSettings.model_fields
+    terms = {
+        name: {name, declared.option(name).group, *(() if name in common else (OF_WORKFLOWS,))}
         for name in fields
-        if declared.has_flag(name) and not requested.isdisjoint((name, declared.option(name).group))
-    ]
-    groups = {declared.option(name).group for name in fields}
+    }
+    names = [n for n in fields if declared.has_flag(n) and not requested.isdisjoint(terms[n])]
+    groups = {declared.option(name).group for name in fields} | {OF_WORKFLOWS}
     assert requested <= {*fields, *groups}, requested - {*fields, *groups}
     scope = {"Settings": declared.Settings}
     declared_parameters = inspect.signature(function, eval_str=True, locals=scope).parameters

@@ -33,8 +33,7 @@ _COUNTS_SHOWN = 8
 
 
 @opt.with_settings(
-    *("model", "method", "votes", "rounds", "min_words", "one_pass", "rubric"),
-    *("profile", "normad_release"),
+    *("model", "method", "votes", "rounds", "rubric", "profile", opt.OF_WORKFLOWS),
     *("temperature", "vote_temperature", "rewrite_temperature", "max_tokens"),
     *("reasoning_effort", "seed", "map", "Engine", "Speed and money", "Cache", "Traces"),
     model="Model that writes.",

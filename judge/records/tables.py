@@ -18,7 +18,9 @@ from judge.records.streams import CHUNK, SAMPLE, Input
 
 # Decoding with "surrogateescape" turns bytes that are no UTF-8 into these, and nothing else can.
 _UNREADABLE = re.compile("[\0\udc80-\udcff]")
-_CALI = {"premise", "hypothesis", "us_ratings", "in_ratings"}
+_UNQUOTED = {"premise", "hypothesis", "us_ratings", "in_ratings"}
+"""Columns of a published TSV file in which quotes are text."""
+
 _SOURCE = "<records>"
 _NOT_UTF8 = "is not UTF-8, or holds a NUL byte (from a spreadsheet: iconv -f CP1252 -t UTF-8 FILE)"
 _MISSING = frozenset(("NaTType", "NAType"))
@@ -67,7 +69,7 @@ def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
         if not header:
             refuse_header(source.name, cells, problem)
             header = cells
-            if separator == "\t" and {name.strip().casefold() for name in header} >= _CALI:
+            if separator == "\t" and {name.strip().casefold() for name in header} >= _UNQUOTED:
                 rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
             continue
         if problem is None and len(cells) != len(header):
