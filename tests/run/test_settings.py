@@ -231,7 +231,6 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
             r"^judge.toml:3 \(round\): unknown setting; did you mean rounds\?",
         ),
         ('modl = "a:1"', {}, {}, r"\(modl\): unknown setting; did you mean model\?"),
-        ("margin = 0.1", {}, {}, r"unknown setting; did you mean abstain_margin\?"),
         ("qqq = 1", {}, {}, r"unknown setting; there are abstain_margin, address, all_votes"),
         ("[servers.a]\nurl = 'mod'\nmod = 'json'", {}, {}, r"toml:3 .*did you mean 'mode'"),
         ("rounds = ", {}, {}, "judge.toml: Invalid value"),
