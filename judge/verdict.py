@@ -256,6 +256,16 @@ class Check(LinePart):
                 by_value[answer.value].setdefault((answer.character, answer.quote), answer)
         return tuple(answer for answers in by_value.values() for answer in answers.values())
 
+    def said(self, value: str | None = None) -> tuple[Verdict, str]:
+        """The verdict on a value, or on the record, and what was said of it in words: the answer
+        that stands, the mean score, or the one answer of the evidence; else the verdict."""
+        verdict, answer = self.outcomes().get(value, (self.verdict, None))
+        score = None if self.score is None else f"{self.score:g}"
+        evidence = (found.answer for found in self.supporting_evidence() if found.value == value)
+        words = {*evidence} if verdict in SETTLED else set()
+        said = answer or self.answer or score or (words.pop() if len(words) == 1 else None)
+        return verdict, said or str(verdict)
+
     def to_dict(self) -> dict[str, Any]:
         """What it comes to: verdict, answer, score, its best evidence's quote and reason, and of a
         check that is made on entries the verdict on each.

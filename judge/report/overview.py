@@ -82,17 +82,12 @@ def labels_beside(line: Line, judgement: Judgement) -> Iterator[LabelPair]:
 
 
 def _said(check: Check, number: int) -> tuple[Verdict, str]:
-    """The verdict of a check, or on the entry of this number (from 1), and the answer in words."""
+    """What a check says of the record, or of the entry of this number (from 1)."""
     if not number:
-        told = check.to_dict()["answer"]
-        score = None if check.score is None else f"{check.score:g}"
-        return check.verdict, told or score or str(check.verdict)
-    outcomes = [pair for pair in check.outcomes().items() if pair[0] is not None]
-    if number > len(outcomes):
-        return Verdict.ABSTAIN, str(Verdict.ABSTAIN)
-    entry, (verdict, stands) = outcomes[number - 1]
-    answers = (a.answer for a in check.supporting_evidence() if a.value == entry and a.answer)
-    return verdict, stands or (next(answers, None) if verdict in SETTLED else None) or str(verdict)
+        return check.said()
+    entries = [value for value in check.outcomes() if value is not None]
+    abstains = Verdict.ABSTAIN, str(Verdict.ABSTAIN)
+    return check.said(entries[number - 1]) if number <= len(entries) else abstains
 
 
 def _alike(label: str, said: str, verdict: Verdict) -> bool:

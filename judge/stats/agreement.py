@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from judge.errors import UsageError
 from judge.stats.classification import ratio
-from judge.stats.intervals import mean_estimate
+from judge.stats.intervals import mean_of_estimates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +113,7 @@ def class_kappas(
             part = table[:, place : place + 1]
             binary = _beside(part, table) if name != ALL_CLASSES else table
             estimates[name].append(rater_agreement(binary, resamples, of=len(ratings))["fleiss"])
-    return {name: mean_estimate(parts) for name, parts in estimates.items()}
+    return {name: mean_of_estimates(parts) for name, parts in estimates.items()}
 
 
 def _beside(part: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np.int64]:

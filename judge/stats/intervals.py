@@ -72,7 +72,7 @@ class Quartiles:
         return f"{self.median:.3f} ({self.lower:.3f} to {self.upper:.3f})"
 
 
-def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
+def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
     """The mean of estimates of one number, of their values and of their ends; undefined where one
     of these is."""
 
@@ -144,6 +144,12 @@ def wilson(successes: int, n: int) -> Estimate:
     if not n:
         return Estimate(None)
     return Estimate(successes / n, *score_limits(successes / n, n), n=n, of=n)
+
+
+def effective_size(weights: Sequence[float]) -> float:
+    """As how many items of one weight items of these weights count (Kish 1965, *Survey Sampling*,
+    section 11.7: the square of the weights' sum, by that of their squares)."""
+    return sum(weights) ** 2 / sum(weight**2 for weight in weights) if weights else 0.0
 
 
 def score_limits(share: float, n: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from itertools import combinations
 
 from judge.report.page import between, percent
-from judge.stats.intervals import Estimate, score_limits, wilson
+from judge.stats.intervals import Estimate, effective_size, score_limits, wilson
 from judge.web.session import PageQuestion, Session
 
 USUAL = 0.9
@@ -28,12 +28,6 @@ def half_width(labels: float) -> float:
     return (high - low) / 2
 
 
-def effective(weights: Sequence[float]) -> float:
-    """As how many items of one weight items of these weights count (Kish 1965, *Survey Sampling*,
-    section 11.7: the square of the weights' sum, by that of their squares)."""
-    return sum(weights) ** 2 / sum(weight**2 for weight in weights) if weights else 0
-
-
 def progress(session: Session) -> str:
     """How far the person is, and the intervals that a check's labels give now and in the end."""
     done, of = session.answered, len(session.questions)
@@ -43,9 +37,9 @@ def progress(session: Session) -> str:
     if session.blind and labels:
         asked = [*zip(session.places, session.questions, strict=True)]
         weights = [q.weight or 1.0 for place, q in asked if place in session.answers.own]
-        now = half_width(labels * effective(weights) / done)
+        now = half_width(labels * effective_size(weights) / done)
         all_weights = [q.weight or 1.0 for q in session.questions]
-        end = half_width(all_labels * effective(all_weights) / of)
+        end = half_width(all_labels * effective_size(all_weights) / of)
         told += f"; {labels} {'label tells' if labels == 1 else 'labels tell'} a judge's agreement"
         told += f" to ± {100 * now:.0f} points"
         told += f", all {all_labels} to ± {100 * end:.0f}" if done < of else ""
@@ -124,5 +118,5 @@ def _weighted(hits: Sequence[tuple[float, bool]]) -> Estimate:
     if not total:
         return Estimate(None)
     share = sum(weight for weight, hit in hits if hit) / total
-    limits = score_limits(share, effective([weight for weight, _ in hits]))
+    limits = score_limits(share, effective_size([weight for weight, _ in hits]))
     return Estimate(share, *limits, n=len(hits), of=len(hits))

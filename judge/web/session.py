@@ -15,13 +15,11 @@ from judge.records.labels.items import Annotation, LabelledItem, label_key
 from judge.records.lines import Line
 from judge.report.sheet import PersonQuestion
 from judge.run.decisions import PERSON
-from judge.verdict import Verdict, last_of_each
+from judge.verdict import SETTLED, Verdict, last_of_each
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 
 UNSURE = "unsure"
 """What a person may always answer; it decides nothing."""
-
-_SETTLED = (Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +71,13 @@ class PageQuestion:
         if check is None:
             return None
         value = self.question.record.entry(self.rubric.each, self.question.number)
-        verdict, answer = check.outcomes().get(value, (check.verdict, None))
-        score = None if check.score is None else f"{check.score:g}"
-        evidence = [found for found in check.supporting_evidence() if found.value == value]
-        words = {found.answer for found in evidence} if verdict in _SETTLED else set()
-        said = answer or check.answer or score or (words.pop() if len(words) == 1 else None)
-        reasons = (found.reason for found in evidence if found.reason)
-        return JudgeAnswer(verdict, said or str(verdict), next(reasons, check.reason or ""))
+        reasons = (a.reason for a in check.supporting_evidence() if a.value == value and a.reason)
+        return JudgeAnswer(*check.said(value), next(reasons, check.reason or ""))
 
     def agrees(self, answer: str) -> bool | None:
         """Whether the judge and a person say the same; None where one of them is undecided."""
         judge, spelt = self.judge, spelt_as(answer, self.rubric.answers)
-        if judge is None or spelt is None or judge.verdict not in _SETTLED:
+        if judge is None or spelt is None or judge.verdict not in SETTLED:
             return None
         if judge.verdict is Verdict.ANSWERED and self.rubric.scale:
             return abs(float(judge.said) - float(spelt)) <= 0.5
