@@ -27,8 +27,8 @@ from judge.backends.http import HttpResponse, HttpServer
 from judge.backends.openai import OpenAIBackend
 from judge.backends.scripted import ScriptedBackend
 from judge.configuration import resolve
-from judge.errors import ServerFault, UsageError
-from judge.judging.client import Client, Unread
+from judge.errors import ServerFault, Unread, UsageError
+from judge.judging.client import Client
 from judge.judging.first_token import word_chances
 from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget

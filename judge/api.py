@@ -35,9 +35,10 @@ from judge.records.read import input_files
 from judge.results import Judgements, Results
 from judge.run.job import Job, files_of
 from judge.run.models import model_names
+from judge.run.report import Report
 from judge.run.rubrics import RubricSet, collect, replacements
 from judge.run.stream import beside_any_loop
-from judge.run.summary import Report, Summary
+from judge.run.summary import Summary
 from judge.run.task import Progress, Watcher
 from judge.run.validate import validate as run_validation
 from judge.settings import Settings

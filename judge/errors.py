@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from judge.redact import redacted
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from judge.judgement import Unfinished
+    from judge.verdict import Usage
 
 
 class Exit(IntEnum):
@@ -226,3 +227,17 @@ class ContextExceeded(BadRequest):
     """The prompt is longer than the model's context window."""
 
     kind = "context-exceeded"
+
+
+Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut", "no distribution"]
+
+
+class Unread(BackendError):
+    """A call of which nothing can be read: the prompt was refused or cut, no reply was valid, or
+    what is listed as first tokens is no distribution. `usage` is what it took."""
+
+    kind = "unreadable"
+
+    def __init__(self, trouble: Trouble, detail: str, usage: Usage) -> None:
+        super().__init__(f"{trouble}: {detail}")
+        self.trouble, self.detail, self.usage = trouble, detail, usage

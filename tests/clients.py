@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from judge.backends.scripted import ScriptedBackend
-from judge.judging.client import Client, Unread
+from judge.errors import Unread
+from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.questions.replies import YesNo
 from judge.verdict import Usage

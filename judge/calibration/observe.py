@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from judge.digest import digest
-from judge.errors import BackendError
+from judge.errors import BackendError, Unread
 from judge.judging.classifiers import Observation
-from judge.judging.client import Unread
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.judging.prompts import lack
 from judge.questions.rubric import Rubric

@@ -24,7 +24,8 @@ from judge.profile import Data, Guarantee, JudgeProfile, Rates
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
-from judge.run.panels import Resources, profile_key
+from judge.run.panels import Resources
+from judge.run.profiles import profile_key
 from judge.stats.corrected_rate import design_effect
 from judge.stats.guarantee import ThresholdTest
 from judge.stats.intervals import plain

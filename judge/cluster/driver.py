@@ -28,7 +28,7 @@ from judge.judgement import Unfinished
 from judge.records import Record
 from judge.records.lines import Line
 from judge.run.panels import Resources
-from judge.run.summary import Report
+from judge.run.report import Report
 from judge.run.task import OfWorker, RunInfo, Task
 from judge.settings import Settings
 

@@ -27,9 +27,9 @@ from judge.run.output import write_whole
 from judge.run.panels import BoundWorkflow, Resources
 from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
 from judge.run.profiles import profiles_of
+from judge.run.report import Report
 from judge.run.rubrics import RubricSet
 from judge.run.run import run
-from judge.run.summary import Report
 from judge.run.task import RunInfo, Task, Watcher, on_engine
 from judge.settings import Settings
 from judge.verdict import Verdict

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -28,7 +28,7 @@ from judge.backends.base import (
 )
 from judge.backends.reading import cut
 from judge.cache import MemoryCache, ReplyCache
-from judge.errors import BackendError, BadRequest, ServerFault, UsageError
+from judge.errors import BadRequest, ServerFault, Trouble, Unread, UsageError
 from judge.judging.completions import Attempts, Completions
 from judge.judging.first_token import added_up
 from judge.judging.limits import Budget
@@ -41,7 +41,6 @@ from judge.questions.replies import Reply, held_against, schema_of
 from judge.verdict import Usage
 
 R = TypeVar("R", bound=Reply)
-Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut", "no distribution"]
 
 _log = logging.getLogger(__name__)
 
@@ -395,14 +394,3 @@ class Client:
         usage = self.estimate(completion.input_tokens, completion.output_tokens)
         name = completion.model or self.spec.partition(":")[2]
         return replace(usage, models=(name,)) if self.decides else usage
-
-
-class Unread(BackendError):
-    """A call of which nothing can be read: the prompt was refused or cut, no reply was valid, or
-    what is listed as first tokens is no distribution. `usage` is what it took."""
-
-    kind = "unreadable"
-
-    def __init__(self, trouble: Trouble, detail: str, usage: Usage) -> None:
-        super().__init__(f"{trouble}: {detail}")
-        self.trouble, self.detail, self.usage = trouble, detail, usage

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from judge.backends.base import Call, Method, Origin
-from judge.errors import BackendError, NotHere
+from judge.errors import BackendError, NotHere, Unread
 from judge.judging.answer_reader import ORDERS_DISAGREE, AnswerReader, Decision, mean_of
 from judge.judging.classifiers import Observation
-from judge.judging.client import Client, Unread
+from judge.judging.client import Client
 from judge.judging.first_token import Observer
 from judge.judging.prompts import DEFENDED, Framing, messages, shown_texts
 from judge.questions.evidence import ReplyContext, locate

@@ -13,7 +13,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, create_model
 
 from judge.backends.base import LAST_LAYER, Call, Method, Origin, Prompt
-from judge.judging.client import Client, Unread
+from judge.errors import Unread
+from judge.judging.client import Client
 from judge.judging.first_token import TOP_TOKENS, open_share, word_chances
 from judge.judging.judge import Sampling
 from judge.judging.panel import Panel

@@ -24,8 +24,8 @@ from judge.run.job import Job
 from judge.run.models import ClientBuilder, build_client
 from judge.run.panels import Resources
 from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
+from judge.run.report import Report
 from judge.run.run import run
-from judge.run.summary import Report
 from judge.run.task import RunInfo, Task, Watcher, fingerprint
 from judge.settings import Settings
 from judge.verdict import AnswerOutcome, Verdict

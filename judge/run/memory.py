@@ -18,8 +18,8 @@ from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job
 from judge.run.panels import Resources
+from judge.run.report import Report
 from judge.run.run import run
-from judge.run.summary import Report
 from judge.run.task import Watcher
 from judge.run.validate import Validation
 from judge.settings import Settings

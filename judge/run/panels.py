@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 
 from judge.backends.base import Method
 from judge.errors import UsageError, writes_nothing
-from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.model_tables import StepModel
-from judge.profile import Binding, JudgeProfile, Profiles
+from judge.profile import JudgeProfile, Profiles
 from judge.questions.rubric import Rubric
 from judge.run.models import ClientBuilder, Models
-from judge.run.profiles import profiled_models, profiles_of
+from judge.run.profiles import profile_key, profiled_models, profiles_of, with_profile
 from judge.run.rubrics import RubricSet
 from judge.run.task import RunInfo, fingerprint
 from judge.settings import Settings
@@ -377,37 +376,3 @@ class Resources:
         judge = Judge(rubric, self.models.client(spec), "logprobs", by)
         judge = self._reading(judge, 1, 0.0, decides=True, cheap=True)
         return None if self._declined(rubric.name, (spec,)) else judge
-
-
-# ---------------------------------------------------------------- profiles
-
-
-def profile_key(judge: Judge, votes: int, temperature: float) -> Binding:
-    """What a profile must be bound to, to apply to this judge.
-
-    `votes` and `temperature` are those of structured replies.
-    """
-    sampled = not judge.probabilistic
-    return Binding(
-        check=judge.rubric.name,
-        rubric=judge.rubric.digest,
-        model=judge.client.spec,
-        identity=judge.client.backend.identity(),
-        method="structured" if sampled else judge.method,
-        temperature=temperature if sampled else 0.0,
-        votes=votes if sampled else 1,
-        per_entry=judge.one_by_one,
-    )
-
-
-def with_profile(judge: Judge, profile: JudgeProfile | None, margin: float) -> Judge:
-    """The judge with the reader of its profile.
-
-    Args:
-        margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
-    """
-    if profile is None or profile.classifier is None:
-        sure_at = profile.sure_at if profile else 0.0
-        return replace(judge, reader=AnswerReader(margin=margin, sure_at=sure_at))
-    sure_at = max(profile.sure_at, 0.5 + margin if margin else 0.0)
-    return replace(judge, reader=AnswerReader(classifier=profile.classifier, sure_at=sure_at))

@@ -1,14 +1,17 @@
-"""The profiles of a run, and the models that a profile chooses."""
+"""The profiles of a run: the models that a profile chooses, and what it makes of a judge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
 from judge.backends import default_model
 from judge.errors import UsageError
-from judge.profile import Profiles, named, shipped
+from judge.judging.answer_reader import AnswerReader
+from judge.judging.judge import Judge
+from judge.profile import Binding, JudgeProfile, Profiles, named, shipped
 from judge.settings import Settings
 
 NO_PROFILE = "none"
@@ -74,3 +77,34 @@ def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> N
         raise UsageError(
             f"{profiles.told} was made for a model that you did not name: add {' '.join(flags)}"
         )
+
+
+def profile_key(judge: Judge, votes: int, temperature: float) -> Binding:
+    """What a profile must be bound to, to apply to this judge.
+
+    `votes` and `temperature` are those of structured replies.
+    """
+    sampled = not judge.probabilistic
+    return Binding(
+        check=judge.rubric.name,
+        rubric=judge.rubric.digest,
+        model=judge.client.spec,
+        identity=judge.client.backend.identity(),
+        method="structured" if sampled else judge.method,
+        temperature=temperature if sampled else 0.0,
+        votes=votes if sampled else 1,
+        per_entry=judge.one_by_one,
+    )
+
+
+def with_profile(judge: Judge, profile: JudgeProfile | None, margin: float) -> Judge:
+    """The judge with the reader of its profile.
+
+    Args:
+        margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
+    """
+    if profile is None or profile.classifier is None:
+        sure_at = profile.sure_at if profile else 0.0
+        return replace(judge, reader=AnswerReader(margin=margin, sure_at=sure_at))
+    sure_at = max(profile.sure_at, 0.5 + margin if margin else 0.0)
+    return replace(judge, reader=AnswerReader(classifier=profile.classifier, sure_at=sure_at))

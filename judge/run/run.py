@@ -26,9 +26,10 @@ from judge.run.output import (
     sort_review,
     write_description,
 )
+from judge.run.report import Report
 from judge.run.stream import MAX_BUFFERED, Stop, interrupts
 from judge.run.stream import run as run_stream
-from judge.run.summary import Report, Summary
+from judge.run.summary import Summary
 from judge.run.task import Progress, Task, Watcher, line_of
 from judge.verdict import Usage
 

@@ -1,4 +1,4 @@
-"""The sums of a run over its output lines, kept or new, and how it ended."""
+"""The sums of a run over its output lines, kept or new."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from judge.errors import Exit, JudgeError, RateLimited, ServerFault
+from judge.errors import RateLimited, ServerFault
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.judging.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
@@ -17,8 +17,6 @@ from judge.run.votes import PanelVotes, count_votes
 from judge.verdict import SOUND, Verdict
 
 if TYPE_CHECKING:
-    from judge.run.corrected import CorrectedRate
-    from judge.run.gates import Gate, GateOutcome
     from judge.stats.intervals import Estimate
     from judge.stats.ranking import Ranking
 
@@ -341,69 +339,6 @@ class Summary:
             **({"panels": {n: p.as_json() for n, p in panels.items()}} if panels else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
-        }
-
-
-@dataclass(slots=True)
-class Report:
-    """How a run ended: its exit code, sums, gates, and the reason.
-
-    `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
-    `unmatched` finished lines of it found no record in the input, and lie beside it; `reviewed` are
-    those that people are to decide. `runs` says
-    what lines were made with, by fingerprint; of `unpriced` models no price is known.
-    """
-
-    summary: Summary = field(default_factory=Summary)
-    gates: Sequence[Gate] = ()
-    seconds: float = 0.0
-    interrupted: bool = False
-    fatal: JudgeError | None = None
-    broken_pipe: bool = False
-    batches: int = 0
-    begun: bool = False
-    unmatched: int = 0
-    reviewed: int = 0
-    traffic: dict[str, dict[str, Any]] = field(default_factory=dict)
-    cost: float | None = 0.0
-    unpriced: tuple[str, ...] = ()
-    rates: dict[str, CorrectedRate] = field(default_factory=dict)
-    runs: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def finished(self) -> bool:
-        """Whether every input line has its output line."""
-        return not (self.interrupted or self.fatal or self.broken_pipe)
-
-    @property
-    def outcomes(self) -> list[GateOutcome]:
-        """What each gate came to."""
-        return [gate.outcome(self.summary) for gate in self.gates]
-
-    @property
-    def exit_code(self) -> int:
-        if self.broken_pipe:
-            return int(Exit.READER_GONE)
-        if self.fatal is not None:
-            return int(self.fatal.exit_code)
-        if self.interrupted:
-            return int(Exit.INTERRUPTED)
-        if not all(outcome.holds for outcome in self.outcomes):
-            return int(Exit.GATE)
-        return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            **self.summary.as_json(),
-            "finished": self.finished,
-            "exit_code": self.exit_code,
-            "seconds": round(self.seconds, 3),
-            "cost_usd": None if self.cost is None else round(self.cost, 6),
-            "unmatched": self.unmatched,
-            "corrected_pass_rates": [rate.as_json() for _, rate in sorted(self.rates.items())],
-            "models": self.traffic,
-            "runs": self.runs,
-            "gates": [outcome.as_json() for outcome in self.outcomes],
         }
 
 

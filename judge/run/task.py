@@ -18,7 +18,8 @@ from judge.records import Record
 from judge.records.lines import Line
 from judge.redact import redacted
 from judge.run.models import Models, left_at_provider
-from judge.run.summary import Report, Summary
+from judge.run.report import Report
+from judge.run.summary import Summary
 from judge.settings import IN_PROCESS, Settings
 from judge.verdict import Verdict
 

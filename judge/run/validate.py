@@ -39,9 +39,9 @@ from judge.records.text import form
 from judge.run.job import Job
 from judge.run.output import write_whole
 from judge.run.panels import Resources
+from judge.run.report import Report
 from judge.run.run import run
 from judge.run.stream import aside
-from judge.run.summary import Report
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, on_engine
 from judge.settings import IN_PROCESS, Settings
 from judge.workflows.load import load_workflow

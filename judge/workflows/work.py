@@ -13,9 +13,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from judge import traces
-from judge.errors import BackendError
+from judge.errors import BackendError, Unread
 from judge.judgement import Edit, Judgement, Unfinished
-from judge.judging.client import Unread
 from judge.judging.panel import Panel
 from judge.judging.prompts import lack
 from judge.questions.replies import Reply

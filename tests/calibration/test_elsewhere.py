@@ -15,7 +15,8 @@ from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.judging.classifiers import Logistic
 from judge.profile import JudgeProfile, shipped
-from judge.run.panels import Resources, profile_key
+from judge.run.panels import Resources
+from judge.run.profiles import profile_key
 
 DOCS = Path(__file__).parents[2] / "docs"
 TURNED = Logistic(questions=(0,), answers=("yes", "no"), weights=((-1,), (0,)), intercepts=(0, 0))

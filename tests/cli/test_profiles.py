@@ -12,7 +12,8 @@ from made_profiles import GOOD, judge_profile, profile
 from judge.configuration import resolve
 from judge.judging.classifiers import Logistic
 from judge.profile import Guarantee, JudgeProfile, Rates
-from judge.run.panels import Resources, profile_key
+from judge.run.panels import Resources
+from judge.run.profiles import profile_key
 
 from .conftest import lines, norm
 from .typed import Typed

@@ -17,7 +17,8 @@ from clients import Outcome, outcome_of
 from judge import errors
 from judge.backends.base import Call, Completion, Message, Method, Mode
 from judge.cache import ReplyCache
-from judge.judging.client import Client, Unread
+from judge.errors import Unread
+from judge.judging.client import Client
 from judge.judging.limits import Budget, BudgetReached
 from judge.judging.transport import MAX_TRIES, MAX_TRIES_PAID, MAX_TRIES_UNREACHABLE
 from judge.model_tables import Price

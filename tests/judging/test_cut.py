@@ -10,7 +10,7 @@ from clients import outcome_of
 
 from judge.backends.base import Call, Completion
 from judge.backends.reading import cut, fewest_tokens
-from judge.judging.client import Unread
+from judge.errors import Unread
 from judge.questions.evidence import ReplyContext
 from judge.questions.replies import YesNo
 

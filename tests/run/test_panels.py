@@ -17,8 +17,8 @@ from judge.local.default import DEFAULT
 from judge.profile import Guarantee, JudgeProfile, Profile, Profiles
 from judge.records import Record
 from judge.run.corrected import Errors
-from judge.run.panels import Resources, profile_key
-from judge.run.profiles import profiled_models
+from judge.run.panels import Resources
+from judge.run.profiles import profile_key, profiled_models
 from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 from judge.verdict import Verdict

@@ -21,8 +21,8 @@ from judge.records.lines import Line
 from judge.run.job import Job
 from judge.run.output import description_file
 from judge.run.panels import Resources
+from judge.run.report import Report
 from judge.run.resume import unmatched_file
-from judge.run.summary import Report
 from judge.run.task import Watcher
 from judge.run.validate import validate
 
