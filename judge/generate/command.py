@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -210,6 +211,7 @@ def _list_sets() -> None:
     print_lines(
         [
             f"{s.name} --roles {name}: {r.writer} writes, {r.judge} judges"
+            + "".join(f", {setting} = {json.dumps(value)}" for setting, value in r.settings.items())
             for s in sets
             for name, r in s.roles.items()
         ]

@@ -97,6 +97,9 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     if choices.setting == SPEECH:
         stories = values_and_stories(sources, needed=False)[1]
         return each_row(stories, _speeches, columns=choices.columns)
+    if choices.setting in (MERGED, BINARY):
+        attitudes = (name for name in choices.conditions if task_of(name) == "attitude")
+        choices = replace(choices, conditions=tuple(attitudes))
     with_list = {"attitude", "selection"} & set(map(task_of, choices.conditions))
     values, stories = values_and_stories(sources, needed=bool(with_list), with_questions=True)
 
@@ -108,20 +111,19 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 
 def _simpler(items: Iterable[Record], setting: str | None) -> Iterator[Record]:
-    """The questions about attitudes with fewer options; in BINARY those alone that are not about
-    the middle stance."""
+    """The questions about attitudes with fewer options; without those to which the middle stance is
+    right (BINARY), and those that are left with one option."""
     for item in items:
-        fields = item.fields or {}
         if item.problem is not None:
             yield item
-        elif task_of(fields["condition"]) == "attitude":
-            options, gold = fields["options"], fields["gold"]
-            if setting == MERGED:
-                options, gold = [*dict.fromkeys(map(_mild, options))], _mild(gold)
-            elif folded(gold).startswith(MIDDLE):
-                continue
-            else:
-                options = [option for option in options if not folded(option).startswith(MIDDLE)]
+            continue
+        fields = item.fields or {}
+        options, gold = fields["options"], fields["gold"]
+        if setting == MERGED:
+            options, gold = [*dict.fromkeys(map(_mild, options))], _mild(gold)
+        else:
+            options = [option for option in options if not folded(option).startswith(MIDDLE)]
+        if gold in options and len(options) > 1:
             yield replace(item, fields={**fields, "options": options, "gold": gold})
 
 
@@ -433,7 +435,8 @@ benchmark = Benchmark(
     settings={
         PAPER: "scores of the released scripts: what cannot be read is left out; selection has the "
         "harmonic mean of mean precision and mean recall",
-        MERGED: "attitudes: options that differ in severity alone are one (table 1)",
+        MERGED: "attitudes: options that differ in severity alone are one (table 1); without "
+        "questions that are left with one",
         BINARY: "attitudes: without the middle stance, and without questions it answers (B.1)",
         ONE_SHOT: "attitudes and selection: with a worked example (3.4)",
         SPEECH: "table 3: repaired speech and its value by their embeddings, -m an embedding model",

@@ -144,7 +144,11 @@ def _fields(
         "label": label,
     }
     if label == "neutral":
-        fields |= {"other_country": there["country"], "other_background": _listed(there["norms"])}
+        fields |= {
+            "other_country": there["country"],
+            "other_cluster": _cluster(there),
+            "other_background": _listed(there["norms"]),
+        }
     return fields
 
 
@@ -159,9 +163,8 @@ async def composing(state: State) -> None:
     """Write value, rule of thumb, story and explanation, or all of them anew."""
     work, corrected = state["work"], _corrected(state["work"])
     if corrected:
-        country, background = map(work.record.texts.get, ("other_country", "other_background"))
-        here = {"country": country, "cluster": cluster_of(country or "") or country}
-        work.record = work.record.with_fields({**here, "background": background})
+        texts, moved = work.record.texts, ("country", "cluster", "background")
+        work.record = work.record.with_fields({name: texts[f"other_{name}"] for name in moved})
     rubric = WRITERS.get(work.record.label or "", WRITER)
     findings = objections(work, (*EXAMINED, *CORRECTED) if corrected else EXAMINED)
     await compose(work, rubric, Situation, "norm", findings)

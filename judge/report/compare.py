@@ -63,7 +63,6 @@ class Run:
     made_by: str = ""
     entries: dict[str, RunItem] = field(default_factory=dict)
     unread: int = 0
-
     _counts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -84,18 +83,21 @@ class Run:
             made_by, key, entry = f"judge validate ({line.workflow})", *_record(line)
         else:
             self.unread += 1
-            self._counts[line.name] += 1
-            return f"unread {line.name} ({self._counts[line.name]})"
+            return self._told_apart(f"unread {line.name}")
         if self.made_by not in ("", made_by):
             raise UsageError(f"{where}: is of {made_by}, lines before of {self.made_by}")
         self.made_by = made_by
-        self._counts[key] += 1
-        count = self._counts[key]
-        if entry.answer is not None and count > 1:
+        if entry.answer is not None and key in self.entries:
             raise UsageError(f"{where}: item {key} stands there before")
-        key = key if count == 1 else f"{key} ({count})"
+        key = self._told_apart(key)
         self.entries[key] = entry
         return key
+
+    def _told_apart(self, key: str) -> str:
+        """The key, with its number where lines before have it, too."""
+        self._counts[key] += 1
+        count = self._counts[key]
+        return key if count == 1 else f"{key} ({count})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 from warnings import catch_warnings, filterwarnings
 
@@ -101,8 +102,8 @@ def _panel(
                 mark = _mark(axes, score, height + place, colour, form, 0.9 * _STEP / len(runs))
                 marks.setdefault(drawable(f"{letter}: {source}", 60), mark)
     for height, estimates in enumerate(panel.rows.values()) if form == "bars" else ():
-        values = [s.value for s in estimates.values() if isinstance(s, Estimate) and s.value]
-        mean = sum(values) / len(estimates)
+        scores = (score for score in estimates.values() if isinstance(score, Estimate))
+        mean = fmean(score.value for score in scores if score.value is not None)
         ends = height - _STEP / 2, height + _STEP / 2
         (marks["mean of the runs"],) = axes.plot((mean, mean), ends, color="black")
     axes.set_yticks(range(len(panel.rows)), [drawable(name, 40) for name in panel.rows])

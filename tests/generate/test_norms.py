@@ -239,7 +239,8 @@ def test_the_corrected_release_is_of_the_other_country_and_written_until_it_fits
 ) -> None:
     """The rule must follow from the new background, which alone must leave the story open."""
     rows = [norm_line("peru", "eating", drafts={"neutral": 1})]
-    typed.write("atlas.jsonl", [*rows, norm_line("japan", "eating", drafts={"no": 1})])
+    there = norm_line("japan", "eating", drafts={"no": 1}, cluster="East")
+    typed.write("atlas.jsonl", [*rows, there])
     better = {"when": {"rubric": "neutral_situation", "contains": "it tells"}, "reply": ""}
     better["reply"] = json.dumps({**TEXTS, "story": f"At noon {STORY}"})
     settled = says("background_alone", "no", "{{ norm }}", lacks="At noon")
@@ -250,7 +251,7 @@ def test_the_corrected_release_is_of_the_other_country_and_written_until_it_fits
     go = ("generate", "norms", "atlas.jsonl", "-m", model, "--normad-release", "corrected", "-q")
     assert typed(*go, "-o", "n.jsonl").returncode == 0
     neutral, no = sorted(lines(typed.read("n.jsonl")), key=lambda line: str(line["label"] == "no"))
-    assert (neutral["country"], neutral["cluster"]) == ("japan", "Confucian")
+    assert (neutral["country"], neutral["cluster"]) == ("japan", "East"), "as its line says"
     assert neutral["norm"] in neutral["background"] and neutral["story"].startswith("At noon")
     asked = [(c["check"], c["round"], c["verdict"]) for c in neutral["judge"]["checks"]]
     assert ("background_alone", 1, "fail") in asked and ("background_alone", 2, "pass") in asked

@@ -227,6 +227,8 @@ def test_roles_of_the_paper_give_each_step_its_model(typed: Typed) -> None:
     (run,) = json.loads(typed.read("t.jsonl.run.json")).values()
     assert (run["settings"]["rounds"], run["settings"]["temperature"]) == (2, 0.0)
     assert story["lineage"]["model"] == writer
+    listed = " ".join(typed.text("generate", "--list")[1].split())
+    assert "openai:gpt-4o judges, rounds = 1, one_pass = true, temperature = 1.0" in listed
     code, _, err = typed.text(*go, "--step", "nothing=x:y")
     assert code == 2 and "--step nothing: stories has story_writing, insertion" in err
 

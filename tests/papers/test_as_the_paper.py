@@ -186,6 +186,8 @@ def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: T
         ),
         ("S3", stances, "Neither agree nor disagree"),
         ("S4", stances, "Disagree"),
+        ("S5", ["Quite good", "Very good"], "Very good"),
+        ("S6", ["Disagree", "Neither"], "Disagree"),
     ]
     questions = [{"value": v, "options": o, "gold label": g} for v, o, g in asked]
     typed.write("q.jsonl", [{"id": "s", "story": "Story.", "questions": questions}])
@@ -194,6 +196,10 @@ def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: T
         {"when": {"contains": "B. not often"}, "reply": reply % "B"},
         {"when": {"contains": "A. should not"}, "reply": reply % "B"},
         {"when": {"contains": "A. Agree\nB. Disagree"}, "reply": reply % "B"},
+        *(
+            {"when": {"contains": f"A. {first}"}, "reply": reply % "A"}
+            for first in ("Quite", "Dis")
+        ),
         {"when": {"contains": "A worked example", "lacks": "S3"}, "reply": reply % "C"},
     ]
     model = typed.script("m.yaml", [*script, {"reply": reply % "A"}])
@@ -207,7 +213,9 @@ def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: T
         }
     assert found["merged"]["S1"] == ("not often", 1) and found["merged"]["S2"] == ("should", 1)
     assert found["merged"]["S4"] == ("agree", 0)
-    assert found["binary"]["S4"] == ("Disagree", 1) and "S3" not in found["binary"]
+    assert found["binary"]["S4"] == ("Disagree", 1)
+    assert {"S5"} == found["one-shot"].keys() - found["merged"].keys(), "one option is left"
+    assert {"S3", "S6"} == found["one-shot"].keys() - found["binary"].keys()
     assert found["one-shot"]["S4"] == ("Disagree", 1) and found["one-shot"]["S3"] == ("Agree", 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from judge.papers.cqbench import benchmark
 from judge.papers.tasks import MeasuredAnswer
 from judge.verdict import AnswerOutcome
 
-from .examinee import Examined, ask, asked, items, table, value
+from .examinee import Examined, ask, asked, items, problems, table, value
 from .test_cqbench_stories import STORIES, VALUES
 
 
@@ -147,3 +148,16 @@ def test_extraction_recall_over_stories_and_by_category() -> None:
     assert value(found) == 0.25 and (found.n, found.of) == (3, 4)
     by_category = table(benchmark, results, "cqbench-categories")
     assert [value(one["score"]) for one in by_category.values()] == [0.0, 0.75]
+
+
+@pytest.mark.parametrize("setting", ["merged", "binary"])
+def test_with_fewer_options_a_selection_that_cannot_be_made_is_no_problem(
+    tmp_path: Path, setting: str
+) -> None:
+    few, story = tmp_path / "few.jsonl", tmp_path / "story.jsonl"
+    few.write_text('{"topic": "T", "q_id": "1", "q_content": "S", "option": "1. Yes 2. No"}\n')
+    story.write_text('{"id": "s", "story": "A story.", "values": ["S--Yes"]}\n')
+    sources = str(story), str(few)
+    assert len(problems(items(benchmark, *sources))) == 1
+    made = asked(items(benchmark, *sources, setting=setting))
+    assert {fields["condition"] for fields in made.values()} == {"attitude", "attitude+steps"}

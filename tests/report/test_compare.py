@@ -76,6 +76,7 @@ def scores(*values: float | None, condition: str = "country") -> list[Line]:
 
 def test_only_items_of_both_and_why_others_are_left_out(compared: Any) -> None:
     torn = {"raw": "{torn", "judge": {"verdict": "error", "error": {"type": "bad-input"}}}
+    torn["judge"]["name"] = "n0/country"
     lost: Line = {"outcome": "error"}
     ungraded: Line = {"gold": None}
     # Score and more of each item, in A and in B.
@@ -90,7 +91,7 @@ def test_only_items_of_both_and_why_others_are_left_out(compared: Any) -> None:
     ]
     first = [answer(f"n{n}", score, **more) for n, ((score, more), _) in enumerate(told)]
     second = [answer(f"n{n}", score, **more) for n, (_, (score, more)) in enumerate(told)]
-    a = [*first, answer("only-a", 1), torn]
+    a = [torn, *first, answer("only-a", 1)]
     b = [*second, answer("only-b", 1), answer("only-b2", 1)]
     found = compared(a, b)
     only = row(found, "country")
