@@ -1,303 +1,225 @@
-"""How many small faults in the code the tests of its own room miss.
+"""How many small faults in the code the tests miss.
 
-    python bench/mutants.py [--rooms judging,run,...] [--each 20] [--seed 0] [--show]
+    python bench/mutants.py [--rooms judging,run,...] [--each 6] [--seed 0] [--jobs 2] [--show]
 
-Each mutant changes one thing in one file (a comparison, an operator, an operand, a number, a
-condition, a returned value, a raise), drawn at random with the seed from the lines that a function
-runs. The room's own tests run against it in a copy of the checkout, in one process, until the first
-failure, those of the mutant's file first. A mutant that no test notices has survived. Prints a row
-for each room, and with --show each survivor.
-
-The tests of a room run once without a mutant: a room whose tests fail then is not measured, and the
-row says so; tests that were skipped are counted, for no mutant can be noticed by them.
+Each mutant changes one thing in one function (bench/mutations.py), drawn at random with the seed.
+The suite without the tests marked `model` runs once, in a copy of the checkout that notes which
+tests call which function, in whatever process (bench/called.py). Then the tests that call a
+mutant's function run against it in another copy until one fails: those of its own file first, and
+the quicker before the slower. A test that fails without the mutant, too, notices nothing. A mutant
+that no test notices has survived. Prints a row for each room, and with --show each survivor, and
+how many of the tests that call its function ran: the slowest are left out after MOST_SECONDS.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import json
 import os
+import queue
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+import venv
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+
+from called import CHOSEN, FAILED, Place, instrument, read_calls
+from mutations import Mutant, mutant, places
 
 CHECKOUT = Path(__file__).parents[1]
 
 ROOMS = {
-    "judging": (
-        "judge/judging/**/*.py",
-        "tests/judging tests/graphs tests/test_cache.py tests/cli/test_own_answers.py "
-        "tests/cli/test_field_tests.py tests/backends/test_vllm.py",
-    ),
-    "graphs": ("graphs/**/*.py", "tests/graphs tests/cli/test_neutral.py"),
-    "run": (
-        "judge/run/**/*.py",
-        "tests/run tests/cli/test_validate.py tests/cli/test_first_tokens.py "
-        "tests/cli/test_decisions.py",
-    ),
-    "records": (
-        "judge/records/**/*.py",
-        "tests/records tests/cli/test_columns.py tests/cli/test_input_forms.py "
-        "tests/cli/test_label_forms.py",
-    ),
-    "stats": ("judge/stats/**/*.py", "tests/stats"),
-    "calibration": (
-        "judge/calibration/**/*.py",
-        "tests/calibration tests/cli/test_calibrate.py tests/local/test_teach.py",
-    ),
-    "backends": (
-        "judge/backends/**/*.py",
-        "tests/backends tests/cli/test_servers.py tests/cli/test_batch.py",
-    ),
-    "report": (
-        "judge/report/**/*.py",
-        "tests/report tests/cli/test_report.py tests/cli/test_export.py",
-    ),
-    "cli": ("judge/cli/**/*.py", "tests/cli"),
-    "papers": (
-        "judge/papers/**/*.py",
-        "tests/papers tests/records/test_label_sets.py tests/cli/test_agreement.py",
-    ),
-    "web": ("judge/web/**/*.py", "tests/web tests/cli/test_serve.py"),
-    "generate": ("judge/generate/**/*.py", "tests/generate"),
-    "local": ("judge/local/**/*.py", "tests/local"),
-    "cluster": ("judge/cluster/**/*.py", "tests/cluster"),
-    "questions": (
-        "judge/questions/**/*.py",
-        "tests/questions tests/cli/test_shown.py tests/cli/test_profiles.py",
-    ),
-    "workflows": ("judge/workflows/**/*.py", "tests/workflows tests/graphs tests/test_examples.py"),
-    "top": (
-        "judge/*.py",
-        "tests/test_api.py tests/test_cache.py tests/test_profile.py tests/test_results.py "
-        "tests/test_verdict.py tests/test_voting.py tests/run/test_settings.py "
-        "tests/security/test_keys.py tests/security/test_langsmith.py tests/cli/test_profiles.py "
-        "tests/cli/test_shown.py tests/cli/test_calibrate.py",
-    ),
+    "judging": "judge/judging/**/*.py",
+    "graphs": "graphs/**/*.py",
+    "run": "judge/run/**/*.py",
+    "records": "judge/records/**/*.py",
+    "stats": "judge/stats/**/*.py",
+    "calibration": "judge/calibration/**/*.py",
+    "backends": "judge/backends/**/*.py",
+    "report": "judge/report/**/*.py",
+    "cli": "judge/cli/**/*.py",
+    "papers": "judge/papers/**/*.py",
+    "web": "judge/web/**/*.py",
+    "generate": "judge/generate/**/*.py",
+    "local": "judge/local/**/*.py",
+    "cluster": "judge/cluster/**/*.py",
+    "questions": "judge/questions/**/*.py",
+    "workflows": "judge/workflows/**/*.py",
+    "top": "judge/*.py",
 }
-"""The files of each room, and the tests that are its own. Every file is in one room."""
+"""The files of each room. Every file is in one room."""
 
-SLOW = ("local", "cluster")
-"""Rooms whose tests are slow, and run all the same: next to no mutant is noticed by the others."""
+MOST_SECONDS = 300
+"""Tests that call a mutant's function run up to so many seconds together."""
 
-LEAST_SECONDS = 240
-"""A mutant hangs, which counts as noticed, if its tests take longer than this and than three times
-what they take without it."""
+HUNG_SECONDS = 120
+"""A mutant hangs, which counts as noticed, if its tests take thrice their time and this."""
 
-_COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-_OPERATED: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-}
+NEAR = 20
+"""A test of the mutant's own file runs before one that is this many times quicker."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mutant:
-    """One change: where it is, and what it says."""
+class Survivor:
+    """A mutant that no test notices; how many tests ran against it, of how many."""
 
-    path: Path
-    line: int
-    change: str
-    source: str
+    mutant: Mutant
+    ran: int
+    calling: int
 
-
-def places(path: Path) -> int:
-    """How many mutants a file has."""
-    return len(_places(ast.parse(path.read_text("utf-8"))))
+    def __str__(self) -> str:
+        where = f"{self.mutant.path.relative_to(CHECKOUT)}:{self.mutant.line}"
+        return f"    {where}: {self.mutant.change} ({self.ran} of {self.calling} tests)"
 
 
-def mutant(path: Path, number: int) -> Mutant:
-    """One mutant of a file, numbered from 0."""
-    tree = ast.parse(path.read_text("utf-8"))
-    node, change = _places(tree)[number]
-    told = change(node)
-    return Mutant(path, node.lineno, told, ast.unparse(tree))
-
-
-def _places(tree: ast.Module) -> list[tuple[Any, Callable[[Any], str]]]:
-    """The nodes of all functions that can be changed, each once, in the order of the file."""
-    found: dict[tuple[int, int], tuple[Any, Callable[[Any], str]]] = {}
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            for node in (n for statement in function.body for n in ast.walk(statement)):
-                for place, change in enumerate(_changes(node)):
-                    found[id(node), place] = (node, change)
-    return sorted(found.values(), key=lambda pair: (pair[0].lineno, pair[0].col_offset))
-
-
-def _changes(node: ast.AST) -> list[Callable[[Any], str]]:
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARED:
-        return [_compare]
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATED:
-        return [_operate]
-    if isinstance(node, ast.BoolOp):
-        return [_connect, *(partial(_drop, place=place) for place in range(len(node.values)))]
-    if isinstance(node, ast.If | ast.IfExp | ast.While):
-        return [_negate]
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return [_number]
-    if isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
-        return [_nothing]
-    return [_silence] if isinstance(node, ast.Raise) else []
-
-
-def _compare(node: ast.Compare) -> str:
-    before = type(node.ops[0])
-    node.ops[0] = _COMPARED[before]()
-    return f"{before.__name__} -> {_COMPARED[before].__name__}"
-
-
-def _operate(node: ast.BinOp) -> str:
-    before = type(node.op)
-    node.op = _OPERATED[before]()
-    return f"{before.__name__} -> {_OPERATED[before].__name__}"
-
-
-def _connect(node: ast.BoolOp) -> str:
-    before = type(node.op).__name__
-    node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-    return f"{before} -> {type(node.op).__name__}"
-
-
-def _drop(node: ast.BoolOp, place: int) -> str:
-    return f"operand dropped: {ast.unparse(node.values.pop(place))}"
-
-
-def _negate(node: ast.If) -> str:
-    node.test = ast.UnaryOp(ast.Not(), node.test)
-    return "condition negated"
-
-
-def _number(node: ast.Constant) -> str:
-    before = node.value
-    node.value = before + 1
-    return f"{before} -> {node.value}"
-
-
-def _nothing(node: ast.Return) -> str:
-    node.value = ast.Constant(None)
-    return "returns None"
-
-
-def _silence(node: Any) -> str:
-    node.__class__ = ast.Pass
-    return "raise deleted"
-
-
-def copied(folder: Path) -> Path:
-    """A copy of the checkout in which an import finds the copy's own packages."""
-    target = folder / "copy"
-    left_out = shutil.ignore_patterns(".git", ".venv*", "*_cache", "__pycache__", "build")
-    shutil.copytree(CHECKOUT, target, ignore=left_out)
-    for name in ("graphs", "rubrics"):
-        (target / "judge" / name).symlink_to(target / name)
-    return target
-
-
-def files_of(patterns: str, folder: Path = CHECKOUT) -> list[Path]:
+def files_of(room: str, root: Path) -> list[Path]:
     """The files of a room."""
-    return sorted(folder.glob(patterns))
+    return sorted(root.glob(ROOMS[room]))
 
 
-def tests_of(tests: str, copy: Path) -> list[Path]:
-    """The files of a room's tests; raises FileNotFoundError for one that is not there."""
-    found = [copy / name for name in tests.split()]
-    if missing := [path for path in found if not path.exists()]:
-        raise FileNotFoundError(str(missing[0]))
-    return [file for path in found for file in (sorted(path.rglob("test_*.py")) or [path])]
+class Copy:
+    """A copy of the checkout, with an environment in which an import finds its packages, and
+    everything else where this interpreter finds it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "copy"
+        left_out = shutil.ignore_patterns(".git", ".venv*", "*_cache", "__pycache__", "build")
+        shutil.copytree(CHECKOUT, self.root, ignore=left_out)
+        for name in ("graphs", "rubrics"):
+            (self.root / "judge" / name).symlink_to(self.root / name)
+        venv.create(folder / "venv", symlinks=True)
+        self.python = folder / "venv" / "bin" / "python"
+        (site,) = (folder / "venv").glob("lib/python*/site-packages")
+        ours = [self.root, self.root / "bench"]
+        paths = [*map(str, ours), *(path for path in sys.path if path.endswith("-packages"))]
+        (site / "copy.pth").write_text("\n".join(paths), "utf-8")
+        script = self.python.with_name("judge")
+        script.write_text(f"#!{self.python}\nfrom judge.__main__ import main\nmain()\n", "utf-8")
+        script.chmod(0o755)
+        self._writes = 0
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a file of the checkout; a time of its own makes Python compile it anew."""
+        target = self.root / path.relative_to(CHECKOUT)
+        target.write_text(text, "utf-8")
+        self._writes += 1
+        os.utime(target, (self._writes, self._writes))
+
+    def run(self, words: list[str], seconds: float | None = None) -> int | None:
+        """pytest's exit code; None where it has no end within the seconds."""
+        words = [str(self.python), "-m", "pytest", "-p", "called", "-p", "no:cacheprovider", *words]
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        with subprocess.Popen(
+            words,
+            cwd=self.root,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as process:
+            try:
+                return process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def failing(self, tests: list[str], seconds: float | None = None) -> str | None:
+        """The first of the tests that fails, "" where none of them can be run to its end."""
+        (self.root / CHOSEN.name).write_text(json.dumps(tests), "utf-8")
+        (failed := self.root / FAILED.name).unlink(missing_ok=True)
+        files = dict.fromkeys(test.partition("::")[0] for test in tests)
+        code = self.run(["-x", "-q", "-n0", "-m", "", *files], seconds)
+        if code == 0:
+            return None
+        return failed.read_text("utf-8") if code == 1 else ""
 
 
-def ran(copy: Path, tests: list[Path], seconds: float | None, marks: str) -> tuple[bool, str]:
-    """Whether the tests pass in the copy, and pytest's last line; a hang does not pass."""
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", marks]
-    words += map(str, tests)
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            words, cwd=copy, env=environment, capture_output=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return False, f"no end after {seconds:.0f} s"
-    printed = done.stdout.decode(errors="replace").split("\n")
-    return done.returncode == 0, next((line for line in reversed(printed) if line.strip()), "")
+def called_by(copy: Copy, jobs: int) -> tuple[dict[Place, set[str]], dict[str, float]]:
+    """Run the suite once in a copy that notes calls."""
+    files = [path for room in ROOMS for path in files_of(room, copy.root)]
+    instrument(files, copy.root)
+    copy.run(["-q", f"-n{jobs}", "--dist=loadfile", "-m", "not model"])
+    return read_calls(copy.root)
 
 
-def noticed(copy: Path, mutant: Mutant, tests: list[Path], seconds: float, marks: str) -> bool:
-    """Whether one of the tests fails on the mutant.
+def survivor(
+    copy: Copy, one: Mutant, calls: dict[Place, set[str]], seconds: dict[str, float]
+) -> Survivor | None:
+    """The mutant, if no test that calls its function notices it."""
+    path = one.path.relative_to(CHECKOUT)
 
-    Those named as its file run first, then those that import it.
-    """
-    path = copy / mutant.path.relative_to(CHECKOUT)
-    module = ".".join(path.relative_to(copy).with_suffix("").parts)
+    def cost(test: str) -> float:
+        near = path.stem.strip("_") in Path(test.partition("::")[0]).stem
+        return seconds[test] / (NEAR if near else 1)
 
-    def far(test: Path) -> tuple[bool, bool]:
-        return path.stem not in test.stem, module not in test.read_text("utf-8")
+    calling = sorted(calls.get((path.as_posix(), one.function), ()), key=lambda t: (cost(t), t))
+    tests, budget = [], float(MOST_SECONDS)
+    for test in calling:
+        if (budget := budget - seconds[test]) > 0:
+            tests.append(test)
+    ran, before = len(tests), one.path.read_text("utf-8")
+    while tests:
+        copy.write(one.path, one.source)
+        try:
+            failing = copy.failing(tests, HUNG_SECONDS + 3 * sum(map(seconds.get, tests)))
+        finally:
+            copy.write(one.path, before)
+        if failing is None:
+            break
+        if not failing or copy.failing([failing]) is None:
+            return None
+        tests = [test for test in tests if test != failing]
+    return Survivor(one, ran, len(calling))
 
-    before = path.read_text("utf-8")
-    path.write_text(mutant.source, "utf-8")
-    try:
-        return not ran(copy, sorted(tests, key=far), seconds, marks)[0]
-    finally:
-        path.write_text(before, "utf-8")
 
-
-def measured(copy: Path, room: str, each: int, seed: int, *, show: bool) -> tuple[int, int]:
-    """Print a room's row; how many mutants it had, and how many survived."""
-    patterns, names = ROOMS[room]
-    tests, began = tests_of(names, copy), time.monotonic()
-    marks = "not model" if room in SLOW else "not slow and not model"
-    passed, told = ran(copy, tests, None, marks)
-    if not passed:
-        print(f"{room:12} not measured, its tests fail without a mutant: {told}", flush=True)
-        return 0, 0
-    seconds = max(LEAST_SECONDS, 3 * (time.monotonic() - began))
-    every = [(path, number) for path in files_of(patterns) for number in range(places(path))]
+def drawn(room: str, each: int, seed: int) -> list[Mutant]:
+    """Mutants of a room."""
+    every = [(path, number) for path in files_of(room, CHECKOUT) for number in range(places(path))]
     chosen = random.Random(seed).sample(every, min(each, len(every)))
-    drawn = [mutant(path, number) for path, number in chosen]
-    survivors = [one for one in drawn if not noticed(copy, one, tests, seconds, marks)]
-    print(f"{room:12} {len(drawn):8} {len(survivors):9}  {told}", flush=True)
-    for one in survivors if show else []:
-        print(f"    {one.path.relative_to(CHECKOUT)}:{one.line}: {one.change}", flush=True)
-    return len(drawn), len(survivors)
+    return [mutant(path, number) for path, number in chosen]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rooms", default=",".join(ROOMS))
-    parser.add_argument("--each", type=int, default=20)
+    parser.add_argument("--each", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
-    print(f"{'room':12} {'mutants':>8} {'survived':>9}  its tests without a mutant")
-    with tempfile.TemporaryDirectory() as folder:
-        copy = copied(Path(folder))
-        rows = [
-            measured(copy, room, given.each, given.seed, show=given.show)
-            for room in given.rooms.split(",")
-        ]
-    total, missed = (sum(column) for column in zip(*rows, strict=True))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        calls, seconds = called_by(Copy(folder / "called"), given.jobs)
+        print(f"{len(seconds)} tests pass; they call {len(calls)} functions", flush=True)
+        copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+        for number in range(given.jobs):
+            copies.put(Copy(folder / str(number)))
+
+        def tried(one: Mutant) -> Survivor | None:
+            copy = copies.get()
+            try:
+                return survivor(copy, one, calls, seconds)
+            finally:
+                copies.put(copy)
+
+        print(f"{'room':12} {'mutants':>8} {'survived':>9}")
+        total = missed = 0
+        with ThreadPoolExecutor(given.jobs) as pool:
+            for room in given.rooms.split(","):
+                mutants = drawn(room, given.each, given.seed)
+                survivors = [one for one in pool.map(tried, mutants) if one is not None]
+                total, missed = total + len(mutants), missed + len(survivors)
+                print(f"{room:12} {len(mutants):8} {len(survivors):9}", flush=True)
+                for one in survivors if given.show else []:
+                    print(one, flush=True)
     print(f"{'all':12} {total:8} {missed:9}" + (f"  1 in {total / missed:.1f}" if missed else ""))
 
 

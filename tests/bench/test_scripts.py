@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -26,16 +27,13 @@ def printed(script: str, *words: str) -> str:
 
 
 def test_every_file_of_the_code_is_in_one_room_of_the_mutants(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(BENCH)
     mutants = importlib.import_module("mutants")
-    files = Counter(path for room, _ in mutants.ROOMS.values() for path in mutants.files_of(room))
+    files = Counter(path for room in mutants.ROOMS for path in mutants.files_of(room, CHECKOUT))
     code = {path for room in ("judge", "graphs") for path in (CHECKOUT / room).rglob("*.py")}
     assert files == dict.fromkeys(code, 1)
-    assert all(mutants.tests_of(tests, CHECKOUT) for _, tests in mutants.ROOMS.values())
-    with pytest.raises(FileNotFoundError, match="test_lost"):
-        mutants.tests_of("tests/test_lost.py", CHECKOUT)
 
 
 @pytest.mark.parametrize("folder", ["bench", "docs"])
@@ -68,7 +66,7 @@ def nothing():
 
 def test_each_mutant_is_one_small_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(BENCH)
-    mutants = importlib.import_module("mutants")
+    mutants = importlib.import_module("mutations")
     (file := tmp_path / "sound.py").write_text(FAULTS)
     made = [mutants.mutant(file, number) for number in range(mutants.places(file))]
     assert sorted(one.change for one in made) == [
@@ -83,6 +81,54 @@ def test_each_mutant_is_one_small_fault(monkeypatch: pytest.MonkeyPatch, tmp_pat
         "returns None",
     ]
     assert len({one.source for one in made}) == len(made)
+
+
+PARTS = """
+def larger(x: int, y: int) -> int:
+    return x if x > y else y
+
+
+def truth(x: int) -> bool:
+    return bool(x)
+"""
+PARTS_TESTS = """
+import os, subprocess, sys
+from judge.parts import truth
+
+def test_larger_in_another_process():
+    words = [sys.executable, "-c", "from judge.parts import larger; print(larger(1, 3))"]
+    assert subprocess.run(words, capture_output=True).stdout == b"3\\n"
+
+def test_nothing():
+    truth(2)
+
+def test_that_fails_now_and_then():
+    assert truth(2) and not os.path.exists("chosen.json")
+"""
+
+
+@pytest.mark.slow
+def test_the_tests_that_call_a_function_are_the_ones_to_notice_its_mutant(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also through another process; a test that fails on its own notices nothing."""
+    monkeypatch.syspath_prepend(BENCH)
+    mutants = importlib.import_module("mutants")
+    copytree(BENCH, tmp_path / "bench")
+    for folder in ("judge", "graphs", "rubrics", "tests"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "judge/parts.py").write_text(PARTS)
+    (tmp_path / "tests/test_parts.py").write_text(PARTS_TESTS)
+    monkeypatch.setattr(mutants, "CHECKOUT", tmp_path)
+    monkeypatch.setattr("sys.argv", ["mutants.py", "--rooms=top", "--each=99", "--show"])
+    mutants.main()
+    head, _, row, *survivors, _ = capsys.readouterr().out.splitlines()
+    assert head == "3 tests pass; they call 2 functions"
+    assert row.split() == ["top", "4", "2"]
+    assert sorted(line.split(": ", 1)[1] for line in survivors) == [
+        "Gt -> GtE (1 of 1 tests)",
+        "returns None (2 of 2 tests)",
+    ]
 
 
 @pytest.mark.slow

@@ -1,0 +1,93 @@
+"""Which tests call which functions: what a copy of the checkout notes for bench/mutants.py.
+
+`instrument` puts a call of `called` at the head of each function. Whatever process runs the
+function, the test that started it is in the environment, where pytest puts its name. As a plugin
+of pytest, this notes how long each test took, and runs the tests that a file names in its order.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+COPY = Path(__file__).parents[1]
+CALLS = COPY / "calls.txt"
+SECONDS = COPY / "seconds.json"
+CHOSEN = COPY / "chosen.json"
+FAILED = COPY / "failed.txt"
+
+Place = tuple[str, int]
+"""A file, from the root of the checkout, and the line where a function begins."""
+
+_known: set[tuple[str, str, int]] = set()
+
+
+def called(path: str, line: int) -> None:
+    """Note that the test that runs calls this function."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    if (test, path, line) not in _known:
+        _known.add((test, path, line))
+        note = os.open(CALLS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(note, f"{path}\t{line}\t{json.dumps(test)}\n".encode())
+        os.close(note)
+
+
+def instrument(files: Iterable[Path], root: Path) -> None:
+    """Put the call into each function of the files."""
+    for path in files:
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                place = f"{path.relative_to(root).as_posix()!r}, {node.lineno}"
+                (call,) = ast.parse(f"__import__('called').called({place})").body
+                node.body.insert(int(ast.get_docstring(node) is not None), call)
+        path.write_text(ast.unparse(tree), "utf-8")
+
+
+def read_calls(copy: Path) -> tuple[dict[Place, set[str]], dict[str, float]]:
+    """The tests that call each function, and the seconds of each test that passed."""
+    seconds: dict[str, float] = json.loads((copy / SECONDS.name).read_text("utf-8"))
+    tests: dict[Place, set[str]] = defaultdict(set)
+    for noted in (copy / CALLS.name).read_text("utf-8").splitlines():
+        path, line, test = noted.split("\t")
+        if (name := json.loads(test)) in seconds:
+            tests[path, int(line)].add(name)
+    return tests, seconds
+
+
+class Noting:
+    """The plugin: `-p called`."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.passed: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration
+        if report.when == "call" and report.passed:
+            self.passed.add(report.nodeid)
+        if report.failed:
+            FAILED.write_text(report.nodeid, "utf-8")
+
+    def pytest_sessionfinish(self) -> None:
+        times = {test: self.seconds[test] for test in self.passed}
+        SECONDS.write_text(json.dumps(times), "utf-8")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if CHOSEN.exists():
+            names = json.loads(CHOSEN.read_text("utf-8"))
+            order = {name: place for place, name in enumerate(names)}
+            chosen = [item for item in items if item.nodeid in order]
+            items[:] = sorted(chosen, key=lambda item: order[item.nodeid])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Noting(), "noting")
