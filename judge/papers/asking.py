@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import mul
 from typing import Annotated, Any, TypeVar
@@ -29,6 +29,7 @@ from judge.run.plan import CHARACTERS_PER_TOKEN, PlannedCalls
 from judge.verdict import AnswerOutcome, Check, Usage
 from judge.workflows import Context
 
+LONG_ENTRY = "a value in some words"
 MOST_ENTRIES = 20
 """Entries that a list may have, so that constrained decoding comes to an end."""
 
@@ -38,12 +39,6 @@ def _prompt(task: Rubric, texts: Mapping[str, str], options: Sequence[str] = ())
     if task.fields and not any(texts.get(name, "").strip() for name in task.fields):
         raise NoAnswer(AnswerOutcome.UNREADABLE, f"{LACKS}text in {', '.join(task.fields)}")
     return task_messages(task, texts, options)
-
-
-def _no_answer(error: Unread) -> NoAnswer:
-    refused = error.trouble == "refused"
-    outcome = AnswerOutcome.REFUSED if refused else AnswerOutcome.UNREADABLE
-    return NoAnswer(outcome, error.detail)
 
 
 class Chosen(Reply):
@@ -76,6 +71,7 @@ class Listed(Reply):
 
 
 R = TypeVar("R", bound=Reply)
+T = TypeVar("T")
 
 _WORDS = re.compile(r"\w+")
 
@@ -134,7 +130,10 @@ class MeasuredModel:
                 self.probabilities = dict(zip(answers or options, chances, strict=True))
             place = chances.index(max(chances))
         else:
-            place = marks.index((await self._reply(question, prompt, _chosen_of(marks))).answer)
+            reply = await self._reply(
+                question, prompt, _chosen_of(marks), planned=Chosen(answer=marks[0])
+            )
+            place = marks.index(reply.answer)
         return (answers or options)[place]
 
     async def say(
@@ -174,13 +173,7 @@ class MeasuredModel:
         return [dot / norm / norms[0] for dot, norm in zip(products, norms[1:], strict=True)]
 
     async def _embedding(self, text: str) -> Sequence[float]:
-        try:
-            state, usage = await self.client.state(self._embedding_call(text))
-        except Unread as error:
-            self.usage += error.usage
-            raise _no_answer(error) from error
-        self.usage += usage
-        return state
+        return await self._paid(self.client.state(self._embedding_call(text)))
 
     def _embedding_call(self, text: str) -> Call:
         origin = Origin("embedding", str(self.fields.get("id", "")), 1, 0, lambda: self.fields)
@@ -193,20 +186,22 @@ class MeasuredModel:
         """Exactly `count` different options."""
         question = self.task(task)
         marks = option_marks(question, options)
-        reply = await self._reply(
-            question, _prompt(question, texts, options), _selected_of(marks, count)
-        )
+        prompt = _prompt(question, texts, options)
+        planned = Selected(answers=[*marks[:count]])
+        reply = await self._reply(question, prompt, _selected_of(marks, count), planned=planned)
         return [options[marks.index(answer)] for answer in reply.answers]
 
     async def percent(self, task: str | Rubric, texts: Mapping[str, str]) -> float:
         """A percentage that the model writes, as a share in [0, 1]."""
         question = self.task(task)
-        return (await self._reply(question, _prompt(question, texts), Percentage)).answer / 100
+        prompt, planned = _prompt(question, texts), Percentage(answer=0)
+        return (await self._reply(question, prompt, Percentage, planned=planned)).answer / 100
 
     async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
         """A list of short texts."""
         question = self.task(task)
-        return (await self._reply(question, _prompt(question, texts), Listed)).entries
+        prompt, planned = _prompt(question, texts), Listed(entries=[LONG_ENTRY] * MOST_ENTRIES)
+        return (await self._reply(question, prompt, Listed, planned=planned)).entries
 
     async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """Free text; draw `draw` of the same question is another sample, with another seed."""
@@ -243,15 +238,11 @@ class MeasuredModel:
         words = tuple(mark.lower() for mark in marks)
         if not all(word.isascii() and word.isalnum() for word in words):
             raise ValueError(f"task {task.name}: {marks} cannot be told by one word; letter them")
-        call = self.call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS)
-        try:
-            tokens, usage = await self.client.first_token(
-                call, lambda tokens: word_chances(tokens, words) is not None
-            )
-        except Unread as error:
-            self.usage += error.usage
-            raise _no_answer(error) from error
-        self.usage += usage
+        reply = self.client.first_token(
+            self.call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS),
+            lambda tokens: word_chances(tokens, words) is not None,
+        )
+        tokens = await self._paid(reply)
         chances = word_chances(tokens, words)
         if chances is None:
             raise NoAnswer(
@@ -259,14 +250,21 @@ class MeasuredModel:
             )
         return chances, open_share(tokens, words)
 
-    async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R]) -> R:
+    async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R], *, planned: R) -> R:
+        """The model's reply; `planned` is what a plan goes on with."""
+        return await self._paid(self.client.ask(self.call(task, prompt), reply, ReplyContext({})))
+
+    async def _paid(self, reply: Awaitable[tuple[T, Usage]]) -> T:
+        """What a call brings, its usage added; NoAnswer where it cannot be read."""
         try:
-            answer, usage = await self.client.ask(self.call(task, prompt), reply, ReplyContext({}))
+            content, usage = await reply
         except Unread as error:
             self.usage += error.usage
-            raise _no_answer(error) from error
+            refused = error.trouble == "refused"
+            outcome = AnswerOutcome.REFUSED if refused else AnswerOutcome.UNREADABLE
+            raise NoAnswer(outcome, error.detail) from error
         self.usage += usage
-        return answer
+        return content
 
     def call(self, task: Rubric, prompt: Prompt, draw: int = 0, **options: Any) -> Call:
         return Call(
@@ -287,15 +285,15 @@ class PlannedModel(MeasuredModel):
 
     calls: PlannedCalls = field(default_factory=lambda: PlannedCalls(most=False))
 
-    async def choose(
-        self,
-        task: str | Rubric,
-        texts: Mapping[str, str],
-        options: Sequence[str],
-        answers: Sequence[str] = (),
-    ) -> str:
-        self._count(task, texts, options)
-        return (answers or options)[0]
+    async def _chances(
+        self, task: Rubric, prompt: Prompt, marks: Sequence[str]
+    ) -> tuple[tuple[float, ...], float]:
+        self.calls.add(self.client, self.call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS))
+        return (1.0,) * len(marks), 1.0
+
+    async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R], *, planned: R) -> R:
+        self.calls.add(self.client, self.call(task, prompt))
+        return planned
 
     async def _said(self, call: Call, marks: Sequence[str], *, alone: bool) -> int:
         self.calls.add(self.client, call)
@@ -305,19 +303,9 @@ class PlannedModel(MeasuredModel):
         self.calls.add(self.client, self._embedding_call(text))
         return (1.0,)
 
-    async def select(
-        self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
-    ) -> list[str]:
-        self._count(task, texts, options)
-        return [*options[:count]]
-
-    async def percent(self, task: str | Rubric, texts: Mapping[str, str]) -> float:
-        self._count(task, texts)
-        return 0.0
-
     async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
-        self._count(task, texts)
-        return ["a value in some words"] * MOST_ENTRIES if self.calls.most else []
+        entries = await super().list_texts(task, texts)
+        return entries if self.calls.most else []
 
     async def _text(self, call: Call) -> str:
         tokens = self.calls.add(self.client, call)
@@ -326,15 +314,6 @@ class PlannedModel(MeasuredModel):
     async def check(self, panel: Panel, record: Record) -> Check:
         context = Context(loop_panels={}, final_panels={}, rewriters={}, selected=frozenset())
         return await self.calls.work(record, context).votes(panel, "final")
-
-    def _count(
-        self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str] = ()
-    ) -> None:
-        task = self.task(task)
-        call = self.call(task, _prompt(task, texts, options))
-        if options and self.method == "logprobs":
-            call = replace(call, max_tokens=1, logprobs=TOP_TOKENS)
-        self.calls.add(self.client, call)
 
 
 @lru_cache(maxsize=256)
