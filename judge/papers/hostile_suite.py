@@ -162,16 +162,22 @@ def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = 
         turn = place
         for family, kind in (attacks or families()).items() if name in rubrics else ():
             fitting = [
-                n
-                for n, carrier_of in enumerate(of_rubric.carriers)
-                if kind.on in ("any", carrier_of.right)
+                (f"{name}-{number}", carrier)
+                for number, carrier in enumerate(of_rubric.carriers, 1)
+                if kind.on in ("any", carrier.right)
             ]
             for number in range(kind.each):
-                carrier = fitting[turn % len(fitting)]
+                twin_id, carrier = fitting[turn % len(fitting)]
+                id, turn = f"{name}-{family}-{number + 1}", turn + 1
                 attack = kind.texts[(place * kind.each + number) % len(kind.texts)]
-                id = f"{name}-{family}-{number + 1}"
-                suite.append(_case(id, rubrics[name], family, of_rubric, carrier, attack))
-                turn += 1
+                wanted: Side = "fail" if carrier.right == "pass" else "pass"
+                record = carrier.record.items()
+                twin = {k: list(v) if isinstance(v, tuple) else v for k, v in record}
+                subject = subject_of(twin_id, rubrics[name], twin)
+                field = carrier.field or of_rubric.field
+                case = Case(id, name, family, twin_id, wanted, field, "", twin, {})
+                planted, instead = carrier.planted, carrier.instead
+                suite.append(_injected(case, rubrics[name], attack, subject, planted, instead))
     return suite
 
 
@@ -193,23 +199,6 @@ def _of_fitting_kind(record: Record, rubric: Rubric) -> Record:
     kinds = [kind for kind in rubric.kinds if kind in ("story", "norm", "extraction")]
     typed = (record.of_kind(kind) for kind in kinds)
     return next((reading for reading in typed if reading.problem is None), record.of_kind("record"))
-
-
-def _case(
-    id: str,
-    rubric: Rubric,
-    family: str,
-    of_rubric: Carriers,
-    number: int,
-    attack: Attack,
-) -> Case:
-    carrier = of_rubric.carriers[number]
-    twin = {k: list(v) if isinstance(v, tuple) else v for k, v in carrier.record.items()}
-    wanted: Side = "fail" if carrier.right == "pass" else "pass"
-    field = carrier.field or of_rubric.field
-    case = Case(id, rubric.name, family, f"{rubric.name}-{number + 1}", wanted, field, "", twin, {})
-    subject = subject_of(case.carrier, rubric, twin)
-    return _injected(case, rubric, attack, subject, carrier.planted, carrier.instead)
 
 
 def cases_of(record: Record, rubric: Rubric, turn: int) -> Iterator[Case]:
@@ -237,7 +226,7 @@ def cases_of(record: Record, rubric: Rubric, turn: int) -> Iterator[Case]:
         id = f"{name}:{rubric.name}:{family}"
         twin = dict(record.visible)
         case = Case(id, rubric.name, family, f"{name}:{rubric.name}", wanted, field, "", twin, {})
-        yield _injected(case, rubric, attack, subject, "")
+        yield _injected(case, rubric, attack, subject)
 
 
 def _has_text(content: Any) -> bool:
@@ -258,7 +247,7 @@ def _injected(
     rubric: Rubric,
     attack: Attack,
     subject: Record,
-    planted: str,
+    planted: str = "",
     instead: str | None = None,
 ) -> Case:
     """The case with its attack put in."""
