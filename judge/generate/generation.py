@@ -247,9 +247,7 @@ class Generation(Task):
     ) -> Line:
         bound = self.bound
         line = failed(record, (kind, message), bound.name, bound.fingerprint, unfinished)
-        return _with(
-            line, generated={"draft": record.content_hash, "stage": "error", "cause": kind}
-        )
+        return _with(line, DraftOutcome(draft=record.content_hash, stage="error", cause=kind))
 
     def settled(self, line: Line) -> Line:
         """People's answers stand before the judges'; of what is kept, near-duplicates go.
@@ -281,7 +279,7 @@ class Generation(Task):
             reason=line.content.get("reason"),
         )
         reason = f"{SIMILARITY}: {near[1]:.2f} to {near[0]}"
-        return _with(line, generated=_json(came), verdict=str(Verdict.FAIL), reason=reason)
+        return _with(line, came, verdict=str(Verdict.FAIL), reason=reason)
 
     def _anew(self, line: Line) -> Line:
         """The line with what becomes of its draft by the checks that it has now."""
@@ -289,8 +287,7 @@ class Generation(Task):
         judgement = line.judgement()
         work.checks, work.written = [*judgement.checks], True
         stage, cause = self.generator.lost(work, judgement) or (None, None)
-        came = DraftOutcome(draft=line.key, stage=stage, cause=cause)
-        return _with(line, generated=_json(came))
+        return _with(line, DraftOutcome(draft=line.key, stage=stage, cause=cause))
 
     def discards(self, line: Line) -> bool:
         return line.fingerprint is None or line.generated.get("stage") is not None
@@ -315,14 +312,12 @@ def _as_judged(line: Line) -> Line:
     came = line.generated
     if came.get("stage") != SIMILARITY:
         return line
-    draft = {"draft": came["draft"]}
-    return _with(line, generated=draft, verdict=came["verdict"], reason=came.get("reason"))
+    draft = DraftOutcome(draft=came["draft"])
+    return _with(line, draft, verdict=came["verdict"], reason=came.get("reason"))
 
 
-def _json(came: DraftOutcome) -> dict[str, Any]:
-    return came.model_dump(mode="json", exclude_none=True)
-
-
-def _with(line: Line, **changes: Any) -> Line:
-    content = {**line.content, **changes}
+def _with(line: Line, came: DraftOutcome, **changes: Any) -> Line:
+    """The line with another outcome of its draft."""
+    generated = came.model_dump(mode="json", exclude_none=True)
+    content = {**line.content, "generated": generated, **changes}
     return written(line.fields, {k: part for k, part in content.items() if part is not None})

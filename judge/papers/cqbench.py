@@ -8,7 +8,6 @@ words, credited by judges.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -19,26 +18,29 @@ from typing import Any
 from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
+from judge.papers.cqbench_speech import SPEECH, VERSIONS, speech_table, speeches
 from judge.papers.cqbench_stories import (
-    Story,
+    CATEGORIES,
+    TOPICS,
     ValueKey,
     ValueList,
     built_task,
+    category_of,
     folded,
     key_of,
+    option_of,
     questions_of,
     selection,
     story_of,
-    tidy_topic,
     values_and_stories,
 )
 from judge.papers.rows import asked, each_row
 from judge.papers.tables import ResultSample, results_table
-from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
+from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer, unanswered
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.fields import LabelError
-from judge.report.table import Cell, Table, TableRow
+from judge.report.table import Cell, Table
 from judge.stats.classification import ratio
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
@@ -49,21 +51,6 @@ CONDITIONS = (
     "extraction+steps",
 )
 """`+steps`: the model first summarises, then analyses (section 3.1)."""
-
-TOPICS = (
-    *("social", "migration", "security", "science and technology"),
-    *("religious", "ethical", "political"),
-)
-"""Topics of the random setting (CQ-Bench, appendix A.2), for extraction without a value file."""
-
-CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
-"""The category-specific settings (CQ-Bench, section 2.1)."""
-
-SPEECH = "speech"
-"""The setting, and the condition, of table 3: speech that `judge validate --repair` rewrote."""
-
-VERSIONS = ("original", "refined")
-"""Of a speech that stated a value outright: as it was, and as it is now."""
 
 MERGED, BINARY, ONE_SHOT = "merged", "binary", "one-shot"
 """The settings of attitude detection alone in which options that differ in severity are one (table
@@ -96,7 +83,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """
     if choices.setting == SPEECH:
         stories = values_and_stories(sources, needed=False)[1]
-        return each_row(stories, _speeches, columns=choices.columns)
+        return each_row(stories, speeches, columns=choices.columns)
     if choices.setting in (MERGED, BINARY):
         attitudes = (name for name in choices.conditions if task_of(name) == "attitude")
         choices = replace(choices, conditions=tuple(attitudes))
@@ -139,39 +126,32 @@ def _examples() -> Mapping[str, Any]:
     return read_mapping((resources.files("judge.papers") / name).read_text("utf-8"), name).data
 
 
-def _speeches(row: Record) -> Iterator[Record]:
-    """An item for each speech that was made implicit, with the value that it stated outright."""
-    category = _category(story := story_of(row), None) or "(not said)"
-    edits = story.judged.edits if story.judged else ()
-    implicit = (edit for edit in edits if edit.check == "implicitness")
-    for number, edit in enumerate(implicit, 1):
-        speech = dict(zip(VERSIONS, (edit.before, edit.after), strict=True))
-        about = {"category": category, "value": "\n".join(edit.values), **speech}
-        yield asked(row, SPEECH, {**about, "gold": "refined"}, key=f"{row.id}/{number}")
-
-
 def _of_built(row: Record, choices: Choices) -> Iterator[Record]:
     """The items of a row that holds its own options. Raises LabelError as `questions_of`."""
     task, questions = questions_of(row)
     for number, fields in enumerate(questions, 1):
         key = f"{row.id}/{number}" if task == "attitude" else row.id
-        for condition in choices.conditions:
-            if task_of(condition) == task:
-                yield asked(row, condition, {"item": key, **fields}, key=key)
+        yield from _asked(row, task, key, fields, choices)
+
+
+def _asked(
+    row: Record, task: str, key: str, fields: Mapping[str, Any], choices: Choices
+) -> Iterator[Record]:
+    """A question in each of the conditions of its task."""
+    for condition in choices.conditions:
+        if task_of(condition) == task:
+            yield asked(row, condition, {"item": key, **fields}, key=key)
 
 
 def _of_row(row: Record, value_list: ValueList | None, choices: Choices) -> Iterator[Record]:
     """The items of one story. Raises LabelError for a line that no question can be made of."""
     story = story_of(row)
-    category = _category(story, value_list)
+    category = category_of(story, value_list)
     setting = "multiple" if story.multiple else "single"
     common: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
 
     def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Record]:
-        for condition in choices.conditions:
-            if task_of(condition) == task:
-                about = {"item": key, **common, **fields}
-                yield asked(row, condition, about, key=key)
+        return _asked(row, task, key, {**common, **fields}, choices)
 
     tasks = set(map(task_of, choices.conditions))
     if value_list is not None and tasks != {"extraction"}:
@@ -179,19 +159,18 @@ def _of_row(row: Record, value_list: ValueList | None, choices: Choices) -> Iter
         against = [key_of(value) for value in story.contradicted]
         for number, value in enumerate(story.values, 1):
             try:
-                pair = value_list.pair(value)
+                statement, attitude = value_list.pair(value)
             except LabelError as error:
                 yield replace(row, problem=error.problem)
                 continue
-            gold.append(pair)
+            gold.append((statement.text, attitude))
             if key_of(value) not in against:
-                statement = value_list.statements[folded(pair[0])]
                 about = {
                     "topic": statement.topic,
                     **({"character": value.character} if value.character else {}),
                     "statement": statement.text,
                     "options": list(statement.options),
-                    "gold": pair[1],
+                    "gold": attitude,
                 }
                 yield from put("attitude", f"{row.id}/{number}", about)
         if "selection" in tasks and not story.multiple and len(gold) == len(story.values):
@@ -206,17 +185,6 @@ def _of_row(row: Record, value_list: ValueList | None, choices: Choices) -> Iter
         topics = [category] if category in CATEGORIES else all_topics
         values = [value.display for value in story.values]
         yield from put("extraction", row.id, {"topics": list(topics), "gold": values})
-
-
-def _category(story: Story, values: ValueList | None) -> str | None:
-    """The record's own setting; else that of its value list: one topic, or several at random."""
-    topic = tidy_topic(story.setting)
-    if topic not in (None, "single"):
-        return topic
-    if story.multiple:
-        return "multiple"
-    topics = values.topics if values is not None else ()
-    return "random" if len(topics) > 1 else next(iter(topics), None)
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
@@ -287,10 +255,10 @@ def _read(fields: Fields, answer: Any) -> str | list[str]:
     if fields["condition"] == SPEECH:
         return label_of(answer, VERSIONS)
     if task_of(fields["condition"]) == "attitude":
-        for option in fields["options"] if isinstance(answer, str) else ():
-            if folded(answer) == folded(option):
-                return str(option)
-        raise ValueError(f"{clip(answer)} is none of the options")
+        option = option_of(fields["options"], answer) if isinstance(answer, str) else None
+        if option is None:
+            raise ValueError(f"{clip(answer)} is none of the options")
+        return option
     if not isinstance(answer, list) or not all(isinstance(value, str) for value in answer):
         raise ValueError(f"{clip(answer)} is no list of texts")
     return answer
@@ -322,7 +290,7 @@ _MEANING = (
 def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     """Tables 1 and 6: by setting and by category of the stories. Table 3, of speech."""
     if speech := [result for result in results if result.condition == SPEECH]:
-        return [_speech_table(speech)]
+        return [speech_table(speech)]
     condition = ("condition", CONDITIONS)
     whole, by_category = "CQ-Bench by setting (table 1)", "CQ-Bench by category (table 6)"
     by = {"setting": ("setting", ()), "condition": condition}
@@ -371,48 +339,7 @@ def described(questions: Sequence[MeasuredAnswer], sources: Sequence[str]) -> li
     """Table 3 without its similarity, which needs a model: `judge evaluate --setting speech`."""
     if "-" in sources:
         raise UsageError("standard input cannot be read twice, as stories are here: name a file")
-    speech = items(sources, Choices((), setting=SPEECH))
-    sound = [
-        MeasuredAnswer(item.fields, AnswerOutcome.UNREADABLE)
-        for item in speech
-        if not item.problem and item.fields
-    ]
-    return [_speech_table(sound)]
-
-
-def _speech_table(results: Sequence[MeasuredAnswer]) -> Table:
-    """Table 3: the speech that was made implicit, before and after."""
-    groups: dict[tuple[str, str], list[MeasuredAnswer]] = defaultdict(list)
-    for result in results:
-        for version in VERSIONS:
-            groups[result.fields["category"], version].append(result)
-    rows = [
-        TableRow((category, version), _statistics(group, version))
-        for (category, version), group in groups.items()
-    ]
-    title = "CQ-Bench: explicit speech before and after it was rewritten (table 3)"
-    return Table("cqbench-speech", title, ("category", "speech"), rows, (_DISTINCT,))
-
-
-_DISTINCT = (
-    "Means over speeches. Distinct-n: different runs of n words of a speech, over its words, as "
-    "in the paper. Similarity: cosine of the embeddings of speech and value."
-)
-
-
-def _statistics(results: Sequence[MeasuredAnswer], version: str) -> dict[str, Cell]:
-    def distinct(words: Sequence[str], size: int) -> float:
-        return len({*zip(*(words[start:] for start in range(size)), strict=False)}) / len(words)
-
-    speeches = [result.fields[version].split() for result in results]
-    texts = [words for words in speeches if words]
-    lists = {"words": [*map(float, map(len, texts))]}
-    lists |= {f"distinct-{n}": [distinct(words, n) for words in texts] for n in (3, 4, 5)}
-    lists["similarity"] = [
-        found[version] for result in results if (found := result.steps.get("similarities"))
-    ]
-    means = {name: f"{fmean(values):.3f}" for name, values in lists.items() if values}
-    return {"speeches": len(texts), **means}
+    return [speech_table(unanswered(items(sources, Choices((), setting=SPEECH))))]
 
 
 benchmark = Benchmark(

@@ -21,6 +21,15 @@ from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
 from judge.verdict import Verdict
 
+TOPICS = (
+    *("social", "migration", "security", "science and technology"),
+    *("religious", "ethical", "political"),
+)
+"""Topics of the random setting (CQ-Bench, appendix A.2), for extraction without a value file."""
+
+CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
+"""The category-specific settings (CQ-Bench, section 2.1)."""
+
 OPTIONS = 15
 """Options of a value selection (CQ-Bench, section 2.2)."""
 
@@ -38,6 +47,11 @@ def folded(text: str) -> str:
 def key_of(value: Value) -> ValueKey:
     """A value as it is compared: its statement and its attitude, folded."""
     return folded(value.statement), folded(value.attitude or "")
+
+
+def option_of(options: Sequence[str], text: str) -> str | None:
+    """The option that a text is, as `folded` has both; None for none."""
+    return next((option for option in options if folded(option) == folded(text)), None)
 
 
 def _spelt(fields: Mapping[str, Any], name: str) -> tuple[str, Any]:
@@ -68,12 +82,12 @@ class ValueList:
         topics = (entry.topic for entry in self.statements.values())
         return tuple(dict.fromkeys(topic for topic in topics if topic))
 
-    def pair(self, value: Value) -> ValueKey:
-        """The pair in the list's own spelling; LabelError: it has no such statement or attitude."""
+    def pair(self, value: Value) -> tuple[Statement, str]:
+        """Its statement and attitude as the list has them; LabelError: it has none such."""
         if (entry := self.statements.get(folded(value.statement))) is not None:
-            for option in entry.options:
-                if folded(option) == folded(value.attitude or ""):
-                    return entry.text, option
+            option = option_of(entry.options, value.attitude or "")
+            if option is not None:
+                return entry, option
         message = f"no question can be made of {value.display!r}: {self.name} has no such statement"
         raise LabelError(f"{message} with such an attitude", "values")
 
@@ -179,6 +193,17 @@ def story_of(row: Record) -> Story:
     return Story(text, setting, values, contradicted, tuple(absent), multiple, judgement)
 
 
+def category_of(story: Story, values: ValueList | None) -> str | None:
+    """The record's own setting; else that of its value list: one topic, or several at random."""
+    topic = tidy_topic(story.setting)
+    if topic not in (None, "single"):
+        return topic
+    if story.multiple:
+        return "multiple"
+    topics = values.topics if values is not None else ()
+    return "random" if len(topics) > 1 else next(iter(topics), None)
+
+
 def _values(field: str, content: object, *, named: bool = False) -> list[Value]:
     """The values of a list, of the keys of an object, or on the lines of a text."""
     texts = content.splitlines() if isinstance(content, str) else content or ()
@@ -270,10 +295,9 @@ def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
 
 def _option(options: Sequence[str], gold: str, key: str) -> str:
     """The option that is a gold answer."""
-    for option in options:
-        if folded(option) == folded(gold):
-            return option
-    raise LabelError(f"field {key!r}: {clip(gold)} is none of the options", key)
+    if (option := option_of(options, gold)) is None:
+        raise LabelError(f"field {key!r}: {clip(gold)} is none of the options", key)
+    return option
 
 
 def values_and_stories(

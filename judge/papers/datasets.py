@@ -19,7 +19,6 @@ from judge.papers.cali import HYPOTHESES, groups_of, pair_of, ratings_in
 from judge.papers.cqbench_stories import (
     Story,
     ValueList,
-    folded,
     judgement_of,
     key_of,
     selection,
@@ -86,9 +85,8 @@ def _attitude_detection(row: Record, story: Story, values: ValueList, seed: int)
         except LabelError as error:
             yield replace(row, problem=error.problem)
             continue
-        options = list(values.statements[folded(statement)].options)
-        question = {"value": statement, "options": options, "gold label": attitude}
-        questions.append({"name": value.character, **question})
+        question = {"value": statement.text, "options": list(statement.options)}
+        questions.append({"name": value.character, **question, "gold label": attitude})
     if not questions:
         raise LabelError("no value is left to ask about", "values", REJECTED)
     yield {"id": row.id, "story": story.text, "questions": questions}
@@ -99,7 +97,8 @@ def _value_selection(row: Record, story: Story, values: ValueList, seed: int) ->
     if story.multiple:
         message = "in the multiple setting there is attitude detection alone"
         raise LabelError(message, "values", REJECTED)
-    gold = [values.pair(value) for value in story.values]
+    pairs = map(values.pair, story.values)
+    gold = [(statement.text, attitude) for statement, attitude in pairs]
     question = selection(values, story, gold, f"{seed}/{row.id}")
     yield {
         "id": row.id,

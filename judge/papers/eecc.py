@@ -13,7 +13,6 @@ has a header. A folder of one's own may have several templates, and other files 
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -122,7 +121,7 @@ def released(
     Raises:
         UsageError: the file cannot be read, has a line with fewer cells, or there is no folder.
     """
-    rows = _released_rows(Path(answers))
+    rows = _lines(Path(answers))
     first: tuple[int, list[str]] | None = None
     with suppress(UsageError):  # Of a file that is no text.
         first = next(rows, None)
@@ -139,6 +138,7 @@ def released(
     for number, cells in chain([first], rows):
         if len(cells) <= _BEFORE_OUTPUTS:
             raise UsageError(f"{answers}, line {number}: {len(cells)} cells, and no output")
+        cells = [*map(_unquoted, cells)]
         template, topic, concept, kind, identity = (cell.strip() for cell in cells[2:7])
         if topic == "topic" or topic.isdigit():  # A header.
             continue
@@ -152,21 +152,11 @@ def released(
     return results
 
 
-def _released_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of the lines; a cell in quotes, as pandas writes them, without these.
+def _unquoted(cell: str) -> str:
+    """A cell without the quotes that pandas writes around it.
 
     Outputs hold no tab and no line's end, so that quotes inside need no further rule.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, [_unquoted(cell) for cell in line.rstrip("\r\n").split("\t")]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {why_unread(error)}") from error
-
-
-def _unquoted(cell: str) -> str:
     inner = cell[1:-1].replace('""', "")
     quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner
     return cell[1:-1].replace('""', '"') if quoted else cell
@@ -224,9 +214,10 @@ def _groups(path: Path, group: str, name: str) -> dict[str, str]:
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Number and cells of the lines that are not blank. Raises UsageError: unreadable."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            yield from ((reader.line_num, cells) for cells in reader if any(map(str.strip, cells)))
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n").split("\t")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {why_unread(error)}") from error
 

@@ -14,13 +14,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, pairwise, product
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError
 from judge.papers.rows import head_of
-from judge.papers.tables import ResultSample
+from judge.papers.tables import ResultSample, grouped
 from judge.papers.tasks import MeasuredAnswer
 from judge.questions.evidence import UNSPACED
 from judge.records import read
@@ -171,21 +172,16 @@ class CultureStudy:
         UsageError: a file of cultural values cannot be read; one that is not there is done without.
     """
 
-    def __init__(
-        self, condition: str, kind: str, data: str, results: Sequence[MeasuredAnswer]
-    ) -> None:
+    def __init__(self, results: Sequence[MeasuredAnswer]) -> None:
+        condition, kind, data = itemgetter("condition", "kind", "data")(results[0].fields)
         self.labels, self.folder, self.results = (condition, kind), Path(data), results
         self.identities = list(dict.fromkeys(item.fields["identity"] for item in results))
         self.cultures = {name: read_vectors(path) for name, path in measures(self.folder).items()}
         self.values: dict[tuple[str, ...], list[float | None]] = defaultdict(list)
-        by_concept: dict[str, list[MeasuredAnswer]] = defaultdict(list)
-        for result in results:
-            by_concept[result.fields["concept"]].append(result)
+        by_concept = grouped(results, lambda result: result.fields["concept"])
         documents: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         for results_of_concept in by_concept.values():
-            by_template: dict[object, list[MeasuredAnswer]] = defaultdict(list)
-            for result in results_of_concept:
-                by_template[result.fields.get("template")].append(result)
+            by_template = grouped(results_of_concept, lambda item: item.fields.get("template"))
             texts_by_template = [*map(_texts, by_template.values())]
             self._measure(texts_by_template)
             # The paper takes stories together, QA by topic (section 5.2).
@@ -233,10 +229,7 @@ class CultureStudy:
                 path = self.folder / FILES[name]
                 yield f"{self.labels[0]}: no {name} values, {path} is not there."
                 continue
-            count, of = (
-                sum(identity in vectors for identity in self.identities),
-                len(self.identities),
-            )
+            count, of = len(vectors.keys() & {*self.identities}), len(self.identities)
             yield (
                 f"{self.labels[0]}: {name} values for {count} of {of} nationalities, matched by "
                 f"demonym; the other {of - count} are left out."
@@ -245,12 +238,10 @@ class CultureStudy:
 
 def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[WordCounts]]:
     """Each identity's outputs as words, those without a word left out."""
-    counts: dict[str, list[WordCounts]] = {}
-    for result in results:
-        words = words_of(result.answer) if result.outcome is AnswerOutcome.ANSWERED else []
-        if words:
-            counts.setdefault(result.fields["identity"], []).append(words)
-    return counts
+    answered = (result for result in results if result.outcome is AnswerOutcome.ANSWERED)
+    pairs = ((result.fields["identity"], words_of(result.answer)) for result in answered)
+    by_identity = grouped((pair for pair in pairs if pair[1]), itemgetter(0))
+    return {name: [words for _, words in texts] for name, texts in by_identity.items()}
 
 
 def distances(
@@ -310,11 +301,8 @@ _WORDS = (
 
 def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     """All tables of the results. Raises UsageError as `CultureStudy`."""
-    groups: dict[tuple[str, str, str], list[MeasuredAnswer]] = defaultdict(list)
-    for result in results:
-        fields = result.fields
-        groups[fields["condition"], fields["kind"], fields["data"]].append(result)
-    studies = [CultureStudy(*key, group) for key, group in groups.items()]
+    key = itemgetter("condition", "kind", "data")
+    studies = [*map(CultureStudy, grouped(results, lambda item: key(item.fields)).values())]
     by_metric = list(product(studies, METRICS))
     variance = [
         TableRow((*study.labels, metric, side), _spread(study, metric, side))

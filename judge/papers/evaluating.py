@@ -212,11 +212,17 @@ class Evaluation(Task):
 
     @cached_property
     def _mark(self) -> RunInfo:
-        if self.benchmark.rubrics is not None:
-            return self._judges_info()
-        client = self._client
+        """What answers are made with."""
+        judged = self.benchmark.rubrics is not None
+        parameters, clients = self._of_judges() if judged else self._of_model()
+        described = {"benchmark": self.benchmark.name, **parameters}
+        identities = {client.spec: dict(client.backend.identity()) for client in clients}
+        return RunInfo(self.benchmark.name, parameters, fingerprint(described, identities))
+
+    def _of_model(self) -> tuple[dict[str, Any], list[Client]]:
+        """All that decides on the measured model's answers, and the model."""
         parameters: dict[str, Any] = {
-            "model": client.spec,
+            "model": self._client.spec,
             "judge": list(self.judges),
             "settings": {
                 "version": __version__,
@@ -235,12 +241,10 @@ class Evaluation(Task):
         }
         if self.judges:
             parameters["grading"] = self.resources.bound("extraction").fingerprint
-        described = {"benchmark": self.benchmark.name, **parameters}
-        identities = {client.spec: dict(client.backend.identity())}
-        return RunInfo(self.benchmark.name, parameters, fingerprint(described, identities))
+        return parameters, [self._client]
 
-    def _judges_info(self) -> RunInfo:
-        """All that decides on the verdicts of the run's judges."""
+    def _of_judges(self) -> tuple[dict[str, Any], list[Client]]:
+        """All that decides on the verdicts of the run's judges, and these."""
         settings, models = self.resources.settings, self.resources.models
         methods = {}
         for name in self.choices.tasks:
@@ -248,7 +252,7 @@ class Evaluation(Task):
             judges = (*panel.judges, *([panel.cheap] if panel.cheap else []))
             # How each answer is read, as profile, thresholds and margins have it.
             methods[name] = [[judge.probabilistic, repr(judge.reader)] for judge in judges]
-        described: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "judge": list(models.judges),
             "cheap": settings.cheap_model,
             "settings": {"version": __version__, **settings.deciding()},
@@ -256,9 +260,7 @@ class Evaluation(Task):
             "rubrics": {name: rubric.digest for name, rubric in self.choices.tasks.items()},
         }
         specs = filter(None, (*models.judges, settings.cheap_model))
-        identities = {spec: dict(models.client(spec).backend.identity()) for spec in specs}
-        name = self.benchmark.name
-        return RunInfo(name, described, fingerprint({"benchmark": name, **described}, identities))
+        return parameters, [*map(models.client, specs)]
 
 
 async def credit(

@@ -26,7 +26,7 @@ from judge.papers.hostile_suite import (
     subject_of,
 )
 from judge.papers.rows import asked, each_row
-from judge.papers.tables import FEWEST
+from judge.papers.tables import FEWEST, grouped
 from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -215,19 +215,13 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
     attacks = [pair for pair in pairs if pair.injected.fields["attack"] != CONTROL]
     harmless = [pair for pair in pairs if pair.injected.fields["attack"] == CONTROL]
     overall = {"attacks": attacks, "harmless insertions": harmless}
+    by_attack = grouped(pairs, lambda pair: str(pair.injected.fields["attack"]))
+    by_rubric = grouped(attacks, lambda pair: str(pair.injected.fields["check"]))
     return [
         _table("flips", "Verdicts turned", "what was put in", overall),
-        _table("by-attack", "By attack", "attack", _grouped(pairs, "attack")),
-        _table("by-rubric", "By rubric", "rubric", _grouped(attacks, "check")),
+        _table("by-attack", "By attack", "attack", by_attack),
+        _table("by-rubric", "By rubric", "rubric", by_rubric),
     ]
-
-
-def _grouped(pairs: Sequence[AttackPair], field: str) -> dict[str, list[AttackPair]]:
-    """The pairs by a field, in the order in which its contents come first."""
-    groups: dict[str, list[AttackPair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.injected.fields[field], []).append(pair)
-    return groups
 
 
 def _table(name: str, title: str, head: str, groups: Mapping[str, Sequence[AttackPair]]) -> Table:

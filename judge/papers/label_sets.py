@@ -64,9 +64,8 @@ class Ambient(LabelSet):
                 counts = f"{len(entries)} answers of {len(names)} workers"
                 raise LabelError(f"field 'annotations' has {counts}", "annotations")
             for name, annotation in zip(names, entries, strict=True):
-                answers.append(
-                    Annotation(name, _joined(annotation, "|", "annotations"), "linguist")
-                )
+                label = _joined(annotation, "|", "annotations")
+                answers.append(Annotation(name, label, "linguist"))
         elif "q0_gold" in fields:
             for number, answer in enumerate(listed(fields["q0_gold"], "q0_gold"), 1):
                 label = one_of(answer, ENTAILMENT, "q0_gold")
@@ -83,13 +82,11 @@ class Ambient(LabelSet):
         yield LabelledItem(record, "entailment", 0, gold, annotations, slices)
 
     def _numbered(self, name: str, annotation: Annotation) -> Annotation:
-        self._times[name, annotation.annotator] += 1
-        times = self._times[name, annotation.annotator]
-        return (
-            annotation
-            if times == 1
-            else replace(annotation, annotator=f"{annotation.annotator} ({times})")
-        )
+        annotator = annotation.annotator
+        self._times[name, annotator] += 1
+        if (times := self._times[name, annotator]) == 1:
+            return annotation
+        return replace(annotation, annotator=f"{annotator} ({times})")
 
 
 def _joined(content: object, mark: str, key: str) -> str:
@@ -232,16 +229,10 @@ class MoralStories(LabelSet):
         half = chooser.sample(range(len(self._found)), len(self._found) // 2)
         partners = dict(zip(half, half[1:] + half[:1], strict=True))
         for number, item in enumerate(self._found):
-            fields, partner = (
-                item.record.visible,
-                self._found[partners.get(number, number)].record.visible,
-            )
-            same_norm = partner["rule_of_thumb"] == fields["rule_of_thumb"]
-            record = (
-                item.record
-                if same_norm
-                else replace(item.record, fields={**fields, "story": partner["story"]})
-            )
+            record, partner = item.record, self._found[partners.get(number, number)].record.visible
+            same_norm = partner["rule_of_thumb"] == record.visible["rule_of_thumb"]
+            if not same_norm:
+                record = replace(record, fields={**record.visible, "story": partner["story"]})
             yield replace(item, record=record, check="relevance", gold="yes" if same_norm else "no")
 
 

@@ -79,19 +79,14 @@ def result_of(line: Line) -> MeasuredAnswer | None:
 
 async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> MeasuredAnswer:
     """The model's answer to one item, with its score; BackendError where it gives no reply."""
-    content: dict[str, Any]
     try:
         answer = await benchmark.ask(fields, model)
-        content = {
-            "outcome": AnswerOutcome.ANSWERED,
-            "answer": answer,
-            "probabilities": model.probabilities,
-        }
+        result = MeasuredAnswer(fields, AnswerOutcome.ANSWERED, answer, reason=model.note)
+        result = replace(result, probabilities=model.probabilities)
     except NoAnswer as no:
-        content = {"outcome": no.outcome, "reason": no.detail}
-    content = {"reason": model.note, "steps": model.steps, "usage": model.usage, **content}
-    content["setting"] = model.setting
-    return rated(benchmark, MeasuredAnswer(fields, **content))
+        result = MeasuredAnswer(fields, no.outcome, reason=no.detail)
+    result = replace(result, steps=model.steps, usage=model.usage, setting=model.setting)
+    return rated(benchmark, result)
 
 
 def rated(benchmark: Benchmark, result: MeasuredAnswer) -> MeasuredAnswer:
@@ -137,11 +132,8 @@ class Scored:
     @property
     def unread(self) -> list[MeasuredAnswer]:
         """Answers that are there and cannot be read, and items that got no reply."""
-        results = [
-            result
-            for result in self.results
-            if result.outcome in (AnswerOutcome.UNREADABLE, AnswerOutcome.ERROR)
-        ]
+        lost = (AnswerOutcome.UNREADABLE, AnswerOutcome.ERROR)
+        results = [result for result in self.results if result.outcome in lost]
         return [result for result in results if result.reason not in (None, _NO_ANSWER)]
 
     @property

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -30,13 +31,13 @@ from judge.generate.generator import (
     first_failure,
 )
 from judge.graphs.replies import NewStory
-from judge.graphs.story import add_steps, finish
+from judge.graphs.story import add_steps
 from judge.graphs.story import workflow as story
 from judge.judgement import Judgement
 from judge.papers.cqbench_stories import Statement, ValueList, value_list
 from judge.records import Record
 from judge.verdict import SOUND, Verdict, last_of_each
-from judge.workflows import State, Work, Workflow
+from judge.workflows import State, Work
 
 WRITING = "story_writing"
 VALUES = 5
@@ -173,19 +174,12 @@ generator = Generator(
     name="stories",
     title="Stories that carry five drawn values (CQ-Bench)",
     source=story.title,
-    workflow=Workflow(
+    workflow=replace(
+        story,
         name="stories",
-        kind="story",
         title="Stories written for their values (CQ-Bench)",
         graph=_builder.compile(name="stories"),
-        plain=True,
-        finish=finish,
-        checks=story.checks,
-        accepted=story.accepted,
-        counted=story.counted,
         rewrites=(WRITING, *story.rewrites),
-        final_votes=story.final_votes,
-        voted=story.voted,
     ),
     drafts=drafts,
     stages=(WRITING, "length", "implicitness", "incorporation"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from judge.papers.tasks import MeasuredAnswer
 from judge.records.base import strata_of
@@ -19,6 +19,9 @@ from judge.verdict import AnswerOutcome
 
 if TYPE_CHECKING:
     from judge.papers.benchmark import Benchmark
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 FEWEST = 10
 """Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
@@ -95,6 +98,14 @@ class ResultSample:
             )
             for name, values in of_classes.items()
         }
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by their key, in the order in which keys come first."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
@@ -188,10 +199,11 @@ def results_table(
         cells: the cells of a row, from its results.
         notes: what a reader must know besides `NOTE`.
     """
-    groups: dict[tuple[str, ...], list[MeasuredAnswer]] = {}
-    for result in results:
-        labels = tuple(str(result.fields.get(field) or "(not said)") for field, _ in by.values())
-        groups.setdefault(labels, []).append(result)
+
+    def labels_of(result: MeasuredAnswer) -> tuple[str, ...]:
+        return tuple(str(result.fields.get(field) or "(not said)") for field, _ in by.values())
+
+    groups = grouped(results, labels_of)
     places = [{label: place for place, label in enumerate(order)} for _, order in by.values()]
 
     def place(labels: tuple[str, ...]) -> list[tuple[int, str]]:

@@ -8,7 +8,7 @@ material comes first, fenced, and the question last.
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -23,6 +23,7 @@ from judge.errors import UsageError, read_text
 from judge.judging.prompts import fence
 from judge.questions.rubric import Rubric
 from judge.questions.templates import render
+from judge.records import Record
 from judge.records.base import fence_mark
 from judge.verdict import AnswerOutcome, Usage
 from judge.yamlfile import read_mapping
@@ -74,6 +75,15 @@ class MeasuredAnswer:
     @property
     def condition(self) -> str:
         return str(self.fields["condition"])
+
+
+def unanswered(items: Iterable[Record]) -> list[MeasuredAnswer]:
+    """The items that can be asked about, to be counted without an answer."""
+    return [
+        MeasuredAnswer(item.fields, AnswerOutcome.UNREADABLE)
+        for item in items
+        if item.fields is not None and item.problem is None
+    ]
 
 
 def load_task(task: str | Rubric) -> Rubric:

@@ -42,8 +42,7 @@ def command(
     from judge.cli.tables import print_tables
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.tables import crosstab
-    from judge.papers.tasks import MeasuredAnswer
-    from judge.verdict import AnswerOutcome
+    from judge.papers.tasks import unanswered
 
     benchmark = load_benchmark(name)
     if not sources or (benchmark.described is None and not by):
@@ -51,11 +50,7 @@ def command(
         raise UsageError(f"judge describe {name}: name {lacking}")
     choices = choices_of(benchmark, sources, benchmark.counted_in, columns=settings.columns)
     items = list(benchmark.items(sources, choices))
-    sound = [
-        MeasuredAnswer(item.fields, AnswerOutcome.UNREADABLE)
-        for item in items
-        if item.fields is not None and item.problem is None
-    ]
+    sound = unanswered(items)
     bad = [(item, item.problem) for item in items if item.problem is not None]
     tables = benchmark.described(sound, sources) if sound and benchmark.described else []
     if by:
