@@ -16,7 +16,13 @@ from judge.calibration.guarantee import decided, policy_of, refusal
 from judge.calibration.labels import CalibrationJob, gather, grouped
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observe import LabelledAnswer, key_of, texts_of
-from judge.calibration.report import Calibration, CheckReport, JudgeReport, disagreements
+from judge.calibration.report import (
+    Calibration,
+    CheckReport,
+    JudgeReport,
+    disagreements,
+    labelled_by,
+)
 from judge.calibration.split import Split, clustered
 from judge.calibration.trial import (
     CheckData,
@@ -245,8 +251,7 @@ async def _check(
     if policy and leak:
         refused = str(leak)
     report = CheckReport(
-        check=rubric.name,
-        classes=rubric.answers,
+        rubric=rubric,
         items=len(items),
         records=len({item.record.id for item in items}),
         clusters=len({item.cluster for item in items}),
@@ -256,6 +261,7 @@ async def _check(
         else tuple(dict.fromkeys(name for fields in texts for name in fields)),
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
         leak=leak,
+        labelled_by=labelled_by(items),
         with_reference=len(referenced),
         fitted_on=len(parts.fitted),
         held_out=len(parts.held_out),
@@ -302,13 +308,11 @@ async def _judge(
         people=people,
         disagreements=disagreements(rubric, everything, set(parts.held_out)),
         skipped=Counter(
-            answer.evidence or ""
-            for answer in everything
-            if answer.outcome is AnswerOutcome.SKIPPED
+            answer.reason or "" for answer in everything if answer.outcome is AnswerOutcome.SKIPPED
         ),
         profile=profile_of(study, trial, stage, calibrated or stands, looks, leak),
         outcomes=Counter(str(answer.outcome) for answer in everything),
-        unanswered=(unanswered[0].evidence or unanswered[0].outcome) if unanswered else None,
+        unanswered=(unanswered[0].reason or unanswered[0].outcome) if unanswered else None,
         controls=looks,
         test_sets={source: measured(answers) for source, answers in test_sets.items()},
         curve=_curve(study, trial),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from judge.calibration.report import CheckReport, JudgeReport
+    from judge.questions.rubric import Rubric
     from judge.stats.intervals import Estimate
 
 USES = (
@@ -80,6 +81,19 @@ def _about(count: int) -> int:
 # ---------------------------------------------------------------- what else is told
 
 
+def passing(rubric: Rubric) -> str:
+    """Which answers pass."""
+    rule = rubric.rule
+    if rule.counts:
+        return "answers are counted; none passes or fails"
+    if rule.equals_label:
+        return "the answer passes that is the record's label"
+    if rule.bound:
+        return f"a score {rule.passes[0]} passes"
+    others = (f"; of records with the label {of}, {answer}" for of, answer in rule.by_label.items())
+    return f"{' or '.join(rule.passes)} passes{''.join(others)}"
+
+
 def labels(check: CheckReport) -> Iterator[str]:
     """What the labels are, which serve for what, and how each judge was asked."""
     parts = f"{check.fitted_on} for fitting, {check.held_out} held out for the report"
@@ -104,7 +118,7 @@ def labels(check: CheckReport) -> Iterator[str]:
 
 
 def controls(check: CheckReport) -> Iterator[str]:
-    """What is left of each judge's agreement without the deciding field; with fewer labels."""
+    """What is left of each judge's agreement without the deciding field."""
     for judge in check.judges:
         if (looks := judge.controls) is not None:
             field = looks.field
@@ -117,6 +131,11 @@ def controls(check: CheckReport) -> Iterator[str]:
                 text = f"  with {field} turned round: kappa {looks.contrast}"
                 yield f"{text}; both sets together {looks.together}"
             yield f"  {looks.finding()}"
+
+
+def further(check: CheckReport) -> Iterator[str]:
+    """How far each judge agrees on further sets, and with fewer labels."""
+    for judge in check.judges:
         for source, measures in judge.test_sets.items():
             kappa = measures.kappa
             text = f"kappa {kappa}, {kappa.n} of {measures.items} answered"

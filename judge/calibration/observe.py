@@ -98,16 +98,18 @@ class LabelledAnswer:
 
     `answer` is there exactly where `outcome` is `answered`; `probabilities` maps every answer of
     the check to its probability, for `logprobs` method only: where shares are open, those that have
-    least for the answer. `evidence` is what the judge quoted or gave as its reason. `record` is
-    what it was shown, None where the item could not be put to it. `observation` is what was read of
-    first tokens and hidden state, before anything is fitted; None of a structured judge.
+    least for the answer. `quote` and `reason` are what the judge gave for it; without an answer
+    `reason` says why. `record` is what it was shown, None where the item could not be put to it.
+    `observation` is what was read of first tokens and hidden state, before anything is fitted; None
+    of a structured judge.
     """
 
     item: LabelledItem
     outcome: AnswerOutcome
     answer: str | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    evidence: str | None = None
+    quote: str | None = None
+    reason: str | None = None
     record: Record | None = None
     observation: Observation | None = None
 
@@ -152,7 +154,7 @@ async def observe(
     async def of_item(item: LabelledItem, cast: _Votes) -> LabelledAnswer:
         record = record_for(item, judge.rubric)
         if record.problem is not None:
-            return LabelledAnswer(item, AnswerOutcome.SKIPPED, evidence=record.problem.message)
+            return LabelledAnswer(item, AnswerOutcome.SKIPPED, reason=record.problem.message)
         try:
             if judge.probabilistic:
                 return await _read(judge, item, record, tokens=tokens, state=state)
@@ -163,7 +165,7 @@ async def observe(
             unread = isinstance(error, Unread)
             outcome = AnswerOutcome.UNREADABLE if unread else AnswerOutcome.ERROR
             reason = f"{error.kind}: {error}"
-            return LabelledAnswer(item, outcome, evidence=reason, record=record)
+            return LabelledAnswer(item, outcome, reason=reason, record=record)
 
     async def keep(new: Mapping[int, LabelledAnswer]) -> None:
         answers.update(new)
@@ -200,7 +202,7 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
             outcome=AnswerOutcome.UNREADABLE,
             answer=None,
             probabilities={},
-            evidence=NOTHING_READ,
+            reason=NOTHING_READ,
         )
     decision = reader.decide(judge.rubric, observation)
     shares = (decision.probabilities, *decision.ends)
@@ -209,7 +211,7 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
         outcome=AnswerOutcome.ANSWERED if decision.sure else AnswerOutcome.ABSTAINED,
         answer=decision.answer if decision.sure else None,
         probabilities=min(shares, key=lambda share: share.get(decision.answer, 0.0)),
-        evidence=None,
+        reason=None,
     )
 
 
@@ -239,15 +241,14 @@ async def _ask(
     outcome = next(
         (_LOST[verdict] for verdict in verdicts if verdict in _LOST), AnswerOutcome.ABSTAINED
     )
-    words = (
-        text
-        for vote, part in zip(votes, evidence, strict=True)
-        for text in (*(" — ".join(filter(None, (a.quote, a.reason))) for a in part), vote.reason)
-    )
+    given = (a for part in evidence for a in part if majority in (None, a.answer))
+    telling = next((a for a in given if a.quote or a.reason), None)
+    reasons = (vote.reason for vote in votes if vote.reason)
     return LabelledAnswer(
         item,
         AnswerOutcome.ANSWERED if majority else outcome,
         majority,
-        evidence=next(filter(None, words), None),
+        quote=telling.quote if telling else None,
+        reason=telling.reason if telling else next(reasons, None),
         record=record,
     )

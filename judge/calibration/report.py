@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from judge.calibration import finding
@@ -16,6 +16,7 @@ from judge.calibration.observe import LabelledAnswer
 from judge.profile import JudgeProfile, Profile
 from judge.questions.rubric import Rubric
 from judge.records import Record
+from judge.records.labels import LabelledItem
 from judge.records.names import entry_name
 from judge.stats.intervals import plain
 
@@ -25,8 +26,9 @@ class Disagreement:
     """An item that the judge answered otherwise than the reference.
 
     `confidence` is the probability that the judge gave its answer, None where it gives none.
-    `votes` counts the people's answers, the most frequent first. `held_out` is false for an item
-    that something was fitted to: the measures say nothing of it.
+    `votes` counts the people's answers, the most frequent first, `whys` are the reasons that they
+    gave, by person. `held_out` is false for an item that something was fitted to: the measures say
+    nothing of it.
     """
 
     record: str
@@ -35,9 +37,11 @@ class Disagreement:
     answer: str
     reference: str
     confidence: float | None
-    evidence: str | None
+    quote: str | None
+    reason: str | None
     fields: Mapping[str, Any]
     votes: Mapping[str, int]
+    whys: Mapping[str, str]
     source: str
     line: int
     held_out: bool = True
@@ -61,11 +65,13 @@ def disagreements(
                 answer=answer,
                 reference=reference,
                 confidence=labelled.probabilities.get(answer),
-                evidence=labelled.evidence,
+                quote=labelled.quote,
+                reason=labelled.reason,
                 fields=_shown(rubric, labelled),
                 votes=dict(
                     Counter(annotation.answer for annotation in item.annotations).most_common()
                 ),
+                whys={one.annotator: one.why for one in item.annotations if one.why},
                 source=item.record.source,
                 line=item.record.line,
                 held_out=place in held_out,
@@ -84,6 +90,19 @@ def _shown(rubric: Rubric, answer: LabelledAnswer) -> Mapping[str, Any]:
     if rubric.each and number:
         entry = {entry_name(rubric.each): record.entry(rubric.each, number)}
     return {name: record.texts[name] for name in rubric.fields} | entry
+
+
+def labelled_by(items: Sequence[LabelledItem]) -> dict[str, int]:
+    """How many of the items each person labelled; those whose labels name nobody under "".
+
+    Where there are no annotators the field `author` tells, which labels of the project's own form
+    may have.
+    """
+    counts = Counter[str]()
+    for item in items:
+        author = "" if "author" in item.record.visible else item.slices.get("author", "")
+        counts.update({one.annotator for one in item.annotations} or {author})
+    return dict(counts.most_common())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +159,8 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """One check: its labels, its judges, the policy of their cascade, why it is refused.
+    """One check: its question, its labels and who gave them, its judges, the policy of their
+    cascade, why it is refused.
 
     With `folds` each part of the labels was answered by what was fitted to the others. `clusters`
     are independent of one another; `joined` records or groups are in one with others because of
@@ -149,10 +169,10 @@ class CheckReport:
     `leak` the figures are no agreement.
     """
 
-    check: str
-    classes: tuple[str, ...]
+    rubric: Rubric
     items: int
     records: int
+    labelled_by: Mapping[str, int]
     clusters: int
     joined: int
     shown: tuple[str, ...]
@@ -166,6 +186,15 @@ class CheckReport:
     refused: str | None = None
     folds: int = 0
     read_as: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def check(self) -> str:
+        return self.rubric.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Its answers."""
+        return self.rubric.answers
 
     @property
     def rows(self) -> list[tuple[str, dict[str, str]]]:
@@ -190,15 +219,21 @@ class CheckReport:
 
     @property
     def remarks(self) -> list[str]:
-        """What controls found, further sets, fewer labels, and the guarantee."""
-        return [*finding.controls(self), *finding.policy(self)]
+        """What controls found, and what is `further`."""
+        return [*finding.controls(self), *self.further]
+
+    @property
+    def further(self) -> list[str]:
+        """Further sets, fewer labels, and the guarantee."""
+        return [*finding.further(self), *finding.policy(self)]
 
     def as_json(self) -> dict[str, Any]:
-        report: dict[str, Any] = plain(replace(self, judges=()))
         judges = [
             judge.as_json() | {"finding": finding.finding(self, judge)} for judge in self.judges
         ]
-        return report | {"judges": judges}
+        own = {item.name: getattr(self, item.name) for item in fields(self)}
+        about = {"check": self.check, "classes": self.classes, "rubric": own.pop("rubric").keys}
+        return plain({**about, **own, "judges": judges})  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,6 @@ def _disagreement(case: Disagreement) -> Iterator[str]:
     votes = ", ".join(f"{n} {answer}" for answer, n in case.votes.items())
     text = f"  {case.record}{number}: says {case.answer}{sure}, the label is {case.reference}"
     yield f"{text} ({votes})" if votes else text
-    for name, content in {**case.fields, "evidence": case.evidence}.items():
+    for name, content in (*case.fields.items(), ("quote", case.quote), ("reason", case.reason)):
         if content:
             yield f"    {name}: {shortened(str(content), 400)}"

@@ -6,13 +6,20 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from judge.calibration.finding import passing
 from judge.errors import unwritable
+from judge.questions.evidence import locate
+from judge.report.entry import LARGEST
 from judge.report.page import from_template
 from judge.run.output import write_whole
 from judge.stats.intervals import plain
 
 if TYPE_CHECKING:
-    from judge.calibration.report import Calibration, JudgeReport
+    from judge.calibration.controls import Controls
+    from judge.calibration.report import Calibration, CheckReport, JudgeReport
+
+PEOPLE = 20
+"""People who labelled, by name on the page."""
 
 SHOWN = 50
 """Disagreements of a judge on the page."""
@@ -54,8 +61,50 @@ def page(calibration: Calibration) -> str:
     """The report as one HTML file: the sentences, the tables, and plots for each judge: the
     confusion matrix, how reliable its probabilities are, and how its scores lie to the labels."""
     return from_template(
-        "calibration.html", calibration=calibration, answers=_answers, most=_most, SHOWN=SHOWN
+        "calibration.html",
+        calibration=calibration,
+        answers=_answers,
+        most=_most,
+        measures=_measures,
+        marked=_marked,
+        passing=passing,
+        SHOWN=SHOWN,
+        PEOPLE=PEOPLE,
     )
+
+
+def _measures(check: CheckReport) -> list[tuple[str, dict[str, str]]]:
+    """The measures of each judge, its controls right behind kappa."""
+    controls = {judge.name: _controls(judge.controls) for judge in check.judges if judge.controls}
+    rows = []
+    for name, cells in check.rows:
+        first, rest = dict[str, str](), dict(cells)
+        while "kappa" in rest:
+            key = next(iter(rest))
+            first[key] = rest.pop(key)
+        rows.append((name, first | controls.get(name, {}) | rest))
+    return rows
+
+
+def _controls(controls: Controls) -> dict[str, str]:
+    field = controls.field
+    cells = {
+        f"kappa without {field}": controls.blind,
+        "difference": controls.above,
+        f"answers that stay with another {field}": controls.stays,
+        f"answers as they must be with another {field}": controls.as_swapped,
+        f"kappa with {field} turned round": controls.contrast,
+    }
+    return {name: str(estimate) for name, estimate in cells.items() if estimate is not None}
+
+
+def _marked(text: str, quote: str | None) -> list[tuple[str, bool]]:
+    """The text in pieces, each with whether the quote covers it."""
+    span = locate(quote, text) if quote and len(text) < LARGEST else None
+    if span is None:
+        return [(text, False)]
+    inside = text[span.start : span.end]
+    return [(text[: span.start], False), (inside, True), (text[span.end :], False)]
 
 
 def _answers(judge: JudgeReport) -> list[str]:

@@ -83,7 +83,7 @@ def test_answered_abstained_unreadable_error_and_skipped_are_told_apart() -> Non
         ("error", None),
         ("skipped", None),
     ]
-    assert [one.evidence for one in found] == [
+    assert [one.reason for one in found] == [
         None,
         None,
         NOTHING_READ,
@@ -131,14 +131,11 @@ def test_what_concerns_the_whole_run_ends_it(error: BackendError, method: Any) -
 def test_a_structured_answer_comes_with_its_evidence() -> None:
     judge = judge_of("relevance", lambda call: yes_no("yes", "Ann, number a, greets"), "structured")
     (one,) = seen(judge, [norm_item("a", check="relevance")])
-    assert (one.answer, one.evidence) == (
-        "yes",
-        "Ann, number a, greets — It is yes.",
-    )
+    assert (one.answer, one.quote, one.reason) == ("yes", "Ann, number a, greets", "It is yes.")
     assert (one.observation, one.probabilities) == (None, {})
     judge = judge_of(PLAIN, lambda call: yes_no("no"), "structured")
     (one,) = seen(judge, [norm_item("a")])
-    assert (one.answer, one.evidence) == ("no", "It is no.")
+    assert (one.answer, one.reason) == ("no", "It is no.")
 
 
 @pytest.mark.parametrize(
@@ -162,6 +159,12 @@ def test_the_majority_of_all_votes_answers(
     assert (one.outcome, one.answer) == (outcome, answer)
 
 
+def test_the_reason_is_that_of_a_vote_for_the_answer() -> None:
+    judge = judge_of(PLAIN, lambda call: yes_no(["no", "yes", "yes"][call.vote]), "structured")
+    (one,) = seen(judge, [norm_item("a")], votes=3)
+    assert (one.answer, one.reason) == ("yes", "It is yes.")
+
+
 @pytest.mark.parametrize("per_entry", [False, True])
 def test_the_values_of_a_story_are_asked_about_as_a_validation_does(per_entry: bool) -> None:
     calls = []
@@ -181,9 +184,9 @@ def test_the_values_of_a_story_are_asked_about_as_a_validation_does(per_entry: b
 
     judge = replace(judge_of("incorporation", cast, "structured"), per_entry=per_entry)
     found = seen(judge, value_items("s"))
-    assert [(one.answer, one.evidence) for one in found] == [
-        ("no", None),
-        ("yes", "Bo left the room. — x"),
+    assert [(one.answer, one.quote, one.reason) for one in found] == [
+        ("no", None, None),
+        ("yes", "Bo left the room.", "x"),
     ]
     assert len(calls) == (2 if per_entry else 1)
 

@@ -24,7 +24,7 @@ ITEMS = [
         "yes",
         people=[("p", "no"), ("q", "no")],
         probabilities={"yes": 0.9, "no": 0.1},
-        evidence="the guest bowed",
+        quote="the guest bowed",
         fields={"story": "Ann came in; the guest bowed."},
     ),
 ]
@@ -38,6 +38,6 @@ def test_the_surest_disagreements_come_first_with_what_people_said() -> None:
     assert [one.record for one in disagreements(PLAIN, ITEMS[::-1], EVERY)] == records
     agreed, divided, *_ = disagreements(PLAIN, ITEMS, ())
     assert (agreed.answer, agreed.reference, agreed.confidence) == ("yes", "no", 0.9)
-    assert (agreed.evidence, agreed.held_out) == ("the guest bowed", False)
+    assert (agreed.quote, agreed.held_out) == ("the guest bowed", False)
     assert agreed.fields == {"story": "Ann came in; the guest bowed."}
     assert list(divided.votes.items()) == [("no", 2), ("yes", 1)]

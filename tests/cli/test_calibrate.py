@@ -13,6 +13,7 @@ import pytest
 
 from judge.profile import named
 from tests.calibration.asking import PLAIN_FILE
+from tests.report.pages import Seen
 
 from .conftest import FIXTURES, cells, lines
 from .typed import Typed
@@ -186,8 +187,54 @@ def test_disagreements_have_text_evidence_and_votes(typed: Typed) -> None:
     assert f"{judge} disagrees with 1 of the 7 labels; the surest 1:" in out
     assert "  n6: says yes, the label is no (2 no, 1 yes)" in out
     assert "    story: On a bright day Ann came in as number 6." in out
-    assert "    evidence: Ann came in — She does." in out
+    assert "    quote: Ann came in\n    reason: She does." in out
     assert cells(out, judge)[0][1] == "7 of 7"
+
+
+def test_the_page_says_what_was_asked_of_whom_and_where_people_differ(typed: Typed) -> None:
+    """All of it open, the question first: the agreement beside its controls, and each disagreement
+    with its text, people's label and reason, the judge's answer, quote and reason."""
+    rubric = "name: polite\nquestion: Is it polite?\nfields: [mail]\ncriteria: {no: It scolds.}\n"
+    (typed.folder / "polite.yaml").write_text(rubric)
+    rows = [
+        {"mail": f"Thanks, number {n}.", "labels": {"polite": {"ann": "yes"}}} for n in range(6)
+    ]
+    why = {"ann": {"why": {"polite": "Cold <b>words</b>."}}}
+    cold = {"mail": "Wait for it.", "labels": {"polite": {"ann": "no"}}, "annotators": why}
+    typed.write("labels.jsonl", [*rows, cold])
+    reply = {"quote": "Wait for", "reason": "It is calm.", "answer": "yes"}
+    thanks = {"reply": {"quote": "Thanks", "reason": "It thanks.", "answer": "yes"}}
+    judge = typed.script(
+        "typed.yaml", [{"when": {"contains": "Wait for it"}, "reply": reply}, thanks]
+    )
+    code, *_ = typed.text(
+        *("calibrate", "labels.jsonl", "--rubric", "polite.yaml", "-m", judge, "-o", "done")
+    )
+    assert code == 0
+    seen = Seen(typed.read("done/report.html").decode())
+    assert not any(tag == "details" for tag, _ in seen.elements)
+    places = [
+        seen.words.index(text)
+        for text in (
+            *(
+                "Is it polite?",
+                "agrees with the labels in 6 of 7",
+                "no: It scolds.",
+                "yes passes.",
+                f"{judge}, structured",
+            ),
+            *("7 records", "ann (7)", "kappa without mail", "Disagreements: 1 of 7 labels"),
+            *("Wait for it.", "Label no no × 1 ann: Cold <b>words</b>."),
+            *("Judge yes", "Quote Wait for Reason It is calm.", "Answers (columns)"),
+        )
+    ]
+    assert places == sorted(places)
+    (told,) = lines(typed.read("done/disagreements.jsonl"))
+    assert (told["quote"], told["reason"], told["whys"]) == (
+        "Wait for",
+        "It is calm.",
+        {"ann": "Cold <b>words</b>."},
+    )
 
 
 def test_json_is_all_that_is_on_standard_output(typed: Typed) -> None:

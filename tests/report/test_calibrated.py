@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from made_profiles import binding, judge_profile
@@ -20,6 +21,7 @@ from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.report.calibrated import page
 from judge.stats.intervals import Estimate
+from tests.calibration.asking import PLAIN
 from tests.report.pages import Seen, payloads, rows
 
 YES_NO = ("yes", "no")
@@ -43,7 +45,10 @@ def report(
         item = LabelledItem(Record("", number, {}), "relevance", gold=gold)
         judged.append(LabelledAnswer(item, "answered", said, chances if probabilities else {}))
     found = measure(judged, classes, draws=50)
-    wrong = Disagreement("r1", "relevance", 0, "yes", "no", 0.9, model, {"story": model}, {}, "", 1)
+    about = {"quote": model, "reason": model, "fields": {"story": model}, "votes": {}}
+    wrong = Disagreement(
+        *("r1", "relevance", 0, "yes", "no", 0.9), **about, whys={model: model}, source="", line=1
+    )
     return JudgeReport(
         model=model,
         method="logprobs",
@@ -61,7 +66,12 @@ def report(
 
 
 def check(*judges: JudgeReport, name: str = "relevance", clusters: int = 60) -> CheckReport:
-    return CheckReport(name, YES_NO, 60, 60, clusters, 0, (), (), None, 60, 0, 60, judges)
+    rubric = PLAIN.model_copy(update={"name": name, "question": name})
+    labels: dict[str, Any] = {"with_reference": 60, "fitted_on": 0, "held_out": 60}
+    labels |= {"items": 60, "records": 60, "labelled_by": {name: 60}, "joined": 0}
+    return CheckReport(
+        rubric, clusters=clusters, shown=(), withheld=(), leak=None, judges=judges, **labels
+    )
 
 
 def calibration(*judges: JudgeReport, name: str = "relevance") -> Calibration:
