@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 COPY = Path(__file__).parents[1]
-CALLS = COPY / "calls.txt"
+CALLS = COPY / "calls"
 SECONDS = COPY / "seconds.json"
 CHOSEN = COPY / "chosen.json"
 FAILED = COPY / "failed.txt"
@@ -33,7 +33,9 @@ def called(path: str, line: int) -> None:
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
     if (test, path, line) not in _known:
         _known.add((test, path, line))
-        note = os.open(CALLS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        # A file for each process: tests limit the size of files, and kill their processes midway.
+        CALLS.mkdir(exist_ok=True)
+        note = os.open(CALLS / str(os.getpid()), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.write(note, f"{path}\t{line}\t{json.dumps(test)}\n".encode())
         os.close(note)
 
@@ -54,10 +56,12 @@ def read_calls(copy: Path) -> tuple[dict[Place, set[str]], dict[str, float]]:
     """The tests that call each function, and the seconds of each test that passed."""
     seconds: dict[str, float] = json.loads((copy / SECONDS.name).read_text("utf-8"))
     tests: dict[Place, set[str]] = defaultdict(set)
-    for noted in (copy / CALLS.name).read_text("utf-8").splitlines():
-        path, line, test = noted.split("\t")
-        if (name := json.loads(test)) in seconds:
-            tests[path, int(line)].add(name)
+    for file in (copy / CALLS.name).iterdir():
+        for noted in file.read_text("utf-8").splitlines(keepends=True):
+            if noted.endswith("\n"):
+                path, line, test = noted.split("\t")
+                if (name := json.loads(test)) in seconds:
+                    tests[path, int(line)].add(name)
     return tests, seconds
 
 
