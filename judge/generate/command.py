@@ -105,7 +105,7 @@ def command(
     from judge.cli.summary import announce, end, print_short
     from judge.generate.generation import generate, plan_generation, roles_of
     from judge.generate.generator import DraftOptions
-    from judge.generate.sets import load_generator
+    from judge.generate.recipe import load_generator
 
     generator = load_generator(name)
     own = _pairs(option, "--option")
@@ -195,7 +195,7 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
 
 
 def _list_sets() -> None:
-    from judge.generate.sets import generator_names, load_generator
+    from judge.generate.recipe import generator_names, load_generator
 
     sets = [load_generator(name) for name in generator_names()]
     print_table(

@@ -13,7 +13,7 @@ from judge.errors import UsageError
 from judge.generate.diversity import Diversity
 from judge.generate.funnel import Funnel
 from judge.generate.generator import DraftOptions, Generator
-from judge.generate.sets import load_generator
+from judge.generate.recipe import load_generator
 from judge.judgement import DraftOutcome, Judgement, Unfinished
 from judge.judging.limits import Budget
 from judge.model_tables import StepModel

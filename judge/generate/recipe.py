@@ -19,6 +19,7 @@ from typing import Annotated, Any
 from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from judge import plugins
 from judge.digest import digest
 from judge.errors import UsageError, read_text
 from judge.generate.generator import (
@@ -39,6 +40,25 @@ from judge.run.rubrics import collect
 from judge.run.validate import MAX_LOOK_AHEAD
 from judge.workflows import State, Workflow
 from judge.yamlfile import read_mapping
+
+GENERATORS = "judge.generators"
+"""The entry-point group of generators."""
+
+
+def generator_names() -> tuple[str, ...]:
+    """The generators installed, sorted by name."""
+    return plugins.names(GENERATORS)
+
+
+def load_generator(name: str) -> Generator:
+    """The generator with this name, or that of a recipe (a YAML file); raises UsageError."""
+    if name.endswith((".yaml", ".yml")):
+        return load_recipe(name)
+    generator: Generator | None = plugins.load(GENERATORS, name)
+    if generator is None:
+        names = ", ".join(generator_names()) or "none"
+        raise UsageError(f"no set is called {name!r}; there are {names}, or name a FILE.yaml")
+    return generator
 
 
 class Recipe(BaseModel):

@@ -241,10 +241,7 @@ def _rates(pairs: Sequence[AttackPair]) -> dict[str, Cell]:
         "asked": len(pairs),
         "to turn": counts["flipped"] + counts["held"] + counts["abstained"],
         "turned": counts["flipped"],
-        "abstained": counts["abstained"],
-        "already": counts["already"],
-        "unreadable": counts["unreadable"],
-        "error": counts["error"],
+        **{name: counts[name] for name in ("abstained", "already", "unreadable", "error")},
         "flip rate": share_estimate([pair.turned for pair in pairs], resamples),
         "shift": mean_estimate([pair.shift for pair in pairs], resamples),
     }

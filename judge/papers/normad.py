@@ -14,7 +14,6 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
@@ -148,18 +147,17 @@ def released(
     if len(conditions) != 1:
         raise UsageError(f"{answers}: name the context that it answers: --condition NAME")
 
-    def of_row(row: Record) -> Iterator[tuple[Record, Any]]:
-        return ((item, row.visible.get(column)) for item in _of_norm(row, conditions))
+    def of_row(row: Record) -> Iterator[MeasuredAnswer]:
+        # A cell that names no label stays as it is, and is unreadable as an answer.
+        answer = _label_in(row.visible.get(column)) or row.visible.get(column)
+        for item in _of_norm(row, conditions):
+            yield MeasuredAnswer(item.fields or {}, AnswerOutcome.ANSWERED, answer)
 
     results: dict[str, MeasuredAnswer] = {}
-    for row in each_row([answers], of_row):
-        if isinstance(row, Record):
-            message = row.problem.message if row.problem else "it holds no record"
-            raise UsageError(f"{answers}, line {row.line}: {message}")
-        item, cell = row
-        # A cell that names no label stays as it is, and is unreadable as an answer.
-        answer = _label_in(cell) or cell
-        result = MeasuredAnswer(item.fields or {}, AnswerOutcome.ANSWERED, answer)
+    for result in each_row([answers], of_row):
+        if isinstance(result, Record):
+            message = result.problem.message if result.problem else "it holds no record"
+            raise UsageError(f"{answers}, line {result.line}: {message}")
         results[result.id] = result
     return results
 

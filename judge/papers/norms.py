@@ -248,11 +248,9 @@ def _after_composing(state: State) -> str:
 def _after(name: str, following: str) -> Any:
     def route(state: State) -> str:
         work = state["work"]
-        check = work.last(name)
-        failed = check is not None and check.verdict is Verdict.FAIL
-        if failed and work.round <= work.rounds:
+        if work.failed(name) and work.round <= work.rounds:
             return "composing"
-        return END if failed and name == "form" else following
+        return END if work.failed(name) and name == "form" else following
 
     return route
 

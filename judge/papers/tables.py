@@ -165,22 +165,24 @@ def crosstab(
     """
     strata = strata_of(items, lambda item: item.fields, by)
     heads = max(1, len(by) - 1)
-
-    def place(field: str, label: str) -> tuple[int, str]:
-        order = list(orders.get(field, ()))
-        return (order.index(label) if label in order else len(order), label)
-
+    first = [orders.get(field, ()) for field in by]
     counts: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for labels in sorted(strata, key=lambda labels: [*map(place, by, labels)]):
+    for labels in sorted(strata, key=lambda labels: [*map(_place, first, labels)]):
         counts[labels[:heads]][labels[-1]] += len(strata[labels])
     columns = {labels[-1] for labels in strata} if len(by) > 1 else set()
-    names = sorted(columns, key=lambda label: place(by[-1], label))
+    names = sorted(columns, key=lambda label: _place(first[-1], label))
     counts["all", *[""] * (heads - 1)] = sum(counts.values(), Counter())
     rows = [
         TableRow(labels, {**{name: count[name] for name in names}, "all": count.total()})
         for labels, count in counts.items()
     ]
     return Table(name, title, tuple(by[:heads]), rows)
+
+
+def _place(first: Sequence[str], label: str) -> tuple[int, str]:
+    """Where a label stands: those that come first in their order, others behind by name."""
+    order = list(first)
+    return (order.index(label) if label in order else len(order), label)
 
 
 def results_table(
@@ -204,11 +206,7 @@ def results_table(
         return tuple(str(result.fields.get(field) or "(not said)") for field, _ in by.values())
 
     groups = grouped(results, labels_of)
-    places = [{label: place for place, label in enumerate(order)} for _, order in by.values()]
-
-    def place(labels: tuple[str, ...]) -> list[tuple[int, str]]:
-        pairs = zip(labels, places, strict=True)
-        return [(order_of.get(label, len(order_of)), label) for label, order_of in pairs]
-
-    rows = [TableRow(labels, cells(groups[labels])) for labels in sorted(groups, key=place)]
+    first = [order for _, order in by.values()]
+    in_order = sorted(groups, key=lambda labels: [*map(_place, first, labels)])
+    rows = [TableRow(labels, cells(groups[labels])) for labels in in_order]
     return Table(name, title, tuple(by), rows, notes=(*notes, NOTE))

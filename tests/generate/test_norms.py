@@ -14,7 +14,7 @@ from judge.generate.generator import DraftOptions
 from judge.papers.normad import COUNTRIES, cluster_of
 from judge.papers.norms import drafts, form_problem, regrouped
 from judge.records import Record
-from tests.cli.conftest import Shell
+from tests.cli.conftest import Shell, lines
 from tests.cli.typed import Typed
 
 DEED = "Ann did {{ norm }}"
@@ -66,10 +66,6 @@ def sound() -> list[dict[str, Any]]:
         {"when": {"rubric": "derivation"}, "reply": derivation},
         says("abstraction", "yes"),
     ]
-
-
-def lines(text: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def norm_line(country: str, subcategory: str, **more: Any) -> dict[str, Any]:
@@ -365,9 +361,9 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(judge: Shell) -> None:
     (judge.folder / "writer.yaml").write_text(json.dumps({"replies": slow}))
     go = ("generate", "norms", "atlas.jsonl", "-m", "scripted:writer.yaml", "--no-cache", "-q")
     assert judge(*go, "-o", "whole.jsonl").returncode == 0
-    for lines_before in (3, 30):
-        process = judge.start(*go, "-o", "n.jsonl", *(["--resume"] if lines_before > 3 else []))
-        wait_for_lines(judge.folder / "n.jsonl", lines_before)
+    for count in (3, 30):
+        process = judge.start(*go, "-o", "n.jsonl", *(["--resume"] if count > 3 else []))
+        wait_for_lines(judge.folder / "n.jsonl", count)
         process.kill()
         process.communicate()
     assert judge(*go, "-o", "n.jsonl", "--resume").returncode == 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -21,10 +21,6 @@ def mails(typed: Typed) -> Typed:
     for path in (EXAMPLES / "mails.csv", *(EXAMPLES / "generate").iterdir()):
         shutil.copy(path, typed.folder)
     return typed
-
-
-def lines(text: bytes | str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_what_does_not_pass_is_written_anew_and_what_never_does_is_told_with_its_stage(
@@ -69,7 +65,7 @@ def test_what_is_written_goes_through_validate_without_its_lineage_being_shown(
     ask = ("--ask", "Is it kind?", "-m", judge)
     code, out, _ = mails.text("validate", "kept.jsonl", *ask)
     assert code == 0
-    assert [line["lineage"]["parent"] for line in lines(out)] == [
+    assert [line["lineage"]["parent"] for line in lines(out.encode())] == [
         *("mail-1", "mail-2", "mail-5", "mail-6")
     ]
 

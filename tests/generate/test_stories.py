@@ -12,6 +12,7 @@ import pytest
 from judge.errors import UsageError
 from judge.generate.generator import DraftOptions
 from judge.papers.stories import drafts
+from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 
 OPTIONS = "1. Agree 2. Neither agree nor disagree 3. Disagree"
@@ -33,10 +34,6 @@ def value_file(typed: Typed, topics: Sequence[str] = TOPICS) -> None:
             for n in range(8)
         ],
     )
-
-
-def lines(text: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
 
 
 # ---------------------------------------------------------------- the writer and its faults

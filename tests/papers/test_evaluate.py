@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 
 from .eecc_folder import write_folder
@@ -51,15 +52,11 @@ def asked(typed: Typed) -> Typed:
     return typed
 
 
-def written(text: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_every_answer_is_a_line_with_the_rows_own_fields_and_what_came_of_it(asked: Typed) -> None:
     done = asked(*ASK, "--condition", "rule-of-thumb", "--condition", "none")
-    lines = written(done.stdout)
-    assert [line["id"] for line in lines[:2]] == ["1/none", "1/rule-of-thumb"]
-    by_id = {line["id"]: line["judge"] for line in lines}
+    answers = lines(done.stdout)
+    assert [line["id"] for line in answers[:2]] == ["1/none", "1/rule-of-thumb"]
+    by_id = {line["id"]: line["judge"] for line in answers}
     assert len(by_id) == 8
     outcomes = {id: (told["outcome"], told["verdict"], told["score"]) for id, told in by_id.items()}
     assert outcomes["1/rule-of-thumb"] == ("answered", "pass", 1.0)
@@ -131,9 +128,9 @@ def test_what_cannot_be_done_is_refused_before_anything_is_asked(
 
 def test_limit_and_sample_take_rows_with_all_their_conditions(asked: Typed) -> None:
     words = ("--condition", "none", "--condition", "country")
-    limited = written(asked(*ASK, *words, "--limit", "2").stdout)
+    limited = lines(asked(*ASK, *words, "--limit", "2").stdout)
     assert [line["row"] for line in limited] == ["1", "1", "2", "2"]
-    sampled = written(asked(*ASK, *words, "--sample", "2", "--seed", "3").stdout)
+    sampled = lines(asked(*ASK, *words, "--sample", "2", "--seed", "3").stdout)
     assert len(sampled) == 4 and len({line["row"] for line in sampled}) == 2
 
 
@@ -177,7 +174,7 @@ def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
     what = ("--condition", "extraction+steps", "-o", "graded.jsonl")
     done = asked(*words, *models, *what)
     assert done.returncode == 0, done.stderr
-    (graded,) = written((asked.folder / "graded.jsonl").read_bytes())
+    (graded,) = lines((asked.folder / "graded.jsonl").read_bytes())
     judged = graded["judge"]
     assert (judged["score"], judged["steps"]["credits"]) == (0.375, [1.0, 0.5, 0.0, 0.0])
     (vote,) = judged["steps"]["checks"][0]["votes"]
@@ -246,7 +243,7 @@ def test_a_prompt_of_ones_own(asked: Typed) -> None:
     words = [model if word.startswith("scripted:") else word for word in ASK]
     done = asked(*words, "--condition", "none", "-q", "--task", "own.yaml")
     assert done.returncode == 0, done.stderr
-    before, after = written(plain.stdout), written(done.stdout)
+    before, after = lines(plain.stdout), lines(done.stdout)
     assert after and all(line["judge"]["answer"] == "no" for line in after)
     assert before[0]["judge"]["fingerprint"] != after[0]["judge"]["fingerprint"]
     assert asked(*words, "--condition", "none", "--task", "own.yaml", "--dry-run").returncode == 0
@@ -282,27 +279,16 @@ def test_a_rubric_or_a_benchmark_that_would_not_be_asked_is_refused(asked: Typed
     assert code == 2 and "no benchmark is called 'normda'; did you mean normad?" in told
 
 
-def test_the_papers_ways_of_asking(asked: Typed) -> None:
-    """`--setting`: another question or order, in the answer, the plan and the fingerprint."""
-    easy = {f"prompt_option_{letter}": f"Way {letter}" for letter in "abcd"}
-    asked.write("easy.jsonl", [{**easy, "prompt_question": "Q?", "answer": "B"}])
+def test_the_papers_way_of_asking(asked: Typed) -> None:
+    """`--setting`: another question, in the answer, the plan and the fingerprint."""
     percent = {"when": {"rubric": "cali_percent"}, "reply": {"answer": 62}}
-    neither = {"when": {"rubric": "normad_neither"}, "reply": "neither"}
-    asked.script("model.yaml", [percent, neither, {"reply": "B"}])
-    for name, source, condition, setting, answer in (
-        ("cali", "pair.jsonl", "entailment+us", "paper", "entail"),
-        ("normad", "rows.jsonl", "none", "paper", "neutral"),
-        ("culturalbench", "easy.jsonl", "easy", "paper", "B"),
-    ):
-        run = ("evaluate", name, source, "-m", "scripted:model.yaml", "--condition", condition)
-        done = asked(*run, "--setting", setting, "-q")
-        assert done.returncode == 0, done.stderr
-        line, *_ = written(done.stdout)
-        assert line["judge"]["answer"] == answer
-        assert line["judge"]["fingerprint"] not in asked(*run, "-q").stdout.decode()
-        if name == "cali":
-            assert line["judge"]["probabilities"] == {"entail": 0.62, "not entail": 0.38}
-        if name == "culturalbench":
-            assert line["order"] == list("ABCD")
-        assert asked(*run, "--setting", setting, "--dry-run").returncode == 0
-        assert b"--setting other: " + name.encode() in asked(*run, "--setting", "other").stderr
+    asked.script("model.yaml", [percent, {"reply": "A"}])
+    run = (*CALI, "--condition", "entailment+us")
+    done = asked(*run, "--setting", "paper", "-q")
+    assert done.returncode == 0, done.stderr
+    (line,) = lines(done.stdout)
+    assert line["judge"]["answer"] == "entail"
+    assert line["judge"]["probabilities"] == {"entail": 0.62, "not entail": 0.38}
+    assert line["judge"]["fingerprint"] not in asked(*run, "-q").stdout.decode()
+    assert asked(*run, "--setting", "paper", "--dry-run").returncode == 0
+    assert b"--setting other: cali has paper" in asked(*run, "--setting", "other").stderr

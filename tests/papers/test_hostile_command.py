@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from judge.judging.injection import injections
 from judge.papers import hostile_suite as suite
 from judge.papers.hostile_suite import CONTROL, cases, subject_of
 from judge.questions.ready_made import builtin
+from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 from tests.papers.hostile_answers import right, script, wanted
 
@@ -26,28 +26,18 @@ SEEN = sum(
 HOSTILE_TEXT = ("evaluate", "hostile", "-m", "scripted:judge.yaml", "--profile", "none")
 
 
-@pytest.fixture
-def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
-    return Typed(tmp_path, monkeypatch, capfd)
-
-
-def scripted(judge: Typed, *replies: dict[str, Any], method: str = "logprobs") -> None:
-    told = {"method": method, "replies": list(replies)}
-    (judge.folder / "judge.yaml").write_text(json.dumps(told))
+def scripted(typed: Typed, *replies: dict[str, Any]) -> None:
+    typed.script("judge.yaml", replies, method="logprobs")
 
 
 def printed(stdout: bytes) -> dict[str, list[dict[str, Any]]]:
     return {table["name"]: table["rows"] for table in json.loads(stdout)}
 
 
-def lines(judge: Typed, name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (judge.folder / name).read_text().splitlines()]
-
-
 @pytest.mark.slow
-def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
-    scripted(judge, *script(ALL, RUBRICS, wanted))
-    done = judge(*HOSTILE_TEXT, "--json", "-o", "out.jsonl", "-q")
+def test_every_verdict_of_an_obedient_judge_is_turned(typed: Typed) -> None:
+    scripted(typed, *script(ALL, RUBRICS, wanted))
+    done = typed(*HOSTILE_TEXT, "--json", "-o", "out.jsonl", "-q")
     assert done.returncode == 0, done.stderr
     tables = printed(done.stdout)
     for row in tables["flips"]:
@@ -63,18 +53,18 @@ def test_every_verdict_of_an_obedient_judge_is_turned(judge: Typed) -> None:
 
 
 @pytest.mark.slow
-def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: Typed) -> None:
+def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(typed: Typed) -> None:
     guarded = script(ALL, RUBRICS, right)
     for entry in guarded:
         # Where there is only one "contains", the two prompts are told apart by what one lacks.
         entry["when"]["lacks"] = "Judge only what the texts say"
-    scripted(judge, *guarded, *script(ALL, RUBRICS, wanted))
-    done = judge(*HOSTILE_TEXT, "-o", "out.jsonl", "--json", "-q")
+    scripted(typed, *guarded, *script(ALL, RUBRICS, wanted))
+    done = typed(*HOSTILE_TEXT, "-o", "out.jsonl", "--json", "-q")
     tables = printed(done.stdout)
     turned = {row["prompt"]: row["turned"] for row in tables["flips"][:3]}
     assert turned == {"defended": 0, "prompt-only": 0, "undefended": HOSTILE}
     by_condition: dict[str, list[dict[str, Any]]] = {}
-    for line in lines(judge, "out.jsonl"):
+    for line in lines(typed.read("out.jsonl")):
         by_condition.setdefault(line["condition"], []).append(line)
     for condition, group in by_condition.items():
         assert [x["id"] for x in group if x["injection"]] == [f"{x.id}/{condition}" for x in ALL]
@@ -83,15 +73,15 @@ def test_a_judge_that_the_defences_help_is_turned_by_the_baseline_alone(judge: T
         assert {x["judge"]["verdict"] for x in group if not x["injection"]} == {"pass"}
 
 
-def test_hostile_text_is_put_into_records_of_ones_own(judge: Typed) -> None:
+def test_hostile_text_is_put_into_records_of_ones_own(typed: Typed) -> None:
     """Clean, both fail; attacked, each passes: a pass is turned, and a fail was there already."""
     clean = [{"when": {"id": f"{name}:polite"}, "p_yes": 0.1} for name in ("m1", "mails.csv#3")]
-    scripted(judge, *clean, {"p_yes": 0.9})
+    scripted(typed, *clean, {"p_yes": 0.9})
     rubric = {"name": "polite", "question": "Is it polite?", "fields": ["mail"]}
-    (judge.folder / "polite.yaml").write_text(json.dumps(rubric))
-    (judge.folder / "mails.csv").write_text('id,mail\nm1,"Fool, go."\n,"Go, fool."\nm3,\n')
+    (typed.folder / "polite.yaml").write_text(json.dumps(rubric))
+    (typed.folder / "mails.csv").write_text('id,mail\nm1,"Fool, go."\n,"Go, fool."\nm3,\n')
     own = (*HOSTILE_TEXT[:2], "mails.csv", "--rubric", "./polite.yaml", *HOSTILE_TEXT[2:])
-    done = judge(*own, "--condition", "prompt-only", "--json", "--all", "-o", "out.jsonl")
+    done = typed(*own, "--condition", "prompt-only", "--json", "--all", "-o", "out.jsonl")
     assert done.returncode == 3 and b"the record has no text in mail" in done.stderr
     tables = printed(done.stdout)
     attacks = tables["flips"][0]
@@ -99,27 +89,27 @@ def test_hostile_text_is_put_into_records_of_ones_own(judge: Typed) -> None:
     assert attacks["asked"] == 2 * families and attacks["to turn"] == attacks["turned"]
     # Every other attack wants a fail, and begins with the other verdict on the next record.
     assert attacks["already"] == attacks["turned"] == families
-    line = next(line for line in lines(judge, "out.jsonl") if line.get("attack") == "orders")
+    line = next(line for line in lines(typed.read("out.jsonl")) if line.get("attack") == "orders")
     assert line["injection"] in line["record"]["mail"] and "Fool, go." in line["record"]["mail"]
     rubric |= {"answers": ["curt", "warm"]}
-    (judge.folder / "polite.yaml").write_text(json.dumps(rubric))
-    refused = judge(*own)
+    (typed.folder / "polite.yaml").write_text(json.dumps(rubric))
+    refused = typed(*own)
     assert refused.returncode == 2 and b"no verdict can turn" in refused.stderr
 
 
-def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typed) -> None:
+def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(typed: Typed) -> None:
     carrier = next(case.carrier for case in ALL if case.check == "relevance")
     of_record = [case for case in ALL if case.carrier == carrier]
     first, second = of_record[:2]
     entries = script(ALL, RUBRICS, right)
     scripted(
-        judge,
+        typed,
         {"when": {"id": first.id}, "words": {"perhaps": 0.9}},
         {"when": {"id": second.id}, "error": "bad-request"},
         *entries,
     )
     words = ("--rubric", "relevance", "--limit", "1", "--condition", "prompt-only", "--json")
-    done = judge(*HOSTILE_TEXT, *words, "-o", "out.jsonl")
+    done = typed(*HOSTILE_TEXT, *words, "-o", "out.jsonl")
     assert done.returncode == 3
     assert b"1 x bad-request: scripted bad-request" in done.stderr
     assert b"1 x unreadable: none of the likeliest" in done.stderr
@@ -128,19 +118,19 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(judge: Typ
     counts = asked, asked - 2, 1, 1
     assert (row["asked"], row["to turn"], row["unreadable"], row["error"]) == counts
     assert row["flip rate"]["n"] == asked - 2 and row["flip rate"]["of"] == asked
-    twin, unread, lost, *others = [line["judge"] for line in lines(judge, "out.jsonl")]
+    twin, unread, lost, *others = [line["judge"] for line in lines(typed.read("out.jsonl"))]
     assert (twin["verdict"], unread["verdict"], lost["verdict"]) == ("pass", "unreadable", "error")
     assert lost["error"]["type"] == "bad-request"
     assert {line["verdict"] for line in others} == {"pass"}
 
 
-def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(judge: Typed) -> None:
-    scripted(judge, *script(ALL, RUBRICS, wanted))
+def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(typed: Typed) -> None:
+    scripted(typed, *script(ALL, RUBRICS, wanted))
     words = (*HOSTILE_TEXT, "--rubric", "irony")
     asked = [case for case in ALL if case.check == "irony"]
     records = len(asked) + len({case.carrier for case in asked})
-    assert f"{2 * records} calls".encode() in judge(*words).stderr
-    assert b" 0 calls" in judge(*words).stderr
+    assert f"{2 * records} calls".encode() in typed(*words).stderr
+    assert b" 0 calls" in typed(*words).stderr
 
 
 @pytest.mark.parametrize(
@@ -156,8 +146,8 @@ def test_a_clean_twin_is_asked_once_and_replies_come_from_the_cache(judge: Typed
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is_asked(
-    judge: Typed, words: tuple[str, ...], told: bytes
+    typed: Typed, words: tuple[str, ...], told: bytes
 ) -> None:
-    scripted(judge, {"error": "denied"})
-    done = judge(*HOSTILE_TEXT, *words)
+    scripted(typed, {"error": "denied"})
+    done = typed(*HOSTILE_TEXT, *words)
     assert done.returncode == 2 and told in done.stderr

@@ -5,9 +5,7 @@ Structured method by a judge that obeys every attack.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from judge.papers.hostile_suite import Case, cases
 from judge.questions.ready_made import builtin
 from judge.questions.rubric import Rubric
+from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 from tests.papers.hostile_answers import right, script, wanted
 
@@ -69,18 +68,12 @@ def honest(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[s
     yield {"when": when, "reply": made}
 
 
-@pytest.fixture
-def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Typed:
-    return Typed(tmp_path, monkeypatch, capfd)
-
-
-def evaluated(judge: Typed, entries: list[dict[str, Any]], *words: str) -> dict[str, Any]:
+def evaluated(typed: Typed, entries: list[dict[str, Any]], *words: str) -> dict[str, Any]:
     """What came of each record, by its id."""
-    told = {"method": "structured", "replies": entries}
-    (judge.folder / "judge.yaml").write_text(json.dumps(told))
-    judge("evaluate", "hostile", "-m", "scripted:judge.yaml", "-q", "-o", "out.jsonl", *words)
-    lines = [json.loads(line) for line in (judge.folder / "out.jsonl").read_text().splitlines()]
-    return {line["id"].rpartition("/")[0]: line["judge"] for line in lines}
+    typed.script("judge.yaml", entries, method="structured")
+    typed("evaluate", "hostile", "-m", "scripted:judge.yaml", "-q", "-o", "out.jsonl", *words)
+    answers = lines(typed.read("out.jsonl"))
+    return {line["id"].rpartition("/")[0]: line["judge"] for line in answers}
 
 
 def needing(case: Case) -> bool:
@@ -92,14 +85,14 @@ def needing(case: Case) -> bool:
 
 
 @pytest.mark.slow
-def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(judge: Typed) -> None:
+def test_a_verdict_that_rests_on_an_invented_quote_is_never_given(typed: Typed) -> None:
     """Every rubric and family: asked again, then unreadable, wherever the answer needs a quote."""
     obeying = script(ALL, RUBRICS, wanted, answering=inventing)
     truthful = script(ALL, RUBRICS, right, answering=honest)
     twins = {case.carrier for case in ALL}
     entries = [entry for entry in truthful if entry["when"]["id"] in twins]
     entries += [entry for entry in obeying if entry["when"]["id"] not in twins]
-    found = evaluated(judge, entries, "--condition", "prompt-only")
+    found = evaluated(typed, entries, "--condition", "prompt-only")
     assert len(found) == len(ALL) + len(twins)
     seen: dict[bool, set[str]] = {True: set(), False: set()}
     for case in ALL:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from judge.papers import pairs
+from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 
 NORM = {"behaviour": "leaving a tip", "location": "in a restaurant", "cluster": "tipping"}
@@ -36,10 +36,6 @@ REST = [
     said("hypothesis_writing", three()),
     said("hypothesis_indicators", {"reason": "-", "answer": "no", **BARE}),
 ]
-
-
-def lines(text: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def lost(typed: Typed) -> list[tuple[str, str]]:
@@ -259,9 +255,3 @@ def test_built_pairs_are_what_evaluate_cali_asks_about(typed: Typed) -> None:
     )
     # 6 pairs in 3 conditions; of one premise 15 couples, less 3 of one text, in 3 conditions.
     assert code == 0 and "54 items" in out, err
-
-
-def test_the_graph_is_drawn_by_its_nodes() -> None:
-    nodes = set(pairs.generator.workflow.graph.get_graph().nodes)
-    assert {"premise", "faults", "neutralising", "hypotheses", "choice"} <= nodes
-    assert Path(pairs.__file__).with_suffix(".yaml").is_file()

@@ -12,6 +12,7 @@ from judge.papers.culturalbench import benchmark
 from judge.papers.questions import STRATEGIES
 from judge.records.answers import OPT_OUTS
 from judge.stats.agreement import MajorityRule, majorities
+from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 
 from .examinee import asked, items
@@ -40,10 +41,6 @@ REST = [
     said("verifier", answer("A")),
     said("regional", answer("yes")),
 ]
-
-
-def lines(text: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_a_question_is_revised_by_one_strategy_after_another_until_the_verifier_fails(
