@@ -304,7 +304,7 @@ class PlannedModel(MeasuredModel):
         return (1.0,)
 
     async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
-        entries = await super().list_texts(task, texts)
+        entries = await MeasuredModel.list_texts(self, task, texts)
         return entries if self.calls.most else []
 
     async def _text(self, call: Call) -> str:

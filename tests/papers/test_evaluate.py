@@ -224,6 +224,16 @@ def test_a_dry_run_where_the_model_writes_has_its_room_in_the_plan(asked: Typed)
     assert least == most > 0 and f", {least} calls".encode() in ran.stderr
 
 
+@pytest.mark.parametrize("method", ["structured", "logprobs"])
+def test_a_dry_run_counts_every_step_of_every_question(asked: Typed, method: str) -> None:
+    """35 attitudes and nine selections, alone and after two steps; nine extractions after a summary
+    for each of 29 topics."""
+    sources = (str(CQBENCH / "stories.jsonl"), str(CQBENCH / "values.jsonl"))
+    planned = asked("evaluate", "cqbench", *sources, *ASK[3:], "--method", method, "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert bounds(planned.stdout) == (35 * 4 + 9 * 4 + 29 + 9,) * 2
+
+
 OWN = """
 name: normad_acceptability
 title: In words of my own
