@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -23,11 +22,10 @@ from judge.records.lines import Line, failed, written
 from judge.run.decisions import Decisions
 from judge.run.job import Job
 from judge.run.models import ClientBuilder, Models
-from judge.run.output import write_whole
 from judge.run.panels import BoundWorkflow, Resources
 from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
 from judge.run.profiles import profiles_of
-from judge.run.report import Report
+from judge.run.report import Report, write_summary
 from judge.run.rubrics import RubricSet
 from judge.run.run import run
 from judge.run.task import RunInfo, Task, Watcher, on_engine
@@ -70,13 +68,7 @@ def generate(
     report = run(job, on_engine(task, settings, workers_task), watcher)
     if report.finished and task.decisions is not None and (count := len(task.decisions.unmatched)):
         watcher.say(f"--decisions: {count} decided records are not among the drafts")
-    if job.summary is not None:
-        content = {**report.as_json(), **task.as_json(), "settings_from": settings.from_files}
-        text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-        try:
-            write_whole(job.summary, text.encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            watcher.say(f"--summary {job.summary} was not written: {error.strerror}")
+    write_summary(job, report, settings, watcher, **task.as_json())
     return report, task
 
 

@@ -253,30 +253,25 @@ def _groups(result: MeasuredAnswer) -> Groups:
 def _matrix(results: Sequence[MeasuredAnswer], first: str, second: str) -> Table:
     """How many pairs have which label in one group and in the other (section 3.6: the figure is of
     the annotations as they came, and leaves out what diverges)."""
-    labels = {
-        result.fields["pair"]: result.fields["labels"]
-        for result in results
-        if "labels" in result.fields
-    }
-    counts = Counter(
-        (labels_of_pair[first], labels_of_pair[second]) for labels_of_pair in labels.values()
-    )
+    pairs = [result.fields for result in results if "labels" in result.fields]
+    labels = {fields["pair"]: fields["labels"] for fields in pairs}
+    counts = Counter((by_group[first], by_group[second]) for by_group in labels.values())
     rows = [
         TableRow((name,), {f"{_head(second)}: {label}": counts[name, label] for label in _RANK})
         for name in _RANK
     ]
-    pairs = sum(count for pair, count in counts.items() if None not in pair)
-    apart = pairs - sum(counts[name, name] for name in _RANK)
+    both = sum(count for pair, count in counts.items() if None not in pair)
+    apart = both - sum(counts[name, name] for name in _RANK)
     note = (
-        f"All pairs on which both groups have a majority, {pairs} of {len(labels)}, before the "
+        f"All pairs on which both groups have a majority, {both} of {len(labels)}, before the "
         f"75 % filter, as in the paper; the groups differ on {apart}"
     )
-    note += f" ({apart / pairs:.1%})." if pairs else "."
+    note += f" ({apart / both:.1%})." if both else "."
     title = f"Labels of {_head(first)} (rows) and {_head(second)} (columns), pairs (CALI, figure 3)"
     name = "cali-matrix"
     if len(_groups(results[0])) > 2:
         name = f"{name}-{first}-{second}".replace("_", "-")
-    return Table(name, title, (_head(first),), rows if pairs else (), (note,))
+    return Table(name, title, (_head(first),), rows if both else (), (note,))
 
 
 def _head(group: str) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import Exit, JudgeError
+from judge.run.output import write_whole
 from judge.run.summary import Summary
 
 if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.gates import Gate, GateOutcome
+    from judge.run.job import Job
+    from judge.run.task import Watcher
+    from judge.settings import Settings
 
 
 @dataclass(slots=True)
@@ -75,3 +80,17 @@ class Report:
             "runs": self.runs,
             "gates": [outcome.as_json() for outcome in self.outcomes],
         }
+
+
+def write_summary(
+    job: Job, report: Report, settings: Settings, watcher: Watcher, **more: Any
+) -> None:
+    """Write the sums into the job's file for them, if it names one; the watcher says why not."""
+    if job.summary is None:
+        return
+    content = {**report.as_json(), **more, "settings_from": settings.from_files}
+    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    try:
+        write_whole(job.summary, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        watcher.say(f"--summary {job.summary} was not written: {error.strerror}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -37,9 +36,8 @@ from judge.records.names import plain_name
 from judge.records.read import flag_of
 from judge.records.text import form
 from judge.run.job import Job
-from judge.run.output import write_whole
 from judge.run.panels import Resources
-from judge.run.report import Report
+from judge.run.report import Report, write_summary
 from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, on_engine
@@ -75,13 +73,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     report = run(job, on_engine(task, settings, of_worker), watcher)
     for message in task.missing() if report.finished else ():
         watcher.say(message)
-    if job.summary is not None:
-        content = {**report.as_json(), "settings_from": settings.from_files}
-        text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-        try:
-            write_whole(job.summary, text.encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            watcher.say(f"--summary {job.summary} was not written: {error.strerror}")
+    write_summary(job, report, settings, watcher)
     return report
 
 
