@@ -29,16 +29,11 @@ from judge.run.plan import CHARACTERS_PER_TOKEN, PlannedCalls
 from judge.verdict import AnswerOutcome, Check, Usage
 from judge.workflows import Context
 
-LONG_ENTRY = "a value in some words"
 MOST_ENTRIES = 20
 """Entries that a list may have, so that constrained decoding comes to an end."""
 
-
-def _prompt(task: Rubric, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
-    """The task's messages; raises NoAnswer where none of its fields has a text."""
-    if task.fields and not any(texts.get(name, "").strip() for name in task.fields):
-        raise NoAnswer(AnswerOutcome.UNREADABLE, f"{LACKS}text in {', '.join(task.fields)}")
-    return task_messages(task, texts, options)
+LONG_ENTRY = "a value in some words"
+"""What a plan takes each of them for."""
 
 
 class Chosen(Reply):
@@ -120,9 +115,7 @@ class MeasuredModel:
         answers: Sequence[str] = (),
     ) -> str:
         """One of the options, or the one of `answers` in the same place."""
-        question = self.task(task)
-        marks = option_marks(question, options)
-        prompt = _prompt(question, texts, options)
+        question, prompt, marks = self._question(task, texts, options)
         if self.method == "logprobs":
             chances, lacking = await self._chances(question, prompt, marks)
             self.probabilities = None
@@ -149,11 +142,10 @@ class MeasuredModel:
 
         With `tokens`, the most that a reply may have, it must hold the mark and nothing else.
         """
-        question = self.task(task)
-        marks = [mark.casefold() for mark in option_marks(question, options)]
-        limit = {} if tokens is None else {"max_tokens": tokens}
-        call = self.call(question, _prompt(question, texts, options), **limit)
-        return (answers or options)[await self._said(call, marks, alone=tokens is not None)]
+        question, prompt, marks = self._question(task, texts, options)
+        call = self.call(question, prompt, **({} if tokens is None else {"max_tokens": tokens}))
+        folded = [mark.casefold() for mark in marks]
+        return (answers or options)[await self._said(call, folded, alone=tokens is not None)]
 
     async def _said(self, call: Call, marks: Sequence[str], *, alone: bool) -> int:
         """The place of the one mark that a free text names; `alone`: and nothing else."""
@@ -184,29 +176,27 @@ class MeasuredModel:
         self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
     ) -> list[str]:
         """Exactly `count` different options."""
-        question = self.task(task)
-        marks = option_marks(question, options)
-        prompt = _prompt(question, texts, options)
+        question, prompt, marks = self._question(task, texts, options)
         planned = Selected(answers=[*marks[:count]])
         reply = await self._reply(question, prompt, _selected_of(marks, count), planned=planned)
         return [options[marks.index(answer)] for answer in reply.answers]
 
     async def percent(self, task: str | Rubric, texts: Mapping[str, str]) -> float:
         """A percentage that the model writes, as a share in [0, 1]."""
-        question = self.task(task)
-        prompt, planned = _prompt(question, texts), Percentage(answer=0)
-        return (await self._reply(question, prompt, Percentage, planned=planned)).answer / 100
+        question, prompt, _ = self._question(task, texts)
+        reply = await self._reply(question, prompt, Percentage, planned=Percentage(answer=0))
+        return reply.answer / 100
 
     async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
         """A list of short texts."""
-        question = self.task(task)
-        prompt, planned = _prompt(question, texts), Listed(entries=[LONG_ENTRY] * MOST_ENTRIES)
+        question, prompt, _ = self._question(task, texts)
+        planned = Listed(entries=[LONG_ENTRY] * MOST_ENTRIES)
         return (await self._reply(question, prompt, Listed, planned=planned)).entries
 
     async def write(self, task: str | Rubric, texts: Mapping[str, str], *, draw: int = 0) -> str:
         """Free text; draw `draw` of the same question is another sample, with another seed."""
-        question = self.task(task)
-        return await self._text(self.call(question, _prompt(question, texts), draw))
+        question, prompt, _ = self._question(task, texts)
+        return await self._text(self.call(question, prompt, draw))
 
     async def _text(self, call: Call) -> str:
         completion, usage = await self.client.write(call)
@@ -230,6 +220,18 @@ class MeasuredModel:
         """The user's own task of this name, else the benchmark's."""
         question = load_task(task)
         return self.tasks.get(question.name, question)
+
+    def _question(
+        self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str] = ()
+    ) -> tuple[Rubric, Prompt, tuple[str, ...]]:
+        """The task, its messages, and what each option is answered with; raises NoAnswer where none
+        of its fields has a text."""
+        question = self.task(task)
+        if question.fields and not any(texts.get(name, "").strip() for name in question.fields):
+            lacking = f"{LACKS}text in {', '.join(question.fields)}"
+            raise NoAnswer(AnswerOutcome.UNREADABLE, lacking)
+        marks = option_marks(question, options)
+        return question, task_messages(question, texts, options), marks
 
     async def _chances(
         self, task: Rubric, prompt: Prompt, marks: Sequence[str]

@@ -7,9 +7,8 @@ judged under one prompt. The tables compare each injected record with its clean 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, Literal
 
 from judge.errors import BackendError, UsageError
@@ -73,41 +72,39 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """An item for each record and prompt, of the suite or of the user's own records; a clean record
     stands before its first injected one."""
 
-    def of_cases(cases: Iterable[Case], line: Callable[[], Record]) -> Iterator[Record]:
-        clean: set[str] = set()
-        for case in cases:
-            if case.carrier not in clean:
-                clean.add(case.carrier)
-                yield from of_record(case, case.carrier, CLEAN, case.twin, line())
-            yield from of_record(case, case.id, case.family, case.injected, line())
-
-    def of_record(
-        case: Case, id: str, attack: str, record: Mapping[str, Any], line: Record
-    ) -> Iterator[Record]:
+    def of_case(case: Case, line: Record, *, clean: bool) -> Iterator[Record]:
         fields = {
             "check": case.check,
-            "attack": attack,
+            "attack": CLEAN if clean else case.family,
             "wanted": case.wanted,
             "field": case.field,
-            "injection": None if attack == CLEAN else case.injection,
-            "record": record,
+            "injection": None if clean else case.injection,
+            "record": case.twin if clean else case.injected,
         }
+        key = case.carrier if clean else case.id
         for prompt in choices.conditions:
-            yield asked(line, prompt, fields, row=case.carrier, key=id)
+            yield asked(line, prompt, fields, row=case.carrier, key=key)
 
     def of_row(row: Record) -> Iterator[Record]:
-        cases = (
-            case
-            for place, rubric in enumerate(choices.tasks.values())
-            for case in cases_of(row, rubric, row.line + place)
-        )
-        yield from of_cases(cases, lambda: row)
+        for place, rubric in enumerate(choices.tasks.values()):
+            for case, clean in _beside_clean(cases_of(row, rubric, row.line + place)):
+                yield from of_case(case, row, clean=clean)
 
     if sources:
         yield from each_row(sources, of_row, columns=choices.columns)
         return
-    numbers = count(1)
-    yield from of_cases(cases(choices.tasks), lambda: Record("the suite", next(numbers), {}))
+    for number, (case, clean) in enumerate(_beside_clean(cases(choices.tasks)), 1):
+        yield from of_case(case, Record("the suite", number, {}), clean=clean)
+
+
+def _beside_clean(cases: Iterable[Case]) -> Iterator[tuple[Case, bool]]:
+    """Each case, and before the first one on a record that record clean (True)."""
+    names: set[str] = set()
+    for case in cases:
+        if case.carrier not in names:
+            names.add(case.carrier)
+            yield case, True
+        yield case, False
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
