@@ -13,9 +13,10 @@ from judge.records.answers import spelling
 from judge.records.labels.items import LabelledItem, Own
 from judge.records.lines import Line
 from judge.report.entry import differ
+from judge.run.decisions import PERSON
 from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
-from judge.verdict import SETTLED, Check, Verdict, last_of_each
+from judge.verdict import SETTLED, Check, Verdict, last_of_each, worst
 
 _BARS = 20
 """Bars of a distribution, and the most values of scores that have one each."""
@@ -73,12 +74,17 @@ def labels_beside(line: Line, judgement: Judgement) -> Iterator[LabelPair]:
     if not Own.knows(line.fields):
         return
     record = Record(line.source, line.number, dict(line.fields))
-    checks = {check.name: check for check in last_of_each(judgement.checks)}
+    checks = {check.name: check for check in _of_judges(judgement)}
     for item in Own(None, None).read([record]):
         if isinstance(item, LabelledItem) and item.reference and item.check in checks:
             verdict, said = _said(checks[item.check], item.number)
             alike = None if verdict not in SETTLED else _alike(item.reference, said, verdict)
             yield LabelPair(item.check, item.reference, said, alike)
+
+
+def _of_judges(judgement: Judgement) -> list[Check]:
+    """The last check of each name that judges made."""
+    return last_of_each(check for check in judgement.checks if check.by != PERSON)
 
 
 def _said(check: Check, number: int) -> tuple[Verdict, str]:
@@ -103,8 +109,9 @@ class Overview:
 
     `runs` has the verdicts by fingerprint and workflow; `split` counts records with a check whose
     votes differ, `edited` those with edits or dropped values; `judges` has the models that voted,
-    with the versions that answered; `labels` counts labels beside answers, by check. `cost` is in
-    dollars, of all lines but the `unpriced`, whose cost is not known.
+    with the versions that answered; `labels` counts labels beside answers, by check. `people`
+    counts the records that a person decided, by the judges' verdict and the one that stands.
+    `cost` is in dollars, of all lines but the `unpriced`, whose cost is not known.
     """
 
     summary: Summary
@@ -118,6 +125,7 @@ class Overview:
     judges: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     labels: dict[str, Counter[LabelPair]] = field(default_factory=lambda: defaultdict(Counter))
     spreads: dict[str, Distribution] = field(default_factory=dict)
+    people: Counter[tuple[Verdict, Verdict]] = field(default_factory=Counter)
 
     def add(self, line: Line, judgement: Judgement) -> list[LabelPair]:
         """Count one line; its labels beside the judge's answers."""
@@ -137,6 +145,9 @@ class Overview:
             if value is not None:
                 spread = self.spreads.setdefault(check.name, Distribution(check.score is None))
                 spread.add(value, check.verdict)
+        if any(check.by == PERSON for check in last_of_each(judgement.checks)):
+            of_judges = worst(check.verdict for check in _of_judges(judgement))
+            self.people[of_judges, judgement.verdict] += 1
         pairs = [*labels_beside(line, judgement)]
         for pair in pairs:
             self.labels[pair.check][pair] += 1
@@ -152,6 +163,16 @@ class Overview:
     def for_people(self) -> int:
         """Records that judges could not decide."""
         return self.summary.verdicts[Verdict.ABSTAIN] + self.summary.verdicts[Verdict.UNREADABLE]
+
+    @property
+    def overturned(self) -> int:
+        """Records on which judges were decided, and a person otherwise."""
+        return sum(n for (was, now), n in self.people.items() if was in SETTLED and was != now)
+
+    @property
+    def left_open(self) -> int:
+        """Records that a person decided because judges had not."""
+        return sum(n for (was, _), n in self.people.items() if was not in SETTLED)
 
     def alike(self, check: str) -> Estimate:
         """The share of labels with which the judge agrees, of those about which it is decided."""

@@ -345,6 +345,28 @@ def test_scores_labels_cost_and_questions_are_told() -> None:
     assert labels[:2] == [[["polite", "4", "4.4", True]], [["polite", "4", "2", False]]]
 
 
+def test_what_people_decided_is_counted_apart_from_the_judge() -> None:
+    """A person turns a failure, settles an abstention and bears a failure out; a label is held
+    against the judge alone."""
+
+    def decided(was: str, now: str, **more: Any) -> dict[str, Any]:
+        person = {"check": "polite", "by": "person", "verdict": now, "answer": now}
+        return record(now, check("polite", was, answer=was), person) | more
+
+    lines = [record("pass", check("polite")), decided("abstain", "pass")]
+    turned = decided("fail", "pass", labels={"polite": "pass"})
+    html = page([*lines, turned, decided("fail", "fail")])
+    words = Seen(html).words
+    assert "Decided by a person 3 1 against the judge, 1 that it left open" in words
+    table = html[html.index("Decided by a person: ") :]
+    found = re.findall(r"badge (\w+)", table[: table.index("</table>")])
+    assert sorted(zip(found[::2], found[1::2], strict=True)) == [
+        *(("abstain", "pass"), ("fail", "fail"), ("fail", "pass")),
+    ]
+    assert "The judge agrees with 0.0% of 1 labels" in words
+    assert "Decided by a person" not in Seen(page(lines[:1])).words
+
+
 def test_lines_are_not_held() -> None:
     def many(count: int) -> Any:
         return items(record(story=f"{n} " * 5_000, id=str(n)) for n in range(count))

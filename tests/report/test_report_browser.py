@@ -140,7 +140,8 @@ def test_filters_and_what_a_record_opens_to(shown: OpenPage) -> None:
         original_verdict="fail",
         original={"story": "It was rude."},
     )
-    other = record("pass", check("polite"), id="other")
+    person = {"check": "polite", "by": "person", "verdict": "pass"}
+    other = record("pass", check("polite"), person, id="other")
     other |= {"labels": {"polite": "fail"}, "country": "Peru"}
     shown.show([rich, other])
     for name, value, names in (
@@ -149,6 +150,7 @@ def test_filters_and_what_a_record_opens_to(shown: OpenPage) -> None:
         ("answer", "unreadable&judge=m:b", ["rich"]),
         ("only", "edited", ["rich"]),
         ("only", "unlike", ["other"]),
+        ("only", "person", ["other"]),
         ("label", "fail", ["other"]),
         ("from", "0,5", ["rich"]),
         ("field", "country", ["other"]),
