@@ -49,7 +49,8 @@ export them.
 """
 
 AnnotatorName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Who answers. [default: the user's name]")
+    str | None,
+    typer.Option(metavar="NAME", help="Your name, beside your answers. [default: the login name]"),
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 is a free one.")]
 Open = Annotated[
@@ -154,8 +155,8 @@ def command(
             out,
             job,
             settings,
-            annotator=annotator or opt.user_name(),
-            ready=lambda address: announce(address, open_page=open_page),
+            annotator=annotator or opt.login_name(),
+            ready=lambda address: announce(address, annotator, open_page=open_page),
             port=port,
         )
         end(outcome, f"in {out}")
@@ -188,9 +189,12 @@ def command(
         print_output(f"  judge agreement {back}{more}", err=True)
 
 
-def announce(address: str, *, open_page: bool) -> None:
+def announce(address: str, annotator: str | None, *, open_page: bool) -> None:
     """Print the page's address, and open it where a person sits at a screen."""
     print_message(f"open {address}")
+    if annotator is None:
+        name = opt.login_name()
+        print_message(f"answers stand under the name {name}; --annotator NAME gives yours")
     print_message("Ctrl-C, or the page itself, ends it; every answer is kept")
     screen = sys.platform in ("darwin", "win32") or os.environ.keys() & _SCREENS
     if open_page and screen and sys.stderr.isatty():

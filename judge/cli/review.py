@@ -45,8 +45,8 @@ def command(
         out,
         settings,
         failed=failed,
-        annotator=annotator or opt.user_name(),
-        ready=lambda address: announce(address, open_page=open_page),
+        annotator=annotator or opt.login_name(),
+        ready=lambda address: announce(address, annotator, open_page=open_page),
         port=port,
     )
     if not outcome.of:

@@ -89,25 +89,47 @@ def label(
         raise UsageError(f"no record can be asked about; {(reasons or ['there is none'])[0]}")
     Random(settings.seed).shuffle(units)
     questions = {q.place: q for unit in units for q in unit}
-    commands = [
-        ("Hold a judge against these labels:", command(out, settings)),
-        ("See how far people agree:", f"judge agreement {shlex.quote(str(out))}"),
-    ]
-    session = Session([*questions.values()], answers, "Label records", closing=commands)
+
+    def closing() -> list[tuple[str, str]]:
+        calibrate = "Hold a judge against these labels:", calibrate_command(out, settings)
+        if sum(map(bool, answers.given.values())) > 1:
+            agreement = f"judge agreement {shlex.quote(str(out))}"
+            return [("See how far people agree:", agreement), calibrate]
+        again = shlex.join(["judge", "label", *_again(job, settings), "-o", str(out)])
+        second = "Have a second person answer the same questions:", f"{again} --annotator NAME"
+        return [calibrate, *([] if "-" in job.inputs else [second])]
+
+    session = Session([*questions.values()], answers, "Label records", closing=closing)
     serve(session, ready, port)
     why = reasons[0] if reasons else ""
-    return PageOutcome(session.answered, len(session.questions), commands, len(reasons), why)
+    return PageOutcome(session.answered, len(session.questions), closing(), len(reasons), why)
 
 
-def command(labels: Path, settings: Settings) -> str:
+def calibrate_command(labels: Path, settings: Settings) -> str:
     """The command that calibrates a judge on the labels, with the questions as they were asked."""
-    words = ["judge", "calibrate", str(labels)]
-    for name in _QUESTION:
+    words = ["judge", "calibrate", str(labels), *_flags(settings, _QUESTION)]
+    return shlex.join([*words, "-o", "calibrated"])
+
+
+def _again(job: Job, settings: Settings) -> list[str]:
+    """The inputs, and the flags that ask the same questions about the same records."""
+    values = {"format": job.format, "limit": job.limit, "sample": job.sample}
+    pairs = [(name, value) for name, value in values.items() if value is not None]
+    pairs += [("seed", settings.seed)] if settings.seed else []
+    pairs += [("by", field) for field in job.by]
+    drawn = [word for name, value in pairs for word in (f"--{name}", str(value))]
+    return [*job.inputs, *_flags(settings, _QUESTION), *drawn]
+
+
+def _flags(settings: Settings, names: Iterable[str]) -> list[str]:
+    """What to type for these settings."""
+    words = []
+    for name in names:
         value: Any = getattr(settings, name)
         several = ",".join(value) if name == "answers" else value
         for one in [several] if isinstance(several, str) else several or ():
             words += [flag(name), one] if one else []
-    return shlex.join([*words, "-o", "calibrated"])
+    return words
 
 
 def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | None]]:

@@ -73,7 +73,7 @@ def review(
         ("See what people decided:", f"judge report {shlex.quote(str(lines))} -o report.html"),
         ("Gates count it: type the command of the run again, with:", "--resume --fail-under 0.95"),
     ]
-    session = Session([*questions.values()], answers, "Review records", False, commands)
+    session = Session([*questions.values()], answers, "Review records", False, lambda: commands)
     if questions:
         serve(session, ready, port)
         _decide(lines, people, rubric_of, settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -89,8 +89,8 @@ class PageQuestion:
 @dataclass
 class Session:
     """A person at the questions. `blind`: whether the judge's answers stay hidden until the person
-    has answered; `title` stands above, `closing` at the end: what to type next, each
-    with what it is for.
+    has answered; `title` stands above, `closing` at the end: what to type next, each with what
+    it is for.
 
     Raises:
         UsageError: the file has answers about another text of one of the records.
@@ -100,7 +100,7 @@ class Session:
     answers: AnswerFile
     title: str
     blind: bool = True
-    closing: Sequence[tuple[str, str]] = ()
+    closing: Callable[[], Sequence[tuple[str, str]]] = tuple
     current: int | None = field(init=False)
     back: PersonAnswer | None = None
     """What was taken back of the question that is shown again."""

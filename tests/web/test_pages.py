@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import http.client
 import json
+import shlex
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -80,6 +81,31 @@ def test_only_the_page_itself_is_answered(pages: Pages) -> None:
     assert b"0 of 1 answered" in page and b"Dear Ann" in page, "the page shows what the file has"
     assert asked(address, "answer", body, **own)[0] == 200
     assert len(pages.lines("labels.jsonl")) == 1
+
+
+def test_the_page_names_no_machine_and_proposes_what_one_or_two_people_need(pages: Pages) -> None:
+    """One person is sent on to calibrate, and given the command of the second, who asks for the
+    same record; two to agreement. `root` is nobody's name."""
+    pages.env["LOGNAME"] = "root"
+    pages.write("mails.jsonl", MAILS)
+
+    def ended(*words: str) -> str:
+        _, address = pages.start(*words)
+        own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
+        body = json.dumps({"question": 0, "answer": 0, "why": ""}).encode()
+        told = asked(address)[2] + asked(address, "answer", body, **own)[2]
+        return html.unescape(told.decode())
+
+    out = ("-o", "labels.jsonl")
+    page = ended("label", "mails.jsonl", *ASK, "--sample", "1", "--seed", "5", *out)
+    assert "root" not in page and "--annotator NAME</code> in the command" in page
+    assert "judge calibrate labels.jsonl" in page and "judge agreement" not in page
+    second = page[page.index("judge label ") :].partition("</pre>")[0]
+    page = ended(*shlex.split(second.replace("NAME", "bo"))[1:])
+    assert "judge agreement labels.jsonl" in page and "judge label" not in page
+    ann, bo = pages.lines("labels.jsonl")
+    assert ann["id"] == bo["id"]
+    assert [*ann["labels"]["question"], *bo["labels"]["question"]] == ["annotator", "bo"]
 
 
 def answers_in(path: Path) -> dict[tuple[str, int], dict[str, str]]:
