@@ -20,7 +20,7 @@ from judge.records import Problem, Record
 from judge.records.answers import NO_LABEL, OWN_ANSWERS, SEVERAL, scalar_text, spelling, words_for
 from judge.records.base import clip
 from judge.records.fields import MAX_SLICE
-from judge.records.labels import UNNAMED, LabelledItem, read_labels
+from judge.records.labels import UNNAMED, LabelledItem, read_labels, without_label
 from judge.stats.classification import kappas
 
 RubricOf = Callable[[str], Rubric]
@@ -87,9 +87,10 @@ def gather(
     problems: list[Record] = [*job.problems]
     first: dict[tuple[object, ...], LabelledItem] = {}
     unknown: dict[str, None] = {}
+    blank: list[int] = []
     for source in sources:
         part: dict[str, list[LabelledItem]] = defaultdict(list)
-        for item in _asked_for(source, checks, columns):
+        for item in _asked_for(source, checks, columns, blank):
             if isinstance(item, Record):
                 problems.append(item)
                 continue
@@ -117,6 +118,8 @@ def gather(
     checks_without = [f"for {check}" for check in checks if check not in labels]
     if checks_without or not labels:
         message = f"{', '.join(sources)}: no labels {(checks_without or ['at all'])[0]}"
+        if blank:
+            message += f"; {without_label(len(blank))}: people answer in the column label"
         for item in problems[:1]:
             place, why = f"{item.source}:{item.line}", item.problem and item.problem.message
             message += f"; the first line that cannot be used is {place}: {why}"
@@ -125,14 +128,14 @@ def gather(
 
 
 def _asked_for(
-    source: str, checks: Sequence[str], columns: Mapping[str, str]
+    source: str, checks: Sequence[str], columns: Mapping[str, str], blank: list[int]
 ) -> Iterator[LabelledItem | Record]:
     """What the source holds for the checks that were asked for, and its problems.
 
     Where it does not say what its labels are about, the one check that was named does. The labels
     of its only check are about a question that was asked without a name.
     """
-    labels = list(read_labels(source, columns=columns))
+    labels = list(read_labels(source, columns=columns, blank=blank))
     there = dict.fromkeys(item.check for item in labels if isinstance(item, LabelledItem))
     unnamed = [*there] == [UNNAMED] or (len(there) == 1 and [*checks] == [ASKED])
     if len(there) > 1 and [*checks] == [ASKED] and ASKED not in there:

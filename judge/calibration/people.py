@@ -24,7 +24,7 @@ from judge.calibration.crowd import (
 from judge.errors import UsageError
 from judge.records import Record
 from judge.records.answers import OPT_OUTS, OWN_ANSWERS, SEVERAL, spelling
-from judge.records.labels import LabelledItem, read_labels
+from judge.records.labels import LabelledItem, read_labels, without_label
 from judge.settings import Settings
 from judge.stats.agreement import (
     MORE_THAN_HALF,
@@ -257,7 +257,7 @@ def agreement_of(
             lines = f"; {count} could not be read, the first: line {problems[0].line}, {message}"
         absent = f"{', '.join(sources)}: no labels at all"
         if blank:
-            absent += f"; {without_label(len(blank))}"
+            absent += f"; {without_label(len(blank))}: people answer in the column label"
         raise UsageError(f"{_UNSIGNED if labelled else absent}{lines}")
     return replace(
         report,
@@ -267,11 +267,6 @@ def agreement_of(
         annotators=annotators,
         ratings=ratings,
     )
-
-
-def without_label(rows: int) -> str:
-    """The message for so many rows that hold no label yet."""
-    return f"{rows} row{' has' if rows == 1 else 's have'} no label"
 
 
 def agreement(

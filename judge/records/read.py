@@ -23,6 +23,9 @@ from judge.records.tables import from_memory, read_csv, read_tsv, read_xlsx
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
 
+SHEET_MARK = b'<meta name="generator" content="judge label --sheet">'
+"""What tells the page of `judge label --sheet` from others."""
+
 _TEXTS = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}
 _BINARIES = ("parquet", "arrow", "xlsx")
 FORMATS = ("jsonl", "json", "csv", "tsv", *_BINARIES)
@@ -165,7 +168,10 @@ def _records(
                 yield from _rows(form, source, display, copy)
         else:
             source.stream = as_utf8(stream)
-            form = form or _looks(source.stream.peek(CHUNK), display)
+            head = source.stream.peek(CHUNK).lstrip()
+            if form not in ("csv", "tsv"):
+                _refuse_page(head, display)
+            form = form or _looks(head, display)
             yield from _objects(source) if form == "json" else _TEXTS[form](source)
     except STREAM_ERRORS as error:
         yield source.cut_off(error)
@@ -194,14 +200,25 @@ def _begins(head: bytes) -> str | None:
 
 def _looks(head: bytes, display: str) -> str:
     """The format that the beginning of a text looks like."""
-    text = head.lstrip()
-    if text.startswith((b"[", b"{")):
+    if head.startswith((b"[", b"{")):
         return "json"
-    if not text:
+    if not head:
         return "jsonl"
     raise UsageError(
         f"cannot tell the format of {display}: name it (--format csv, in judge validate), or "
         f"give a file name that ends in {', '.join(f'.{name}' for name in FORMATS)}"
+    )
+
+
+def _refuse_page(head: bytes, display: str) -> None:
+    """Raise UsageError for a web page, with the file to give in its place."""
+    if not head[:15].lower().startswith((b"<!doctype html", b"<html")):
+        return
+    if SHEET_MARK not in head:
+        raise UsageError(f"{display} is a web page: name the file with the records it was made of")
+    answers = f"{display.removesuffix('.html')}.NAME.jsonl"
+    raise UsageError(
+        f"{display} is a sheet to answer in a browser: give the file that it saves, {answers}"
     )
 
 

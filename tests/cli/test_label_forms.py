@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from judge.records.labels import LabelledItem, read_labels
+
 from .conftest import cells, lines
 from .typed import Typed
 
@@ -121,6 +123,38 @@ def test_labels_of_several_questions_are_named_and_one_is_chosen(typed: Typed) -
         assert judge["stands"]["accuracy"]["value"] == 1.0
         typed.write("alone.jsonl", [made(n, polite="yes") for n in range(4)])
         assert calibrated(typed, "alone.jsonl", *ask)["stands"]["accuracy"]["value"] == 1.0
+
+
+def test_an_answer_without_a_name_is_a_persons_and_no_reference(typed: Typed) -> None:
+    """As Label Studio exports what a deleted user answered, and Argilla without its users."""
+
+    def annotation(answer: str, **who: Any) -> dict[str, Any]:
+        return {"result": [{"from_name": "q", "value": {"choices": [answer]}}], **who}
+
+    given = [
+        annotation("yes"),
+        annotation("no", completed_by=None),
+        annotation("no", completed_by=7),
+    ]
+    gold = annotation("yes", ground_truth=True)
+    texts = [{"text": "One."}, {"text": "Two."}]
+    tasks = [{"id": 1, "data": texts[0], "annotations": given}]
+    tasks += [{"id": 2, "data": texts[1], "annotations": [*given, gold]}]
+    records = [{"id": n, "fields": text, "responses": _argilla()} for n, text in enumerate(texts)]
+    for name, rows in {"studio.json": tasks, "argilla.json": records}.items():
+        (typed.folder / name).write_text(json.dumps(rows))
+        items = [one for one in read_labels(name) if isinstance(one, LabelledItem)]
+        people = {annotation.annotator for one in items for annotation in one.annotations}
+        assert people == {"annotator-1", "annotator-2", "7"}, name
+        golds = [one.gold for one in items]
+        assert golds == ([None, "yes"] if name == "studio.json" else [None, None])
+        assert items[0].reference == "no"
+
+
+def _argilla() -> list[dict[str, Any]]:
+    people: list[dict[str, Any]] = [{}, {"user_id": None}, {"user_id": 7}]
+    answers = ({"values": {"q": {"value": said}}} for said in ("yes", "no", "no"))
+    return [who | answer for who, answer in zip(people, answers, strict=True)]
 
 
 def test_a_row_of_nobody_without_a_label_is_no_error(typed: Typed) -> None:

@@ -129,6 +129,38 @@ def test_a_spreadsheet_takes_any_text_and_runs_none(mails: Typed) -> None:
     assert "half \\ud800 of a pair" in text and ",'=HYPER()," in text
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agreement", "SHEET"),
+        ("calibrate", "SHEET", "--ask", "Is it polite?"),
+        ("calibrate", "mails.jsonl", "--ask", "Is it polite?", "--labels", "SHEET"),
+        ("score", "normad", "SHEET"),
+        ("build", "filtered", "SHEET", "-o", "sound.jsonl"),
+        ("report", "SHEET", "-o", "page.html"),
+    ],
+)
+def test_a_sheet_that_was_sent_is_no_file_of_answers(mails: Typed, words: tuple[str, ...]) -> None:
+    """Every command that takes labels says what it is, and what to give instead."""
+    assert mails.text("label", "mails.jsonl", *ASK[:4], "--sheet", "s.html")[0] == 0
+    code, out, told = mails.text(*(word.replace("SHEET", "s.html") for word in words))
+    what = "s.html is a sheet to answer in a browser: give the file that it saves, s.NAME.jsonl"
+    assert (code, out) == (2, "") and what in " ".join(told.split())
+    (mails.folder / "s.html").write_text("<!DOCTYPE html><title>Elsewhere</title>")
+    _, _, told = mails.text(*(word.replace("SHEET", "s.html") for word in words))
+    assert "s.html is a web page: name the file with the records it was made of" in told
+
+
+def test_a_sheet_that_came_back_empty_is_told(mails: Typed) -> None:
+    mails.text("label", "mails.jsonl", *ASK[:4], "--sheet", "s.csv")
+    mails.text("label", "mails.jsonl", *ASK[:4], "--sheet", "label-studio:tasks.json")
+    for command in (("agreement",), ("calibrate", "--ask", "Is it polite?")):
+        code, _, told = mails.text(*command, "s.csv")
+        assert code == 2 and "; 6 rows have no label: people answer in the column label" in told
+        code, _, told = mails.text(*command, "tasks.json")
+        assert code == 2 and "give what it exports (JSON)" in told
+
+
 def test_bad_usage(mails: Typed) -> None:
     (mails.folder / "file").write_text("mine")
     for sheet, says in (

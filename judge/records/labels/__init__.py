@@ -15,11 +15,20 @@ from judge.records.answers import spelling
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
 from judge.records.labels.table import QUESTION, ROLES, TABLE, LabelTable
-from judge.records.labels.tasks import rows_of
+from judge.records.labels.tasks import is_task, rows_of
 from judge.records.read import mapped, read, renamed
 from judge.records.record import Record
 
-__all__ = ["QUESTION", "ROLES", "UNNAMED", "Annotation", "LabelledItem", "read_labels", "set_names"]
+__all__ = [
+    "QUESTION",
+    "ROLES",
+    "UNNAMED",
+    "Annotation",
+    "LabelledItem",
+    "read_labels",
+    "set_names",
+    "without_label",
+]
 
 _FORMS = {form.name: form for form in (TABLE, *FORMS)}
 _LOOK = 1_000
@@ -92,6 +101,11 @@ def read_labels(
     return _chosen(table.read(rows), check, source)
 
 
+def without_label(rows: int) -> str:
+    """The message for so many rows of sheets that hold no label yet."""
+    return f"{rows} row{' has' if rows == 1 else 's have'} no label"
+
+
 def _recognised(
     source: str, name: str, head: Sequence[Record], roles: Mapping[str, str]
 ) -> tuple[Form, Sequence[str]] | None:
@@ -104,6 +118,10 @@ def _recognised(
         return _FORMS[name], ()
     labels_fields = [line["labels"] for line in lines if Own.knows(line)]
     by_name = [*roles] == ["label"] and any(roles["label"] in labels for labels in labels_fields)
+    if lines and all(is_task(line) for line in lines):
+        raise UsageError(
+            f"{source} is what Label Studio is given, without answers: give what it exports (JSON)"
+        )
     if not lines or (labels_fields and (not roles or by_name)):
         return None
     if any(map(LabelTable.is_sheet, lines)):

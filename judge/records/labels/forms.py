@@ -60,10 +60,11 @@ class Form:
 
 
 def _label_studio(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
-    for annotation in _objects(fields["annotations"]):
+    for place, annotation in enumerate(_objects(fields["annotations"])):
         annotator = annotation.get("completed_by")
         if isinstance(annotator, dict):
             annotator = annotator.get("email") or annotator.get("id")
+        annotator = _named(annotator, place)
         for result in [] if annotation.get("was_cancelled") else _objects(annotation.get("result")):
             values = object_of(result.get("value"), "value")
             kind = next((k for k in ("choices", "rating", "text", "number") if k in values), None)
@@ -78,13 +79,15 @@ def _argilla(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
     responses = fields["responses"]
     if isinstance(responses, dict):
         for question, several in responses.items():
-            for response in filter(_submitted, _objects(several)):
-                yield RawLabel(response.get("user_id"), question, response.get("value"))
+            for place, response in enumerate(filter(_submitted, _objects(several))):
+                annotator = _named(response.get("user_id"), place)
+                yield RawLabel(annotator, question, response.get("value"))
         return
-    for response in filter(_submitted, _objects(responses)):
+    for place, response in enumerate(filter(_submitted, _objects(responses))):
+        annotator = _named(response.get("user_id"), place)
         for question, value in object_of(response.get("values") or {}, "values").items():
             content = value.get("value") if isinstance(value, dict) else value
-            yield RawLabel(response.get("user_id"), question, content)
+            yield RawLabel(annotator, question, content)
 
 
 def _argilla_columns(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
@@ -93,7 +96,7 @@ def _argilla_columns(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
         values = fields[key] if last == "responses" else None
         for number, value in enumerate(values or []):
             users, states = (fields.get(f"{key}.{name}") or [] for name in ("users", "status"))
-            annotator = users[number] if number < len(users) else f"annotator-{number + 1}"
+            annotator = _named(users[number] if number < len(users) else None, number)
             if number >= len(states) or _submitted({"status": states[number]}):
                 yield RawLabel(annotator, question, value)
 
@@ -113,6 +116,12 @@ def _fastchat_pair(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
 def _fastchat_single(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
     score = fields["score"]
     yield RawLabel(fields.get(RESERVED), UNNAMED, NO_LABEL if score == -1 else score)
+
+
+def _named(annotator: object, place: int) -> object:
+    """Who gave the answer at this place among a record's (from 0), by it where no name is there:
+    an answer is a person's all the same, and no reference."""
+    return f"annotator-{place + 1}" if annotator in (None, "") else annotator
 
 
 def _submitted(response: Mapping[str, Any]) -> bool:

@@ -28,6 +28,12 @@ _ANSWERS = {"annotator": "", "label": "", "why": ""}
 _TOOLS = ("label-studio", "label-studio-min", "argilla", "argilla-columns")
 
 
+def is_task(fields: Mapping[str, Any]) -> bool:
+    """Whether a line is a task for Label Studio, which nobody has answered there."""
+    data = fields.get("data")
+    return fields.keys() == {"data"} and isinstance(data, dict) and data.keys() >= _TASK
+
+
 def rows_of(record: Record) -> Iterator[Record]:
     """The rows of a sheet that a tool's task stands for: one for each annotator, and one without
     a label where there is none. Any other record as it is."""
