@@ -266,6 +266,23 @@ def test_part(name: str, tmp_path: Path, at: Shell) -> None:
     assert cooked(name, tmp_path, at) == PARTS[name]
 
 
+KEYLESS = ("ask: A q", "chats", "pipes: Q", "rag: E", "report", "tests: On", "tool", "transl")
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in TYPED if n.startswith(tuple(f"howto/{k}" for k in KEYLESS))]
+)
+def test_pages_are_tried_without_a_key(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the first lines of docs/howto/index.md say: nothing answers but the script."""
+    part, model = PARTS[name], "-m openai:gpt-4o-mini"
+    monkeypatch.setitem(PARTS, name, part.replace(model, "-m scripted:mails.judge.yaml"))
+    assert PARTS[name] != part
+    told = cooked(name, tmp_path, Shell("http://127.0.0.1:9"))
+    assert told.replace("-m scripted:mails.judge.yaml", model) == part
+
+
 def test_the_actions_gate_the_data(tmp_path: Path, at: Shell) -> None:
     cooked("howto/ask: A question in a file", tmp_path, at)
     cooked("howto/ci: GitHub Actions", tmp_path, at)
