@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,13 +77,14 @@ def page(calibration: Calibration) -> str:
 def _measures(check: CheckReport) -> list[tuple[str, dict[str, str]]]:
     """The measures of each judge, its controls right behind kappa."""
     controls = {judge.name: _controls(judge.controls) for judge in check.judges if judge.controls}
+    names = dict.fromkeys(chain.from_iterable(controls.values()), "–")
     rows = []
     for name, cells in check.rows:
         first, rest = dict[str, str](), dict(cells)
         while "kappa" in rest:
             key = next(iter(rest))
             first[key] = rest.pop(key)
-        rows.append((name, first | controls.get(name, {}) | rest))
+        rows.append((name, first | names | controls.get(name, {}) | rest))
     return rows
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from judge.profile import named
 from tests.calibration.asking import PLAIN_FILE
-from tests.report.pages import Seen
+from tests.report.pages import Seen, rows
 
 from .conftest import FIXTURES, cells, lines
 from .typed import Typed
@@ -96,7 +96,11 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     told = f"{judge}, calibrated, disagrees with {kept} of the 50 labels held out; the surest 5:"
     assert told in " ".join(out.split())
     assert named(Path("done/profile.json")).models == (judge,)
-    assert 'aria-label="Reliability"' in typed.read("done/report.html").decode()
+    html = typed.read("done/report.html").decode()
+    assert 'aria-label="Reliability"' in html
+    measures = [row[0] for row in rows(html, "<bdi>relevance</bdi>")]
+    kappa = measures.index("kappa")
+    assert measures[kappa + 1] == "kappa without rule_of_thumb", "controls stand beside it"
 
 
 def test_validate_goes_by_the_profile_that_calibrate_wrote(typed: Typed) -> None:
