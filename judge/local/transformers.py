@@ -177,7 +177,7 @@ class TransformersBackend(InProcess):
         from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
         from transformers.utils import logging
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()
         # No code that comes with the model is run; a .bin beside the safetensors is a pickle.
         dtype = "auto" if self._device.type == "cuda" else torch.float32
         try:
@@ -202,9 +202,7 @@ class TransformersBackend(InProcess):
         ids = ids if isinstance(ids, list) else [ids]
         ends: list[int] = sorted({*ids, tokenizer.eos_token_id} - {None})
         # The checkpoint's own penalties and temperatures are not what the call asks for.
-        model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
-            eos_token_id=ends, pad_token_id=ends[0]
-        )
+        model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=ends[0])
         guide = hf.from_tokenizer(tokenizer, n_vocab=shape.vocab_size, eos_token=ends)
         return _Loaded(model, tokenizer, ends, int(shape.max_position_embeddings), guide)
 
