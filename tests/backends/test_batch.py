@@ -78,6 +78,20 @@ async def test_what_is_asked_together_is_one_batch(server: BatchServer, tmp_path
     assert all(good(outcomes)) and set(server.paid().values()) == {1}
 
 
+async def test_a_batch_waits_until_nothing_new_comes(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_BATCH_QUIET", "1")
+
+    async def later(backend: BatchBackend, number: int) -> Completion:
+        await asyncio.sleep(0.7 * number)
+        return await backend.complete(call(number), Mode.JSON_SCHEMA)
+
+    async with opened(tmp_path) as backend:
+        await asyncio.gather(*(later(backend, number) for number in range(3)))
+    assert sizes(server) == [3]
+
+
 async def test_a_full_batch_does_not_wait(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -213,6 +213,16 @@ async def test_one_answer_that_lacks_them_is_asked_for_again(
 # ---------------------------------------------------------------- what goes wrong
 
 
+async def test_what_a_busy_server_says_takes_nothing_out_of_a_call(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    said = {"error": {"message": "Unsupported parameter: 'seed' is not supported"}}
+    replies(router, status=429, json=said)
+    assert (await raised(backend)).kind == "rate-limited" and not backend.adaptations
+    replies(router, status=400, json=said)
+    assert isinstance(await raised(backend), errors.Adapted)
+
+
 async def test_half_a_surrogate_pair_cannot_be_sent(
     router: respx.Router, backend: OpenAIBackend
 ) -> None:

@@ -84,6 +84,12 @@ def test_answers_within_objects_are_left_out_like_the_records_own(listed: bool) 
     assert made[7].record.visible["meta"] == ([inner[7]] if listed else inner[7])
 
 
+def test_of_an_object_that_is_left_out_its_fields_are_not_named() -> None:
+    votes = [{"annotator_2": one} for one in OTHER]
+    made = items(mail=[f"mail {n} of many" for n in range(40)], votes=votes)
+    assert without_answers(made, rubrics_from_flags("Is it so?", [])[0])[0].withheld == ("votes",)
+
+
 TEXTS = [f"text number {n} of all" for n in range(40)]
 
 
@@ -131,3 +137,5 @@ def test_by_hand_no_record_tells_its_own_label() -> None:
     ]
     assert leak_of(rare, [{"x": str(n % 2)} for n in range(100)]) is None
     assert leak_of(rare, [{"x": str(n % 20 == 0)} for n in range(100)]) is not None
+    # A few numbers are categories, the rare one, too: no part holds it and the frequent one.
+    assert leak_of(rare, [{"x": "5" if n % 20 else "7"} for n in range(100)]) is not None

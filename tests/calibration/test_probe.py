@@ -213,3 +213,5 @@ def test_more_labels_are_worth_more() -> None:
     assert [one.labels for one in found.points] == [30, 60, 120, 240]
     assert found.points[-1].kappa > found.points[0].kappa
     assert found.next.labels == 480
+    first, last = (point.kappa for point in found.points[-2:])
+    assert found.next.kappa == min(1.0, last + max(0.0, last - first) / 2)

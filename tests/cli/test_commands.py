@@ -112,6 +112,8 @@ def test_cache_stats_prune_clear(typed: Typed, monkeypatch: pytest.MonkeyPatch) 
     where = ("--cache-dir", "elsewhere")
     assert json.loads(typed.text("cache", "stats", "--json")[1])["entries"] == 0
     assert json.loads(typed.text("cache", "stats", "--json", *where)[1])["entries"] == 3
+    shown = typed.text("cache", "stats", *where)[1].split("\n")
+    assert shown[1:] == ["entries  3", "size     0.0 MB", "oldest   0.0 days", ""]
     assert typed.text("cache", "prune", "--older-than", "0.1", *where)[1] == "removed 0 entries\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     code, out, told = typed.text("cache", "clear", *where)

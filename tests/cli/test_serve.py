@@ -105,7 +105,7 @@ def test_a_question_of_the_profile_is_answered_as_validate_answers_it(
     for state, share in zip((POLITE, RUDE["email"]), wanted, strict=True):
         code, reply = post(served, state, {"polite": {"type": "noul"}, "other": by_words})
         assert code == 200, reply
-        assert reply["model"].startswith("judge:profile@")
+        assert re.fullmatch("judge:profile@[0-9a-f]{16}", reply["model"])
         for answered in reply["answers"].values():
             assert answered["noul"] == pytest.approx(share, abs=1e-6)
             marks = answered["x_judge"]

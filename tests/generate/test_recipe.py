@@ -91,7 +91,8 @@ def test_a_person_overrules_the_judges_and_is_asked_once(mails: Typed) -> None:
     asked = lines(mails.read("mine.jsonl"))
     # What the writer refused is nothing to decide about.
     assert [line["id"] for line in asked] == ["reply-0-4"]
-    mails.write("mine.jsonl", [{**asked[0], "labels": {"friendly": "yes"}}])
+    refused = lines(mails.read("kept.jsonl.discarded.jsonl"))[0]
+    mails.write("mine.jsonl", [{**one, "labels": {"friendly": "yes"}} for one in (*asked, refused)])
     again = (*GO, "-o", "kept.jsonl", "--resume", "--decisions", "mine.jsonl")
     code, _, err = mails.text(*again, "--review", "more.jsonl")
     assert code == 0 and "5 of 6 drafts kept; 1 kept by people" in err

@@ -15,8 +15,9 @@ import pytest
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.local.commands.teach import asked_by
-from judge.local.teaching import answered_with
+from judge.local.teaching import Teaching, answered_with
 from judge.questions.ready_made import builtin
+from judge.records import Problem, Record
 from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 from tests.loopback import Answer, Asked, Loopback, embeds
@@ -214,6 +215,7 @@ TEACH = ("teach", "labels.jsonl", "-q", "-o", "mine.gguf")
             "the adapter 'none.gguf' is not a .gguf file",
         ),
         ((*ASK, "-m", "scripted:s.yaml", "-m", "scripted:s.yaml"), "judge teach takes one --model"),
+        ((*ASK, "--check", "relevance", "-m", "scripted:s.yaml"), "no labels for relevance"),
         ((*ASK, "-o", "nowhere/mine.gguf"), "there is no folder nowhere"),
         ((*ASK, "-o", "mine.bin"), "name a file that ends in .gguf"),
     ],
@@ -225,6 +227,16 @@ def test_what_cannot_be_taught_is_refused(typed: Typed, more: Sequence[str], tol
     code, _, err = typed.text(*words, *more)
     assert code == 2 and told in " ".join(err.split())
     assert not (typed.folder / "mine.gguf").exists()
+
+
+def test_lines_that_could_not_be_used_are_told_and_end_with_3(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = Record("labels.jsonl", 2, None, problem=Problem("no label"))
+    made = Teaching("local:m+mine.gguf", "question", (), (), 31, 9, [bad], 0.5, 0)
+    monkeypatch.setattr("judge.local.teaching.teach", lambda *_, **__: made)
+    code, _, err = typed.text(*TEACH, *ASK, "-m", "local:m")
+    assert code == 3 and "labels.jsonl:2: no label" in err
 
 
 def test_a_question_that_does_not_settle_the_answer_is_not_taught() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.configuration import resolve
-from judge.errors import UsageError
+from judge.errors import Exit, Unavailable, UsageError
 from judge.records import content_hash
 from judge.records.lines import Line
 from judge.run.job import Job
@@ -273,6 +273,21 @@ def test_a_kill_while_out_is_put_in_order_loses_nothing(
         assert report.summary.kept == 4, f"a finished line was lost in {step}"
     leftovers = {path.name for path in room.folder.glob("out.jsonl*")}
     assert leftovers == {"out.jsonl", "out.jsonl.run.json"}
+
+
+def test_an_out_that_cannot_be_put_in_order_ends_the_run_with_the_reason(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = room.undisturbed(POOL[:2])
+
+    def full(*_: object, **__: object) -> int:
+        raise Unavailable("the disk is full")
+
+    room.put(whole)
+    monkeypatch.setattr("judge.run.resume.Resumption.settle", full)
+    report = room.run(room.out, resume=True, rejudge=("pass",), model=["scripted:other.yaml"])
+    assert str(report.fatal) == "the disk is full"
+    assert report.exit_code == Exit.UNAVAILABLE
 
 
 def test_a_line_that_a_kill_left_beside_its_replacement_is_put_nowhere(room: Room) -> None:
