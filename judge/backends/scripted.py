@@ -55,11 +55,11 @@ class _When(BaseModel):
     contains: str | None = None
     lacks: str | None = None
 
-    def holds(self, call: Call, prompt: str) -> bool:
+    def holds(self, origin: Mapping[str, Any], prompt: str) -> bool:
         return (
-            all(getattr(self, name) in (None, value) for name, value in _origin(call).items())
-            and (self.contains is None or self.contains in prompt)
+            (self.contains is None or self.contains in prompt)
             and (self.lacks is None or self.lacks not in prompt)
+            and all(getattr(self, name) in (None, value) for name, value in origin.items())
         )
 
 
@@ -158,8 +158,9 @@ class ScriptedBackend:
         return None
 
     def _entry(self, call: Call, prompt: str) -> _Entry:
+        origin = _origin(call)
         for number, entry in enumerate(self._script.replies):
-            if not entry.when.holds(call, prompt):
+            if not entry.when.holds(origin, prompt):
                 continue
             if entry.times is None or self._used[number] < entry.times:
                 self._used[number] += 1
