@@ -188,7 +188,9 @@ def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_
     assert sums["models"]["killing:slow.yaml"]["calls"] <= 45 - kept + 2
     # What a worker has answered stands in the cache; a kill loses the calls in flight, if any.
     again = before & Counter(asked.read_text().split())
-    assert max(before.values()) == 1 and (again - Counter(n43=1)).total() <= 2 * 4, again
+    assert (again - Counter(n43=1)).total() <= 2 * 4, again
+    # n5 stands there twice, and two workers may ask about it at once.
+    assert max((before - Counter(n5=1)).values()) == 1, before
 
 
 def test_a_ray_writes_the_drafts_that_a_run_here_writes(
