@@ -62,6 +62,8 @@ class OpenPage:
         )
 
     def opened(self) -> str:
+        # The page opens a record when its address has changed, which comes after the click.
+        self.tab.wait_for_function("dialog.open && opened")
         return " ".join(self.tab.inner_text("dialog").split())
 
 
