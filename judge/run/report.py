@@ -25,8 +25,8 @@ class Report:
 
     `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
     `unmatched` finished lines of it found no record in the input, and lie beside it; `reviewed` are
-    those that people are to decide. `runs` says
-    what lines were made with, by fingerprint; of `unpriced` models no price is known.
+    those that people are to decide. `runs` says what lines were made with, by fingerprint; of
+    `unpriced` models no price is known.
     """
 
     summary: Summary = field(default_factory=Summary)
