@@ -139,7 +139,7 @@ class Copy:
         code = self.run(["-x", "-q", "-n0", "-m", "", *files], seconds)
         if code == 0:
             return None
-        # Without a test that failed, pytest itself broke off: our own plugin of it cannot be loaded.
+        # Without a test that failed, pytest itself broke off, with our plugin of it.
         return failed.read_text("utf-8") if code == 1 and failed.exists() else ""
 
 

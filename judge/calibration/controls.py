@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from judge.calibration.labels import MAX_CATEGORIES, drawn, number_of
+from judge.calibration.answer_fields import MAX_CATEGORIES, number_of
+from judge.calibration.labels import drawn
 from judge.calibration.observe import LabelledAnswer, record_for
 from judge.questions.rubric import Rubric
 from judge.records import Record

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
-import numpy as np
-
+from judge.calibration.answer_fields import MAX_CATEGORIES, without_answers
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.rubric import ASKED, Rubric
 from judge.records import Problem, Record
-from judge.records.answers import NO_LABEL, OWN_ANSWERS, SEVERAL, scalar_text, spelling, words_for
+from judge.records.answers import OWN_ANSWERS, SEVERAL, words_for
 from judge.records.base import clip
-from judge.records.fields import MAX_SLICE
 from judge.records.labels import UNNAMED, LabelledItem, read_labels, without_label
-from judge.stats.classification import kappas
 
 RubricOf = Callable[[str], Rubric]
 """The rubric of a check; raises UsageError where there is none of that name."""
@@ -73,9 +66,10 @@ def gather(
 ) -> tuple[dict[str, list[LabelledItem]], list[Record]]:
     """The job's labelled items by check, and what was left out: lines with their problem.
 
-    Left out are lines that cannot be read, items with an answer that is none to their check's
-    rubric, and items that an earlier source had already. `columns` maps names of fields to the
-    columns that hold them.
+    Answers of other annotators about an item that an earlier source has, too, join its own. Left
+    out are lines that cannot be read, items with an answer that is none to their check's rubric,
+    and items that a source had already. `columns` maps names of fields to the columns that hold
+    them.
 
     Raises:
         UsageError: a source that cannot be read, no label for a check that was named, labels of
@@ -85,11 +79,11 @@ def gather(
     rubrics: dict[str, Rubric] = {}
     labels: dict[str, list[LabelledItem]] = defaultdict(list)
     problems: list[Record] = [*job.problems]
-    first: dict[tuple[object, ...], LabelledItem] = {}
+    entries: list[tuple[str, LabelledItem]] = []
+    places: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     unknown: dict[str, None] = {}
     blank: list[int] = []
     for source in sources:
-        part: dict[str, list[LabelledItem]] = defaultdict(list)
         for item in _asked_for(source, checks, columns, blank):
             if isinstance(item, Record):
                 problems.append(item)
@@ -101,13 +95,23 @@ def gather(
             problem = _no_answer(item, answers)
             if problem is not None and item.check == ASKED:
                 unknown |= dict.fromkeys(_answers_of(item))
-            if problem is None:
-                key = (item.record.id, item.check, item.number, repr(item.record.fields))
-                problem = _repeated(item, first.setdefault(key, item))
-            if problem is None:
-                part[item.check].append(item)
-            else:
+            alike = places[item.record.id, item.check, item.number]
+            index = next((n for n in alike if _same_record(entries[n][1], item)), None)
+            if problem is None and index is None:
+                alike.append(len(entries))
+                entries.append((source, item))
+            elif problem is None and index is not None:
+                origin, first = entries[index]
+                joined = _joined(first, item)
+                entries[index] = origin, joined or first
+                problem = None if joined else _repeated(item, first)
+            if problem is not None:
                 problems.append(replace(item.record, fields=None, problem=problem))
+    for source in dict.fromkeys(sources):
+        part: dict[str, list[LabelledItem]] = defaultdict(list)
+        for origin, item in entries:
+            if origin == source:
+                part[item.check].append(item)
         records = job.records.get(source) if isinstance(job.records, Mapping) else job.records
         for check, items in part.items():
             visible_items = without_answers(items, rubrics[check])
@@ -186,9 +190,30 @@ def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
     return None
 
 
-def _repeated(item: LabelledItem, first: LabelledItem) -> Problem | None:
-    if item is first:
+def _same_record(one: LabelledItem, other: LabelledItem) -> bool:
+    """Whether two items of one name are about one record: a sheet has those of its fields alone
+    that people were shown."""
+    fewer, more = sorted((one.record.fields or {}, other.record.fields or {}), key=len)
+    shared = all(name in more and more[name] == content for name, content in fewer.items())
+    return shared and bool(fewer) >= bool(more)
+
+
+def _joined(first: LabelledItem, item: LabelledItem) -> LabelledItem | None:
+    """The item with the answers of both, which are of different people; None if they are not."""
+    annotators = {annotation.annotator for annotation in first.annotations}
+    single = first.gold is None is item.gold and annotators and item.annotations
+    if not single or any(one.annotator in annotators for one in item.annotations):
         return None
+    return replace(
+        first,
+        annotations=(*first.annotations, *item.annotations),
+        rows=(*first.rows, *item.rows),
+        left_out=first.left_out + item.left_out,
+        read_as={**first.read_as, **item.read_as},
+    )
+
+
+def _repeated(item: LabelledItem, first: LabelledItem) -> Problem:
     place = f"{first.record.source}:{first.record.line}"
     message = f"{_told(item)}: item {clip(item.record.id)} was already on {place}"
     return Problem(f"{message}; give each item once, with all of its answers", type="duplicate-id")
@@ -208,47 +233,6 @@ def _rubric(item: LabelledItem, rubric_of: RubricOf, checks: Sequence[str]) -> R
 def _told(item: LabelledItem) -> str:
     number = f" (value {item.number})" if item.number else ""
     return f"label {clip(item.check)}{number}"
-
-
-OF_PEOPLE = frozenset(
-    [
-        "annotation",
-        "annotator",
-        "consensus",
-        "gold",
-        "human",
-        "judgement",
-        "judgment",
-        "label",
-        "majority",
-        "preference",
-        "preferred",
-        "rater",
-        "rating",
-        "score",
-        "verdict",
-        "vote",
-        "winner",
-    ]
-)
-"""Words in the names of fields that hold answers of people, where the content is no text."""
-
-
-PERHAPS = frozenset(["answer", "choice", "class", "decision", "target"])
-"""Words in the names of fields that may hold them."""
-
-FieldPath = tuple[str, ...]
-"""A field's name, behind those of the objects that it lies in."""
-
-FieldContent = tuple[Any, str | None]
-"""A field's content in an item, and the item's label."""
-
-MAX_CATEGORIES = 10
-_MIN_ITEMS = 10
-
-_AGREES, _AGREES_BY_NAME = 0.4, 0.1
-"""Kappa with the label from which on a field of the rubric's answers is another person's; the
-second where its name is one of `PERHAPS`."""
 
 
 def grouped(
@@ -280,113 +264,3 @@ def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[L
 def drawn(name: str, seed: int) -> str:
     """What a name is sorted by, in an order that the seed draws."""
     return digest(f"{seed}\n{name}".encode("utf-8", "surrogatepass"), 64)
-
-
-# ---------------------------------------------------------------- people's answers
-
-
-def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[LabelledItem]:
-    """The items of a source without the fields that hold people's answers, named in `withheld`.
-
-    Where the rubric names the fields that are shown, all stay. Else a field is left out by its name
-    and content together: a score or category under a name such as `winner` or `annotator2`, or, by
-    whatever name, nothing but answers of the rubric that agree with the label. A text is shown,
-    whatever its name. Fields of objects, also in lists, are judged like the record's own, and named
-    by their path (`meta.vote`).
-    """
-    if rubric.fields:
-        return list(items)
-    columns: dict[FieldPath, list[FieldContent]] = defaultdict(list)
-    for item in items:
-        for path, content in _fields_in(item.record.visible):
-            columns[path].append((content, item.reference))
-    paths = {path for path, rows in columns.items() if _of_people(path[-1], rows, rubric.answers)}
-    if not paths:
-        return list(items)
-    withheld = tuple(
-        ".".join(path)
-        for path in columns
-        if path in paths and not any(path[:n] in paths for n in range(1, len(path)))
-    )
-    records = (replace(item.record, fields=_without(item.record.visible, paths)) for item in items)
-    return [
-        replace(item, record=record, withheld=withheld)
-        for item, record in zip(items, records, strict=True)
-    ]
-
-
-def _fields_in(content: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
-    """The fields of an object, then those within them; entries of lists have their list's path."""
-    if isinstance(content, Mapping):
-        for name, value in content.items():
-            yield (*path, name), value
-            yield from _fields_in(value, (*path, name))
-    elif isinstance(content, list):
-        for value in content:
-            yield from _fields_in(value, path)
-
-
-def _without(content: Any, paths: Collection[FieldPath], path: FieldPath = ()) -> Any:
-    if isinstance(content, Mapping):
-        return {
-            name: _without(value, paths, (*path, name))
-            for name, value in content.items()
-            if (*path, name) not in paths
-        }
-    return (
-        [_without(value, paths, path) for value in content]
-        if isinstance(content, list)
-        else content
-    )
-
-
-def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]) -> bool:
-    contents = [content for content, _ in rows if content is not None]
-    words = {word.removesuffix("s") for word in _words(name)}
-    spelt = [text for content in contents for text in _spelt(content)]
-    kinds, spellings = set(spelt), set(map(spelling, answers))
-    if not kinds:
-        return False
-    if any(isinstance(content, list | dict) for content in contents):
-        count = sum(not spellings.isdisjoint(_spelt(content)) for content in contents)
-        return bool(words & OF_PEOPLE) and 2 * count > len(contents)
-    if kinds <= spellings:
-        least = _AGREES_BY_NAME if words & PERHAPS else _AGREES
-        return bool(words & OF_PEOPLE) or _agreement(rows, sorted(spellings)) >= least
-    numbers = all(number_of(text) is not None for text in kinds)
-    few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(spellings) + 1))
-    short = max(map(len, kinds)) <= MAX_SLICE
-    return bool(words & OF_PEOPLE) and (numbers or (few and short))
-
-
-def _words(name: str) -> list[str]:
-    """`humanLabel_2` is human and label."""
-    return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).casefold())
-
-
-def _spelt(content: object) -> Iterator[str]:
-    """Every scalar in a field, each of several answers by itself, without what is no label."""
-    if isinstance(content, dict | list):
-        parts = content.values() if isinstance(content, dict) else content
-        for part in parts:
-            yield from _spelt(part)
-    elif (text := scalar_text(content)) is not None:
-        yield from (label for label in spelling(text).split(SEVERAL) if label not in NO_LABEL)
-
-
-def number_of(spelt: str) -> float | None:
-    """The number that an answer's spelling is, if it is a finite one."""
-    with suppress(ValueError):
-        number = float(spelt)
-        return number if math.isfinite(number) else None
-    return None
-
-
-def _agreement(rows: Sequence[FieldContent], labels: Sequence[str]) -> float:
-    """Cohen's kappa of a field with the reference, 0 where it is undefined or over few items."""
-    counts = np.zeros((1, len(labels), len(labels)))
-    for content, reference in rows:
-        texts = [*_spelt(content)]
-        if reference is not None and len(texts) == 1 and (true := spelling(reference)) in labels:
-            counts[0, labels.index(true), labels.index(texts[0])] += 1
-    return float(np.nan_to_num(kappas(counts)[0])) if counts.sum() >= _MIN_ITEMS else 0.0

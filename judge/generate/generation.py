@@ -66,8 +66,8 @@ def generate(
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
     workers_task = partial(of_worker, name or generator.name)
     report = run(job, on_engine(task, settings, workers_task), watcher)
-    if report.finished and task.decisions is not None and (count := len(task.decisions.unmatched)):
-        watcher.say(f"--decisions: {count} decided records are not among the drafts")
+    for message in task.decisions.unused("drafts") if report.finished and task.decisions else ():
+        watcher.say(message)
     write_summary(job, report, settings, watcher, **task.as_json())
     return report, task
 

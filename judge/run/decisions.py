@@ -15,6 +15,7 @@ from judge.questions.rubric import Rubric
 from judge.reasons import reason_of
 from judge.records import Record, read
 from judge.records.answers import OWN_ANSWERS, spelt_as
+from judge.records.base import RESERVED
 from judge.records.labels.items import Own, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.run.output import Sink, replacing
@@ -31,14 +32,22 @@ class Decisions:
     `unmatched` are the keys of records that no line was about so far.
 
     Raises:
-        UsageError: the file or a label cannot be used, or there is no such check, with its line.
+        UsageError: the file has no labels, it or a label cannot be used, or there is no such check,
+            with its line.
     """
 
     def __init__(self, path: Path, rubric_of: Callable[[str], Rubric]) -> None:
         self._rubric_of = rubric_of
         self._answers: dict[str, dict[str, dict[int, tuple[str, str | None]]]] = {}
-        items = list(read(path, format="jsonl", max_line=MAX_OUTPUT_LINE))
+        self._path = path
+        items = list(read(path, max_line=MAX_OUTPUT_LINE))
         fields_of = {item.line: item.fields or {} for item in items}
+        lines = [fields for fields in fields_of.values() if fields]
+        if lines and not any(fields.keys() & {"labels", RESERVED} for fields in lines):
+            raise UsageError(
+                f"--decisions {path}: no line has labels: give a --review in which people wrote "
+                f"them, or what `judge agreement {path} --records RECORDS -o FILE` makes of answers"
+            )
         self._asked: dict[str, set[str]] = {}
         for fields in fields_of.values():
             if isinstance(labels := fields.get("labels"), dict):
@@ -67,6 +76,15 @@ class Decisions:
             whys = [a.why for a in item.annotations if a.answer == item.reference and a.why]
             by_check.setdefault(item.check, {})[item.number] = answer, "; ".join(whys) or None
         self.unmatched = {*self._answers}
+
+    def unused(self, records: str) -> Iterator[str]:
+        """What to say of answers that decided nothing, once all lines were seen; `records` is what
+        they are about."""
+        if not self._answers:
+            yield f"--decisions {self._path}: holds no answer, and decides nothing"
+        if count := len(self.unmatched):
+            noun = "decided record is" if count == 1 else "decided records are"
+            yield f"--decisions: {count} {noun} not among the {records}"
 
     def settled(self, line: Line, columns: Mapping[str, str]) -> Line:
         """The line with people's answers, and the verdict that follows; the line itself where there

@@ -293,13 +293,13 @@ class Validation(Task):
             self.watcher.note(f"line {record.line}: not shown: {_listed(new)}")
 
     def missing(self) -> Iterator[str]:
-        """Messages about fields of `--on` and of additional rubrics that no record had."""
+        """Messages about fields of `--on` and of additional rubrics that no record had, and about
+        answers of people that decided nothing."""
         for name, origin in self._unseen.items():
             if self._first is not None:
                 yield _unseen_field(origin, name, self._first)
-        if self._decisions is not None and (count := len(self._decisions.unmatched)):
-            records = "decided record is" if count == 1 else "decided records are"
-            yield f"--decisions: {count} {records} not among the input"
+        if self._decisions is not None:
+            yield from self._decisions.unused("input")
 
     def kind_of(self, item: Record) -> str | None:
         """The workflow's kind, or `record` where only the user's own questions apply."""

@@ -156,6 +156,24 @@ def test_an_item_that_an_earlier_source_had_counts_once(write: Written) -> None:
     assert len(gathered(one, f"./{one}", records=1)[0]["plain"]) == 1
 
 
+def test_answers_of_other_people_in_another_file_join(write: Written) -> None:
+    """As one file with all of them; a sheet has the fields that people were shown alone."""
+    whole = write("ann.jsonl", [norm("a", {"plain": {"ann": "yes"}})])
+    shown = {"item": "a", "check": "plain", **norm("a", {})}
+    del shown["labels"], shown["id"]
+    rows = [{**shown, "annotator": name, "label": "no"} for name in ("bo", "cy")]
+    bo, cy = (write(f"{row['annotator']}.jsonl", [row]) for row in rows)
+    found, problems = gathered(whole, bo, cy)
+    (item,) = found["plain"]
+    assert [(one.annotator, one.answer) for one in item.annotations] == [
+        *(("ann", "yes"), ("bo", "no"), ("cy", "no"))
+    ]
+    assert item.reference == "no" and not problems
+    again = write("again.jsonl", [{**rows[0], "annotator": "ann"}])
+    found, problems = gathered(whole, again)
+    assert len(found["plain"]) == 1 and "already on ann.jsonl:1" in told(problems)[0][2]
+
+
 # ---------------------------------------------------------------- splitting
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from judge.calibration.answer_fields import without_answers
 from judge.calibration.controls import leak_of
-from judge.calibration.labels import without_answers
 from judge.questions.from_flags import rubrics_from_flags
 from judge.records import Record
 from judge.records.labels import LabelledItem

@@ -108,8 +108,15 @@ def test_several_people_decide_on_a_sheet(judged: Typed) -> None:
 def test_bad_decisions_are_refused_before_anything_is_asked(judged: Typed) -> None:
     decide(judged, m2="Unsure.", m3=None)
     before = judged.read("out.jsonl")
-    assert judged(*RUN, "--resume", "--decisions", "review.jsonl").returncode == 0
+    code, _, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")
+    assert code == 0 and "--decisions review.jsonl: holds no answer" in told
     assert judged.read("out.jsonl") == before, "nobody has decided"
+    judged.write("s.csv", [], "item,check,annotator,mail,label\nm2,question,ann,Hm,yes\n")
+    judged.write("ann.jsonl", [{"item": "m2", "check": "question", "label": "yes", "mail": "Hm"}])
+    judged.write("tasks.json", [], json.dumps([{"data": {"item": "m2", "mail": "Hm"}}]))
+    for answers in ("s.csv", "ann.jsonl", "tasks.json"):
+        code, _, told = judged.text(*RUN, "--resume", "--decisions", answers)
+        assert code == 2 and f"`judge agreement {answers} --records" in " ".join(told.split())
     decide(judged, m2="perhaps")
     before = judged.read("out.jsonl")
     code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")

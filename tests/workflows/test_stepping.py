@@ -41,7 +41,7 @@ def test_a_run_is_the_same_stepped_and_by_langgraph(
 
 
 @pytest.mark.parametrize("module", [extraction, norm, story])
-def test_our_own_graphs_are_plain(module: object) -> None:
+def test_our_own_graphs_are_plain(module: object, monkeypatch: pytest.MonkeyPatch) -> None:
     workflow = module.workflow  # type: ignore[attr-defined]
     stepper, builder = Stepper(workflow.compiled, workflow.plain), workflow.compiled.builder
     assert stepper.steps
@@ -51,6 +51,8 @@ def test_our_own_graphs_are_plain(module: object) -> None:
     for name in (START, *builder.nodes):
         ways = [start for start, _ in builder.edges if start == name]
         assert len(ways) + len(builder.branches.get(name, {})) == 1, name
+    monkeypatch.setenv(OWN_RUNTIME, "1")
+    assert not Stepper(workflow.compiled, workflow.plain).steps
 
 
 async def test_a_graph_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,166 @@
+"""Fields that hold people's answers, which no judge is shown."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from judge.questions.rubric import Rubric
+from judge.records.answers import NO_LABEL, SEVERAL, scalar_text, spelling
+from judge.records.fields import MAX_SLICE
+from judge.records.labels import LabelledItem
+from judge.stats.classification import kappas
+
+OF_PEOPLE = frozenset(
+    [
+        "annotation",
+        "annotator",
+        "consensus",
+        "gold",
+        "human",
+        "judgement",
+        "judgment",
+        "label",
+        "majority",
+        "preference",
+        "preferred",
+        "rater",
+        "rating",
+        "score",
+        "verdict",
+        "vote",
+        "winner",
+    ]
+)
+"""Words in the names of fields that hold answers of people, where the content is no text."""
+
+
+PERHAPS = frozenset(["answer", "choice", "class", "decision", "target"])
+"""Words in the names of fields that may hold them."""
+
+FieldPath = tuple[str, ...]
+"""A field's name, behind those of the objects that it lies in."""
+
+FieldContent = tuple[Any, str | None]
+"""A field's content in an item, and the item's label."""
+
+MAX_CATEGORIES = 10
+_MIN_ITEMS = 10
+
+_AGREES, _AGREES_BY_NAME = 0.4, 0.1
+"""Kappa with the label from which on a field of the rubric's answers is another person's; the
+second where its name is one of `PERHAPS`."""
+
+
+def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[LabelledItem]:
+    """The items of a source without the fields that hold people's answers, named in `withheld`.
+
+    Where the rubric names the fields that are shown, all stay. Else a field is left out by its name
+    and content together: a score or category under a name such as `winner` or `annotator2`, or, by
+    whatever name, nothing but answers of the rubric that agree with the label. A text is shown,
+    whatever its name. Fields of objects, also in lists, are judged like the record's own, and named
+    by their path (`meta.vote`).
+    """
+    if rubric.fields:
+        return list(items)
+    columns: dict[FieldPath, list[FieldContent]] = defaultdict(list)
+    for item in items:
+        for path, content in _fields_in(item.record.visible):
+            columns[path].append((content, item.reference))
+    paths = {path for path, rows in columns.items() if _of_people(path[-1], rows, rubric.answers)}
+    if not paths:
+        return list(items)
+    withheld = tuple(
+        ".".join(path)
+        for path in columns
+        if path in paths and not any(path[:n] in paths for n in range(1, len(path)))
+    )
+    records = (replace(item.record, fields=_without(item.record.visible, paths)) for item in items)
+    return [
+        replace(item, record=record, withheld=withheld)
+        for item, record in zip(items, records, strict=True)
+    ]
+
+
+def _fields_in(content: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
+    """The fields of an object, then those within them; entries of lists have their list's path."""
+    if isinstance(content, Mapping):
+        for name, value in content.items():
+            yield (*path, name), value
+            yield from _fields_in(value, (*path, name))
+    elif isinstance(content, list):
+        for value in content:
+            yield from _fields_in(value, path)
+
+
+def _without(content: Any, paths: Collection[FieldPath], path: FieldPath = ()) -> Any:
+    if isinstance(content, Mapping):
+        return {
+            name: _without(value, paths, (*path, name))
+            for name, value in content.items()
+            if (*path, name) not in paths
+        }
+    return (
+        [_without(value, paths, path) for value in content]
+        if isinstance(content, list)
+        else content
+    )
+
+
+def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]) -> bool:
+    contents = [content for content, _ in rows if content is not None]
+    words = {word.removesuffix("s") for word in _words(name)}
+    spelt = [text for content in contents for text in _spelt(content)]
+    kinds, spellings = set(spelt), set(map(spelling, answers))
+    if not kinds:
+        return False
+    if any(isinstance(content, list | dict) for content in contents):
+        count = sum(not spellings.isdisjoint(_spelt(content)) for content in contents)
+        return bool(words & OF_PEOPLE) and 2 * count > len(contents)
+    if kinds <= spellings:
+        least = _AGREES_BY_NAME if words & PERHAPS else _AGREES
+        return bool(words & OF_PEOPLE) or _agreement(rows, sorted(spellings)) >= least
+    numbers = all(number_of(text) is not None for text in kinds)
+    few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(spellings) + 1))
+    short = max(map(len, kinds)) <= MAX_SLICE
+    return bool(words & OF_PEOPLE) and (numbers or (few and short))
+
+
+def _words(name: str) -> list[str]:
+    """`humanLabel_2` is human and label."""
+    return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).casefold())
+
+
+def _spelt(content: object) -> Iterator[str]:
+    """Every scalar in a field, each of several answers by itself, without what is no label."""
+    if isinstance(content, dict | list):
+        parts = content.values() if isinstance(content, dict) else content
+        for part in parts:
+            yield from _spelt(part)
+    elif (text := scalar_text(content)) is not None:
+        yield from (label for label in spelling(text).split(SEVERAL) if label not in NO_LABEL)
+
+
+def number_of(spelt: str) -> float | None:
+    """The number that an answer's spelling is, if it is a finite one."""
+    with suppress(ValueError):
+        number = float(spelt)
+        return number if math.isfinite(number) else None
+    return None
+
+
+def _agreement(rows: Sequence[FieldContent], labels: Sequence[str]) -> float:
+    """Cohen's kappa of a field with the reference, 0 where it is undefined or over few items."""
+    counts = np.zeros((1, len(labels), len(labels)))
+    for content, reference in rows:
+        texts = [*_spelt(content)]
+        if reference is not None and len(texts) == 1 and (true := spelling(reference)) in labels:
+            counts[0, labels.index(true), labels.index(texts[0])] += 1
+    return float(np.nan_to_num(kappas(counts)[0])) if counts.sum() >= _MIN_ITEMS else 0.0
