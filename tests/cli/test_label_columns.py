@@ -79,6 +79,7 @@ def test_a_sheet_is_joined_by_the_ids(typed: Typed) -> None:
     table(typed, "mails.csv", "id", "mail")
     table(typed, "sheet.csv", "id", label=("yes", "no"))
     agreed(typed, "mails.csv", "--labels", "sheet.csv")
+    agreed(typed, "mail?.csv", "--labels", "sheet.csv")
     table(typed, "keyed.csv", "key", "mail", note=("a", "b"))
     table(typed, "named.csv", "id", human=("good", "bad"))
     whole = ("keyed.csv", "--labels", "named.csv", "--label-column", "human")
