@@ -106,6 +106,8 @@ class RubricSet:
         if rubric is None or rubric.role != "judge":
             names = [name for name, r in self.by_name.items() if r.role == "judge"]
             hint = f"--rubric {name} asks it" if name in ready_made() else meant(name, names)
+            if self.own == (ASKED,):
+                hint = f"if it is the question of --ask, add --name {name}"
             raise UsageError(f"no rubric of this run is called {name!r}; {hint}")
         return rubric
 

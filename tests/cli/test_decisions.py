@@ -122,6 +122,9 @@ def test_bad_decisions_are_refused_before_anything_is_asked(judged: Typed) -> No
     code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")
     assert (code, out, judged.read("out.jsonl")) == (2, "", before)
     assert "review.jsonl, line 1: question must be one of yes, no, not 'perhaps'" in told
+    judged.write("other.jsonl", [{"id": "x", "mail": "?", "labels": {"polite": "yes"}}])
+    code, _, told = judged.text(*RUN, "--resume", "--decisions", "other.jsonl")
+    assert code == 2 and "question of --ask, add --name polite" in " ".join(told.split())
     judged.write("other.jsonl", [{"id": "x", "mail": "?", "labels": {"question": "yes"}}])
     code, _, told = judged.text(*RUN, "--resume", "--decisions", "other.jsonl")
     assert code == 0 and "1 decided record is not among the input" in told
