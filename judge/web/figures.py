@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import combinations
 
+from judge.records.answers import spelt_as
 from judge.report.page import between, percent
 from judge.stats.intervals import Estimate, effective_size, score_limits, wilson
 from judge.web.session import PageQuestion, Session
@@ -30,16 +31,22 @@ def half_width(labels: float) -> float:
 
 def progress(session: Session) -> str:
     """How far the person is, and the intervals that a check's labels give now and in the end."""
-    done, of = session.answered, len(session.questions)
+    done, of, own = session.answered, len(session.questions), session.answers.own
     told = f"{done} of {of} answered"
     checks = len({place.check for place in session.places})
-    labels, all_labels = done // checks, of // checks
+    asked = [*zip(session.places, session.questions, strict=True)]
+    # An answer that is none of the question's own, such as "unsure", is no label.
+    weights = [
+        q.weight or 1.0
+        for place, q in asked
+        if place in own and spelt_as(own[place].answer, q.rubric.answers)
+    ]
+    coming = [q.weight or 1.0 for place, q in asked if place not in own]
+    labels, all_labels = len(weights) // checks, len(weights + coming) // checks
     if session.blind and labels:
-        asked = [*zip(session.places, session.questions, strict=True)]
-        weights = [q.weight or 1.0 for place, q in asked if place in session.answers.own]
-        now = half_width(labels * effective_size(weights) / done)
-        all_weights = [q.weight or 1.0 for q in session.questions]
-        end = half_width(all_labels * effective_size(all_weights) / of)
+        now = half_width(labels * effective_size(weights) / len(weights))
+        weights += coming
+        end = half_width(all_labels * effective_size(weights) / len(weights))
         told += f"; {labels} {'label tells' if labels == 1 else 'labels tell'} a judge's agreement"
         told += f" to ± {100 * now:.0f} points"
         told += f", all {all_labels} to ± {100 * end:.0f}" if done < of else ""

@@ -14,10 +14,14 @@ import pytest
 
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
+from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
 from judge.records.labels.items import label_key
+from judge.report.sheet import PersonQuestion
 from judge.run.decisions import Decisions, decide
 from judge.web.answers import AnswerFile, PersonAnswer, Place
+from judge.web.figures import half_width, progress
+from judge.web.session import PageQuestion, Session
 from tests.web.conftest import ASK, Pages
 
 MAIL = {"id": "m1", "email": "Dear Ann"}
@@ -141,6 +145,22 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
     path.write_text('{"id": "x", "text": "no labels"}\n')
     with pytest.raises(UsageError, match=r"line 1: .*name another file"):
         AnswerFile(path, "ann")
+
+
+def test_an_unsure_answer_is_no_label(tmp_path: Path) -> None:
+    """Of four answers one is unsure: three are labels, and five of the six will be."""
+    polite = Rubric.from_dict({"name": "polite", "question": "Is it polite?"})
+    records = [{"id": f"m{n}", "text": "Hello."} for n in range(6)]
+    questions = [
+        PageQuestion(PersonQuestion(Record("", n, fields), polite, 0, polite.question), fields)
+        for n, fields in enumerate(records)
+    ]
+    session = Session(questions, AnswerFile(tmp_path / "l.jsonl", "ann"), "Label")
+    for number, choice in enumerate((0, -1, 1, 0)):
+        session.answer(number, choice, "")
+    told = progress(session)
+    assert told.startswith("4 of 6 answered; 3 labels tell a judge's agreement to ± ")
+    assert f"± {100 * half_width(3):.0f} points, all 5 to ± {100 * half_width(5):.0f} (" in told
 
 
 @pytest.mark.slow
