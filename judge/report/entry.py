@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -108,13 +108,15 @@ class Quotes:
         return locate(quote, text)
 
 
-def drawn(line: Line, judgement: Judgement) -> dict[str, Any]:
-    """What a script draws of an output line, as JSON.
+def drawn(line: Line, judgement: Judgement, asked: Collection[str] = ()) -> dict[str, Any]:
+    """What a script draws of an output line, as JSON. `asked` has the (normalised) names of the
+    fields that judges were shown, as far as they are known.
 
     `judge` is the judgement as in its line, but each edit as its `changes`, and each check with
     what it `said`; `texts` are the record's (name, text or its marked pieces, whether it is prose),
-    prose and what is quoted first, `before` those that were rewritten; `quotes` say where each
-    stands: its number, or why it has none. Of a large line there is the summary alone.
+    those of `asked` first, and of these and the others prose and what is quoted; `before` those
+    that were rewritten; `quotes` say where each stands: its number, or why it has none. Of a large
+    line there is the summary alone.
     """
     about = {"id": line.name, "source": line.source, "line": line.number}
     size = len(json.dumps([line.fields, line.content], ensure_ascii=False))
@@ -142,7 +144,14 @@ def drawn(line: Line, judgement: Judgement) -> dict[str, Any]:
         content["said"] = check.to_dict()["answer"]
     for edit in told.get("edits", ()):
         edit["changes"] = changes(edit.pop("before"), edit.pop("after"))
-    ordered = sorted(fields["now"], key=lambda field: (not field[2], isinstance(field[1], str)))
+    ordered = sorted(
+        fields["now"],
+        key=lambda field: (
+            normalise(field[0]) not in asked,
+            not field[2],
+            isinstance(field[1], str),
+        ),
+    )
     parts = {"texts": ordered, "before": fields["before"], "quotes": [*quotes.places.items()]}
     return {**about, "judge": told, **parts}
 

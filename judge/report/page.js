@@ -18,8 +18,7 @@ async function unpack(packed) {
   const bytes = new Uint8Array(text.length);
   for (let place = 0; place < text.length; place++) bytes[place] = text.charCodeAt(place);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const lines = await new Response(stream).text();
-  return lines.trimEnd().split("\n").map((line) => JSON.parse(line));
+  return (await new Response(stream).text()).trimEnd().split("\n").map((line) => JSON.parse(line));
 }
 
 // An item is a record with its entry in each run.
@@ -101,16 +100,11 @@ const SORTS = {
 
 function fill() {
   const options = (name, pairs) => {
-    form.elements[name].replaceChildren(...pairs.map(([value, title]) => {
-      const option = make("option", "", cut(title, 60));
-      option.value = value;
-      return option;
-    }));
+    form.elements[name].replaceChildren(...pairs.map(([value, title]) => Object.assign(make("option", "", cut(title, 60)), { value })));
     form.elements[name].parentElement.hidden = pairs.length < 2;
   };
   const named = (name, of) => {
-    const found = new Set();
-    for (const item of items) for (const entry of item.entries) for (const one of of(entry)) if (one) found.add(one);
+    const found = new Set(items.flatMap((item) => item.entries.flatMap((entry) => [...of(entry)])).filter(Boolean));
     options(name, [["", "any"], ...[...found].sort(natural.compare).slice(0, 500).map((one) => [one, one])]);
   };
   options("sort", Object.entries(SORTS).map(([value, [title]]) => [value, title]));
@@ -177,6 +171,7 @@ function find() {
   const [, compare] = SORTS[want.sort] || SORTS[""];
   view.sort((one, two) => compare(one, two, want.check) || one.number - two.number);
   byId("told").textContent = `${view.length === items.length ? "" : `${view.length} of `}${several(items.length, "record")}`;
+  form.querySelector("[type=reset]").hidden = address() === "#";
   byId("active").textContent = [...more.querySelectorAll("[name]")].filter((field) => field.value).length || "";
   redraw();
 }
@@ -227,7 +222,7 @@ function drawRow(item, place) {
     make("span", "verdicts", runs.map((letter, run) => verdictOf(item, letter, run))),
     make("span", "id", own("bdi", "", cut(first.id, 80))),
     make("span", "snippet", own("bdi", "", cut(reason || texts[0] || "", 240))),
-    make("span", "figure", values.length === 1 && Number(values[0].toFixed(3))),
+    make("span", "figure", ONLY.person[1](item) ? "person" : values.length === 1 && Number(values[0].toFixed(3))),
   );
   link.href = address(item.number);
   const row = make("div", "place", link);
@@ -241,10 +236,13 @@ function verdictOf(item, letter, run) {
   return runs.length > 1 ? make("span", "of-run", make("span", "letter", letter), " ", mark) : mark;
 }
 
+// Of no place: the first row in sight.
 function focusRow(place) {
-  if (!view[place]) return;
-  const top = list.getBoundingClientRect().top + place * height;
   const bar = getComputedStyle(form).position === "sticky" ? form.offsetHeight : 0;
+  const start = list.getBoundingClientRect().top;
+  place ??= Math.max(0, Math.ceil((bar - start) / height));
+  if (!view[place]) return;
+  const top = start + place * height;
   if (top < bar) scrollBy(0, top - bar);
   else if (top + height > innerHeight) scrollBy(0, top + height - innerHeight);
   draw();
@@ -277,11 +275,11 @@ function turn(step) {
 let waiting = 0;
 function change(wait) {
   clearTimeout(waiting);
-  waiting = setTimeout(() => {
-    history.replaceState(null, "", address());
-    find();
-    if (list.getBoundingClientRect().top < 0) form.scrollIntoView();
-  }, wait);
+  waiting = wait === undefined ? 0 : setTimeout(change, wait);
+  if (waiting) return;
+  history.replaceState(null, "", address());
+  find();
+  if (list.getBoundingClientRect().top < 0) form.scrollIntoView();
 }
 
 form.addEventListener("input", (event) => change(event.target.matches("[name=q], [name=has]") ? 150 : 0));
@@ -305,14 +303,17 @@ addEventListener("resize", () => {
 addEventListener("beforeprint", () => view.slice(0, MOST_PRINTED).forEach((_, place) => put(place)));
 addEventListener("keydown", (event) => {
   const { key, target } = event;
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const steps = { ArrowRight: 1, j: 1, ArrowLeft: -1, k: -1 };
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || (dialog.open && !steps[key])) return;
   const row = [...drawn.keys()].find((place) => drawn.get(place).contains(target));
   const rows = { ArrowDown: row + 1, j: row + 1, ArrowUp: row - 1, k: row - 1, Home: 0, End: view.length - 1 };
-  const steps = { ArrowRight: 1, j: 1, ArrowLeft: -1, k: -1 };
-  if (dialog.open && steps[key]) turn(steps[key]);
-  else if (dialog.open) return;
+  if (dialog.open) turn(steps[key]);
   else if (row !== undefined && key in rows) (rows[key] < 0 ? form.elements.q.focus() : focusRow(rows[key]));
-  else if (target === form.elements.q && key === "ArrowDown") focusRow(0);
+  else if (target === form.elements.q && ["ArrowDown", "Enter"].includes(key)) {
+    change();
+    focusRow(0);
+    if (key === "Enter" && view.length) document.activeElement.click();
+  } else if (target === document.body && key === "ArrowDown" && list.getBoundingClientRect().top < innerHeight) focusRow();
   else if (key === "/" && !target.matches("input, select")) form.elements.q.focus();
   else return;
   event.preventDefault();
@@ -324,6 +325,7 @@ unpack(data.textContent).then(([characters, ...entries]) => {
   byId("loading").textContent = items.length ? "" : "No record is shown.";
   if (!items.length) return;
   form.hidden = false;
+  list.style.setProperty("--longest", Math.max(...verdicts.map((verdict) => verdict.length)));
   fill();
   obey();
 }).catch((error) => {

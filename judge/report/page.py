@@ -24,6 +24,7 @@ from markupsafe import Markup
 from judge.errors import UsageError, missing_extra
 from judge.judgement import Judgement
 from judge.records.base import flat, no_such_field
+from judge.records.kinds import normalised
 from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.compare import Comparison, Run, compared
@@ -100,9 +101,10 @@ def details(described: Any) -> dict[str, str]:
 class _Records:
     """The records that a page shows: JSON lines, packed as they come."""
 
-    def __init__(self, limit: int, runs: Sequence[Run]) -> None:
+    def __init__(self, limit: int, runs: Sequence[Run], described: Mapping[str, Any]) -> None:
         self.shown: Counter[Verdict] = Counter()
         self._limit, self._runs = limit, runs
+        self._asked = {fingerprint: _asked(run) for fingerprint, run in described.items()}
         self._keys: set[str] = set()
         self._pack, self._parts = zlib.compressobj(9), list[bytes]()
         self._sizes: Counter[bool] = Counter()
@@ -116,8 +118,9 @@ class _Records:
             return
         self.shown[judgement.verdict] += 1
         self._keys.add(key)
+        asked = self._asked.get(judgement.fingerprint or "", ())
         about = {"run": file, "key": key, "labels": labels}
-        size = self._write({**about, **drawn(line, judgement)})
+        size = self._write({**about, **drawn(line, judgement, asked)})
         self._sizes[judgement.verdict in _SOUND] += size
 
     def _has_room(self, verdict: Verdict, file: int, key: str) -> bool:
@@ -168,7 +171,7 @@ def render(
         Overview(Summary(by, rankings=_rankings(described))) for _ in range(1 + len(lines.names))
     )
     runs = [Run(name) for name in lines.names]
-    records = _Records(limit, runs)
+    records = _Records(limit, runs, described)
     first: Line | None = None
     alike = 1 < len(runs) <= len(ascii_uppercase)
     for number, (line, judgement) in enumerate(lines):
@@ -226,6 +229,16 @@ def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]
         for name, pairs in run.get("rankings", {}).items():
             rankings.setdefault(name, {}).update(pairs)
     return rankings
+
+
+def _asked(run: Mapping[str, Any]) -> set[str]:
+    """The fields, normalised, that a run's own questions showed to judges, also by the names that
+    the records have for them; of an object's part (`a.b`) the object's."""
+    fields = {name for keys in run.get("own", {}).values() for name in keys.get("fields", ())}
+    fields |= {keys["each"] for keys in run.get("own", {}).values() if keys.get("each")}
+    columns = dict(pair.split("=", 1) for pair in run.get("settings", {}).get("map", ()))
+    paths = fields | {columns[name] for name in fields & columns.keys()}
+    return normalised(paths | {path.partition(".")[0] for path in paths})
 
 
 def from_template(

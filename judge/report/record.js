@@ -185,12 +185,11 @@ function drawExtraction(found) {
 }
 
 function drawEdit(edit) {
-  const tags = { del: "del", ins: "ins" };
   return make(
     "div",
     "edit",
     make("p", "quiet", `Round ${edit.round}, `, own("bdi", "", cut(edit.check)), edit.character !== undefined && [", ", own("bdi", "", cut(edit.character))], ", by ", own("bdi", "", cut(edit.model))),
     edit.values && drawListing(edit.values),
-    own("div", "prose", edit.changes.map(([kind, text]) => (tags[kind] ? make(kind, "", text) : text))),
+    own("div", "prose", edit.changes.map(([kind, text]) => (kind === "same" ? text : make(kind, "", text)))),
   );
 }

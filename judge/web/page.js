@@ -53,9 +53,8 @@ function press(button) {
   } else if ("end" in button.dataset) {
     send("end", {});
   } else if ("answer" in button.dataset) {
-    const question = Number(button.parentElement.dataset.question);
     const why = document.getElementById("why").value;
-    send("answer", { question, answer: Number(button.dataset.answer), why });
+    send("answer", { question: Number(button.parentElement.dataset.question), answer: Number(button.dataset.answer), why });
   }
 }
 

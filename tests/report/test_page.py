@@ -193,6 +193,18 @@ def test_chats_and_lists_are_shown_as_judges_see_them_and_quotes_are_marked_ther
         assert marked == ["Be quick", "b: c", "Bo"]
 
 
+def test_what_the_judge_was_asked_about_stands_first() -> None:
+    """A run on `text`, which the records have under another name; of a run that is not known the
+    record's own order stays."""
+    line = {"id": "a", "country": "JP", "E-Mail": "Hello.", "judge": judged()}
+    own = {"polite": {"fields": ["text"], "question": "Is it polite?"}}
+    run = {"own": own, "settings": {"map": ["text=E-Mail"]}}
+    for described, names in (({"f1": run}, ["E-Mail", "country"]), ({}, ["country", "E-Mail"])):
+        lines = Lines(items([line]), ["o"])
+        (entry,) = entries(render(lines, limit=1, described=described)[0])
+        assert [field[0] for field in entry["texts"]] == names
+
+
 def test_what_judges_are_not_shown_is_there_as_json() -> None:
     line = {"tags": [], "price": None, "judge": judged("pass")}
     assert texts_of(line) == {"tags": "[]", "price": "null"}

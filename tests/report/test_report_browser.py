@@ -14,6 +14,9 @@ import pytest
 from judge.report.files import report
 from judge.report.page import MOST_BYTES
 from tests.report.pages import check, full, payloads, plain, record
+from tests.report.test_calibrated import calibration
+from tests.report.test_calibrated import page as calibration_page
+from tests.report.test_calibrated import report as calibrated
 from tests.web.test_browser import SCREENS
 
 pytestmark = pytest.mark.slow
@@ -63,8 +66,13 @@ class OpenPage:
 
     def opened(self) -> str:
         # The page opens a record when its address has changed, which comes after the click.
-        self.tab.wait_for_function("dialog.open && opened")
+        self.tab.wait_for_function("() => dialog.open && opened")
         return " ".join(self.tab.inner_text("dialog").split())
+
+    def close(self) -> None:
+        self.press("Escape")
+        # The page hears of it after the browser has closed the dialog.
+        self.tab.wait_for_function("() => !location.hash.includes('open=')")
 
 
 @pytest.fixture
@@ -87,7 +95,22 @@ def test_records_are_found_sorted_and_read_by_keyboard(shown: OpenPage) -> None:
     shown.show([mail(n, verdicts[n % 4]) for n in range(1000)])
     assert shown.told == "1000 records" and shown.names[:2] == ["m1", "m5"], "failed first"
     assert len(shown.names) < 60, "only what is looked at is drawn"
-    shown.press("/", *"Number 77")
+    clear = shown.tab.get_by_role("button", name="Clear all")
+    assert not clear.is_visible(), "nothing is set"
+    shown.tab.evaluate("scrollBy(0, list.getBoundingClientRect().top + 10.5 * height)")
+    shown.press("ArrowDown")
+    row = shown.tab.evaluate("document.activeElement.parentElement.ariaPosInSet")
+    top = shown.tab.evaluate("document.activeElement.getBoundingClientRect().top")
+    assert int(row) > 11 and top >= shown.tab.evaluate("form.offsetHeight"), "the first in sight"
+    shown.press("Enter")
+    assert f"{row} of 1000" in shown.opened()
+    shown.close()
+    shown.press("/", *"Number 77", "Enter")
+    assert "m77" in shown.opened() and "1 of 19" in shown.opened(), "found at once"
+    shown.close()
+    shown.tab.fill("[name=q]", "")
+    shown.wait("1000 records")
+    shown.press(*"Number 77")
     shown.wait("19 of 1000 records")
     assert shown.names[0] == "m77" and "q=Number+77" in shown.tab.url
     view = shown.tab.url
@@ -99,12 +122,12 @@ def test_records_are_found_sorted_and_read_by_keyboard(shown: OpenPage) -> None:
     assert shown.tab.url == f"{view}&open=78"
     shown.press("j")
     assert "2 of 19" in shown.opened()
-    shown.press("Escape")
-    shown.tab.wait_for_function("document.activeElement.className === 'row'")
+    shown.close()
+    assert shown.tab.evaluate("document.activeElement.className") == "row"
     assert shown.tab.url == view
     shown.press("End")
     assert shown.tab.locator(".row:focus .id").inner_text() == shown.names[-1]
-    shown.tab.get_by_role("button", name="Clear all").click()
+    clear.click()
     shown.wait("1000 records")
     shown.tab.select_option("[name=sort]", "unsure")
     shown.tab.check("[name=verdict][value=abstain]")
@@ -161,6 +184,8 @@ def test_filters_and_what_a_record_opens_to(shown: OpenPage) -> None:
         shown.tab.goto(f"{shown.tab.url.partition('#')[0]}#{name}={value}")
         shown.wait("1 of 2 records")
         assert shown.names == names, name
+        decided = shown.tab.locator(".row .figure").inner_text() == "person"
+        assert decided == (names == ["other"])
     shown.tab.evaluate("location.hash = 'open=1'")
     shown.tab.wait_for_selector("dialog[open]")
     seen = shown.opened()
@@ -182,6 +207,8 @@ def test_two_runs_differences_first(shown: OpenPage) -> None:
     verdicts = [("fail", "pass", "pass"), ("fail", "pass", "abstain")]
     runs = [[mail(n, verdict) for n, verdict in enumerate(run)] for run in verdicts]
     shown.show(*runs)
+    names = shown.tab.locator(".row .id").all()
+    assert len({name.bounding_box()["x"] for name in names}) == 1, "names are in one line"
     assert shown.names == ["m2", "m0", "m1"] and shown.told == "3 records"
     shown.tab.locator(".row").first.click()
     assert shown.opened().count("Reason 2.") == 2 and "A pass" in shown.opened()
@@ -203,7 +230,7 @@ def test_a_hostile_record_harms_nothing(shown: OpenPage) -> None:
         assert shown.tab.evaluate("document.documentElement.scrollWidth") <= width
     for number, line in enumerate(lines):
         shown.tab.evaluate(f"location.hash = 'open={number + 1}'")
-        shown.tab.wait_for_function(f"opened && opened.number === {number + 1}")
+        shown.tab.wait_for_function(f"() => opened && opened.number === {number + 1}")
         assert shown.tab.title() == "What judge found"
         tags = "script, img, iframe, form, style, object, embed, link, meta, i, math, a[href^=java]"
         assert shown.tab.locator(f"dialog :is({tags})").count() == 0
@@ -214,6 +241,16 @@ def test_a_hostile_record_harms_nothing(shown: OpenPage) -> None:
         )
         assert text in seen or "too many to be shown" in seen
     assert not shown.faults, "nothing ran, nothing was asked for"
+
+
+def test_a_judges_long_name_leaves_its_figures_in_sight(shown: OpenPage, tmp_path: Path) -> None:
+    judge = calibrated("scripted:../docs/examples/a-long-way-down/mails.judge.yaml")
+    (tmp_path / "report.html").write_text(calibration_page(calibration(judge)))
+    shown.tab.set_viewport_size({"width": 390, "height": 844})
+    shown.tab.goto((tmp_path / "report.html").as_uri())
+    sizes = "table => [table.scrollWidth, table.parentElement.clientWidth]"
+    wide, room = shown.tab.locator(".halves table.counts").evaluate(sizes)
+    assert wide <= room
 
 
 def test_print_shows_the_drawn_records(shown: OpenPage) -> None:

@@ -134,7 +134,9 @@ def test_a_saved_file_goes_on_in_another_browser(pages: Pages, browser: Any, she
     assert "of another sheet" in page.inner_text("#trouble")
     page.fill("#who", "bob")
     page.set_input_files("#earlier", path)
-    page.wait_for_function("document.getElementById('trouble').textContent.includes('of ann')")
+    page.wait_for_function(
+        "() => document.getElementById('trouble').textContent.includes('of ann')"
+    )
     page.fill("#who", "")
     page.set_input_files("#earlier", path)
     page.wait_for_selector("#ask:not([hidden])")
