@@ -25,6 +25,7 @@ _OF_SHEETS = (
 _SCREENS = {"DISPLAY", "WAYLAND_DISPLAY"}
 
 _NEXT = {
+    "csv": ("{path}.csv", "the annotators fill the column label"),
     "html": ("{path}.*.jsonl", "send the file; annotators send back what it saves"),
     "label-studio": (
         "EXPORT.json",
