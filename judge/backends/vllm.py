@@ -234,6 +234,8 @@ class ModelServer(HttpServer):
         words = [_vllm() or "vllm", "serve", self.model, "--host", "127.0.0.1", "--port", port]
         words += ["--served-model-name", self.model]
         words += ["--enable-prefix-caching", "--max-logprobs", str(MAX_LOGPROBS)]
+        # Else it does not say how much of a prompt it had read before.
+        words += ["--enable-prompt-tokens-details"]
         # A line for each of millions of calls would fill the disk.
         return [*words, "--disable-uvicorn-access-log", *self.options]
 

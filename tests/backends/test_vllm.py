@@ -252,7 +252,7 @@ def test_vllm_is_started_so(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert server.argv() == [
         *(str(bare / "vllm"), "serve", "m", "--host", "127.0.0.1", "--port", port),
         *("--served-model-name", "m", "--enable-prefix-caching", "--max-logprobs", "20"),
-        *("--disable-uvicorn-access-log", "-q", "f p8"),
+        *("--enable-prompt-tokens-details", "--disable-uvicorn-access-log", "-q", "f p8"),
     ]
 
 

@@ -1,0 +1,276 @@
+"""Engines on a GPU: whether they answer as the CPU does, and how many records a second.
+
+    python bench/gpu.py MODEL [--records 400] [--concurrency 1,64,256] [--parts agree,killed,pace]
+    python bench/gpu.py MODEL --parts pace --random      # the shape of Qwen2.5-7B, random weights
+
+MODEL is a folder that `transformers:` reads; vLLM is on the PATH. Every figure is of `judge
+validate` as typed, without its cache, over stories of some 900 tokens (bench/material.py).
+
+- agree: one question by first token, through `transformers:` on the CPU and on the GPU and through
+  the server that `vllm:` starts: how far P is from the CPU's, and how many answers differ.
+- killed: the server that `vllm:` started gets SIGKILL while records are judged; what comes out is
+  held against an undisturbed run.
+- pace: a vLLM server that is up already. With --random its weights are drawn, not trained: what it
+  writes says nothing, and how fast it reads and writes is that of a model of this shape.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from material import VALUES, write_stories
+
+from judge.backends.vllm import KEY_VARIABLE, ModelServer
+
+QUESTION = "Does somebody in this story help a neighbour?"
+FIVE = tuple(f"Does the story show this: {value.partition('--')[0]}?" for value in VALUES)
+GPU = "cuda:0"
+ALLOWED = (0, 1, 3)
+"""Exit codes of a run that judged its records: all pass, some fail, some stay open."""
+
+EACH = 25
+"""Records of a pace, for each that is judged at once."""
+
+SHAPE = {
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "max_position_embeddings": 32768,
+}
+"""Qwen2.5-7B's (its config.json), but for the vocabulary, which is MODEL's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One `judge validate`: its lines by id, its summary, wall and CPU seconds."""
+
+    lines: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    wall: float
+    cpu: float
+
+    def answers(self) -> dict[str, tuple[str, float] | None]:
+        """The first check's answer and P, halfway where only its range is known."""
+        found: dict[str, tuple[str, float] | None] = {}
+        for name, line in self.lines.items():
+            evidence = line["judge"]["checks"][0]["votes"][0]["evidence"]
+            first = evidence[0] if evidence else {}
+            between = first.get("probability_range") or (first.get("probability"),) * 2
+            known = first.get("answer") and between[0] is not None
+            found[name] = (first["answer"], sum(between) / 2) if known else None
+        return found
+
+
+def command(records: Path, out: Path, model: str, words: Sequence[str]) -> list[str]:
+    """`judge validate` as typed."""
+    run = [sys.executable, "-m", "judge", "validate", str(records), "-m", model, "--no-cache"]
+    kept = ["-o", str(out), "--overwrite", "--summary", str(out.with_suffix(".sums")), "--quiet"]
+    return [*run, *kept, *words]
+
+
+def validated(
+    records: Path, out: Path, model: str, words: Sequence[str], env: Mapping[str, str]
+) -> Run:
+    """One run to its end; raises RuntimeError with what it said where it could not judge."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    words = command(records, out, model, words)
+    done = subprocess.run(words, env={**os.environ, **env}, capture_output=True, check=False)
+    return _run(out, done.returncode, done.stderr, time.monotonic() - began, before)
+
+
+def _run(out: Path, code: int, said: bytes, wall: float, before: resource.struct_rusage) -> Run:
+    if code not in ALLOWED:
+        raise RuntimeError(f"exit {code}: {said[-3000:].decode(errors='replace')}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    summary = json.loads(out.with_suffix(".sums").read_text("utf-8"))
+    return Run({line["id"]: line for line in lines}, summary, wall, cpu)
+
+
+def compared(run: Run, other: Run) -> str:
+    """How far the P of two runs are apart, and how many answers differ, over how many."""
+    ours, theirs = run.answers(), other.answers()
+    pairs = [(a, b) for name, a in ours.items() if a and (b := theirs.get(name))]
+    if not pairs:
+        return f"no answer of {len(ours)} in both"
+    apart = [abs(a[1] - b[1]) for a, b in pairs]
+    differ = sum(a[0] != b[0] for a, b in pairs)
+    far = f"P apart {mean(apart):.4f} on average, {max(apart):.4f} at most"
+    return f"{far}; {differ} of {len(pairs)} answers differ ({len(ours)} records)"
+
+
+def agree(model: Path, records: Path, folder: Path) -> None:
+    """The same question through each engine."""
+    asked = ["--ask", QUESTION, "--method", "logprobs"]
+    engines = {
+        "transformers, CPU": (f"transformers:{model}", {"JUDGE_TORCH_DEVICE": "cpu"}),
+        "transformers, GPU": (f"transformers:{model}", {"JUDGE_TORCH_DEVICE": GPU}),
+        "vllm, own server": (f"vllm:{model}", {}),
+    }
+    first: Run | None = None
+    for name, (spec, env) in engines.items():
+        run = validated(records, folder / "agree.jsonl", spec, asked, env)
+        first = first or run
+        same = "" if run is first else f"; beside the CPU: {compared(run, first)}"
+        print(f"{name:20} {run.wall:7.1f} s with start{same}", flush=True)
+
+
+def killed(model: Path, records: Path, folder: Path) -> None:
+    """SIGKILL to the server while records are judged."""
+    asked = ["--ask", QUESTION, "--method", "logprobs", "--concurrency", "4"]
+    calm = validated(records, folder / "calm.jsonl", f"vllm:{model}", asked, {})
+    out = folder / "killed.jsonl"
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    words = command(records, out, f"vllm:{model}", asked)
+    with tempfile.TemporaryFile() as said, subprocess.Popen(words, stderr=said) as process:
+        half = len(calm.lines) // 4
+        while process.poll() is None and not _lines(out) >= half:
+            time.sleep(0.02)
+        (server,) = _children(process.pid)
+        os.kill(server, signal.SIGKILL)
+        at = _lines(out)
+        process.wait()
+        said.seek(0)
+        run = _run(out, process.returncode, said.read(), time.monotonic() - began, before)
+        said.seek(0)
+        told = [line for line in said.read().decode().splitlines() if "started" in line]
+    print(f"killed after {at} of {len(calm.lines)} records: {len(run.lines)} lines")
+    print(f"beside an undisturbed run: {compared(run, calm)}")
+    print("\n".join(told), flush=True)
+    left = subprocess.run(["pgrep", "-fc", "vllm serve"], capture_output=True, check=False)
+    print(f"vllm processes left: {left.stdout.decode().strip()}", flush=True)
+
+
+def _lines(out: Path) -> int:
+    """Lines written so far, also before the file has its name."""
+    written = [path for path in out.parent.glob(f"{out.name}*") if path.suffix != ".json"]
+    return max((path.read_bytes().count(b"\n") for path in written), default=0)
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for task in Path("/proc", str(pid), "task").iterdir():
+        with suppress(OSError):
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def random_model(model: Path, folder: Path) -> Path:
+    """A folder with MODEL's tokenizer and the configuration of a model of SHAPE."""
+    made = folder / "random-7b"
+    made.mkdir()
+    for path in model.iterdir():
+        if path.suffix != ".safetensors" and "index" not in path.name:
+            shutil.copy(path, made)
+    given = json.loads((model / "config.json").read_text("utf-8"))
+    kept = ("vocab_size", "bos_token_id", "eos_token_id", "pad_token_id")
+    config = {
+        **{name: given[name] for name in kept if name in given},
+        **SHAPE,
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 1e6,
+        "tie_word_embeddings": False,
+        "torch_dtype": "bfloat16",
+    }
+    (made / "config.json").write_text(json.dumps(config), "utf-8")
+    return made
+
+
+async def pace(model: Path, records: Path, folder: Path, concurrency: Sequence[int]) -> None:
+    """Records a second through a server that is up."""
+    workloads: dict[str, list[str]] = {
+        "one question": ["--ask", QUESTION, "--method", "logprobs"],
+        "five questions": [
+            *(word for question in FIVE for word in ("--ask", question)),
+            *("--method", "logprobs"),
+        ],
+        "one typed reply": ["--ask", QUESTION, "--method", "structured", "--reasks", "0"],
+    }
+    server = ModelServer(str(model))
+    began = time.monotonic()
+    try:
+        await server.ready()
+        print(f"{' '.join(server.argv()[1:])}\nup after {time.monotonic() - began:.0f} s")
+        env = {"VLLM_BASE_URL": f"{server.address}/v1", KEY_VARIABLE: server.key}
+        print(
+            f"{'asked':16} {'at once':>7} {'records/s':>9} {'calls/s':>8} {'read/s':>8} "
+            f"{'of a prefix':>11} {'written/s':>9} {'CPU ms':>7} {'no answer':>9}"
+        )
+        for name, words in workloads.items():
+            for count in concurrency:
+                # One at a time, the last row would take an hour.
+                few = ["--limit", str(EACH * count), "--concurrency", str(count)]
+                out = folder / "pace.jsonl"
+                run = await asyncio.to_thread(
+                    validated, records, out, f"vllm:{model}", [*words, *few], env
+                )
+                print(f"{name:16} {count:7} {_row(run)}", flush=True)
+    finally:
+        await server.aclose()
+
+
+def _row(run: Run) -> str:
+    (model,) = run.summary["models"].values()
+    records, seconds = len(run.lines), run.summary["seconds"]
+    unknown = sum(answer is None for answer in run.answers().values())
+    cached = model["cached_tokens"] / max(1, model["input_tokens"])
+    return (
+        f"{records / seconds:9.1f} {model['calls'] / seconds:8.1f} "
+        f"{model['input_tokens'] / seconds:8.0f} {cached:11.0%} "
+        f"{model['output_tokens'] / seconds:9.0f} {1000 * run.cpu / records:7.2f} {unknown:9}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--records", type=int, default=400)
+    parser.add_argument("--concurrency", default="1,64,256")
+    parser.add_argument("--parts", default="agree,killed,pace")
+    parser.add_argument("--random", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        records, model = folder / "stories.jsonl", given.model.resolve()
+        write_stories(records, given.records)
+        if given.random:
+            model = random_model(model, folder)
+            words = os.environ.get("JUDGE_SERVER_OPTIONS", "")
+            os.environ["JUDGE_SERVER_OPTIONS"] = f"{words} --load-format dummy".strip()
+        parts = given.parts.split(",")
+        if "agree" in parts:
+            agree(model, records, folder)
+        if "killed" in parts:
+            killed(model, records, folder)
+        if "pace" in parts:
+            at_once = [int(number) for number in given.concurrency.split(",")]
+            asyncio.run(pace(model, records, folder, at_once))
+
+
+if __name__ == "__main__":
+    main()
