@@ -1,14 +1,17 @@
 """Which tests call which functions: what a copy of the checkout notes for bench/mutants.py.
 
 `instrument` puts a call of `called` at the head of each function. Whatever process runs the
-function, the test that started it is in the environment, where pytest puts its name. As a plugin
-of pytest, this notes how long each test took, and runs the tests that a file names in its order.
+function, its environment names the process of pytest that it descends from, whose page of memory
+says which test runs now: a worker of Ray outlives the test that started it. As a plugin of pytest,
+this writes that page, notes how long each test took, and runs the tests that a file names in its
+order.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import mmap
 import os
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,6 +21,7 @@ import pytest
 
 COPY = Path(__file__).parents[1]
 CALLS = COPY / "calls"
+PAGES = COPY / "pages"
 SECONDS = COPY / "seconds.json"
 CHOSEN = COPY / "chosen.json"
 FAILED = COPY / "failed.txt"
@@ -25,19 +29,40 @@ FAILED = COPY / "failed.txt"
 Place = tuple[str, int]
 """A file, from the root of the checkout, and the line where a function begins."""
 
-_known: set[tuple[str, str, int]] = set()
+RUNNER = "CALLED_BY"
+"""The variable that names the process of pytest."""
+
+_NUMBER, _SIZE = slice(0, 8), 4096
+_known: set[tuple[bytes, str, int]] = set()
+_page: mmap.mmap | None = None
 
 
 def called(path: str, line: int) -> None:
     """Note that the test that runs calls this function."""
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    if (test, path, line) not in _known:
-        _known.add((test, path, line))
+    global _page
+    if _page is None:
+        if RUNNER not in os.environ:
+            return
+        _page = _opened(os.environ[RUNNER])
+    # The number of the test: to compare its name would take longer in a function called often.
+    number = _page[_NUMBER]
+    if (number, path, line) not in _known:
+        _known.add((number, path, line))
+        test = _page[_NUMBER.stop :].rstrip(b"\0").decode()
         # A file for each process: tests limit the size of files, and kill their processes midway.
         CALLS.mkdir(exist_ok=True)
         note = os.open(CALLS / str(os.getpid()), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.write(note, f"{path}\t{line}\t{json.dumps(test)}\n".encode())
         os.close(note)
+
+
+def _opened(runner: str) -> mmap.mmap:
+    """The page of a process of pytest: the number of its test, then the name."""
+    page = os.open(PAGES / runner, os.O_RDWR)
+    try:
+        return mmap.mmap(page, _SIZE)
+    finally:
+        os.close(page)
 
 
 def instrument(files: Iterable[Path], root: Path) -> None:
@@ -65,8 +90,24 @@ def read_calls(copy: Path) -> tuple[dict[Place, set[str]], dict[str, float]]:
     return tests, seconds
 
 
+class Naming:
+    """Writes which test runs, in each process that runs tests."""
+
+    def __init__(self) -> None:
+        PAGES.mkdir(exist_ok=True)
+        os.environ[RUNNER] = str(os.getpid())
+        (PAGES / os.environ[RUNNER]).write_bytes(bytes(_SIZE))
+        self._page = _opened(os.environ[RUNNER])
+        self._number = 0
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._page[_NUMBER.stop :] = nodeid.encode().ljust(_SIZE - _NUMBER.stop, b"\0")
+        self._number += 1
+        self._page[_NUMBER] = self._number.to_bytes(_NUMBER.stop)
+
+
 class Noting:
-    """The plugin: `-p called`."""
+    """Notes how long each test took, and which failed, where pytest gathers its results."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -93,5 +134,6 @@ class Noting:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Naming(), "naming")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Noting(), "noting")

@@ -147,7 +147,9 @@ def called_by(copy: Copy, jobs: int) -> tuple[dict[Place, set[str]], dict[str, f
     """Run the suite once in a copy that notes calls."""
     files = [path for room in ROOMS for path in files_of(room, copy.root)]
     instrument(files, copy.root)
-    copy.run(["-q", f"-n{jobs}", "--dist=loadfile", "-m", "not model"])
+    code = copy.run(["-q", f"-n{jobs}", "--dist=loadfile", "-m", "not model"])
+    if code not in (0, 1):
+        raise SystemExit(f"the suite does not run in {copy.root}: pytest ended with {code}")
     return read_calls(copy.root)
 
 

@@ -90,14 +90,33 @@ def larger(x: int, y: int) -> int:
 
 def truth(x: int) -> bool:
     return bool(x)
+
+
+def once(x: int) -> int:
+    return x + 1
 """
 PARTS_TESTS = """
 import os, subprocess, sys
+import pytest
 from judge.parts import truth
 
 def test_larger_in_another_process():
     words = [sys.executable, "-c", "from judge.parts import larger; print(larger(1, 3))"]
     assert subprocess.run(words, capture_output=True).stdout == b"3\\n"
+
+@pytest.fixture(scope="module")
+def worker():
+    code = "from judge.parts import once; input(); print(once(3))"
+    words = [sys.executable, "-c", code]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
+        yield process
+
+def test_what_starts_a_worker(worker):
+    assert worker.poll() is None
+
+def test_asks_the_worker_that_another_started(worker):
+    assert worker.communicate("\\n")[0] == "4\\n"
 
 def test_nothing():
     truth(2)
@@ -111,7 +130,8 @@ def test_that_fails_now_and_then():
 def test_the_tests_that_call_a_function_are_the_ones_to_notice_its_mutant(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also through another process; a test that fails on its own notices nothing."""
+    """Also through another process, be it one that another test started; a test that fails on its
+    own notices nothing."""
     monkeypatch.syspath_prepend(BENCH)
     mutants = importlib.import_module("mutants")
     copytree(BENCH, tmp_path / "bench")
@@ -123,8 +143,8 @@ def test_the_tests_that_call_a_function_are_the_ones_to_notice_its_mutant(
     monkeypatch.setattr("sys.argv", ["mutants.py", "--rooms=top", "--each=99", "--show"])
     mutants.main()
     head, _, row, *survivors, _ = capsys.readouterr().out.splitlines()
-    assert head == "3 tests pass; they call 2 functions"
-    assert row.split() == ["top", "4", "2"]
+    assert head == "5 tests pass; they call 3 functions"
+    assert row.split() == ["top", "7", "2"]
     assert sorted(line.split(": ", 1)[1] for line in survivors) == [
         "Gt -> GtE (1 of 1 tests)",
         "returns None (2 of 2 tests)",
