@@ -146,7 +146,7 @@ class TransformersBackend(InProcess):
                 do_sample=heat > 0,
                 **sampling,
                 logits_processor=[] if grammar is None else [grammar],
-                stopping_criteria=[lambda ids, _: torch.full(ids.shape[:1], stop.is_set())],
+                stopping_criteria=[lambda ids, _: torch.full(ids.shape[:1], stop.is_set(), device=ids.device)],
                 return_dict_in_generate=True,
                 output_logits=bool(call.logprobs),
                 output_hidden_states=call.layer is not None,
