@@ -61,6 +61,10 @@ def sound(x, y):
 
 def nothing():
     return None
+
+
+def empty(x):
+    return False
 """
 
 
@@ -79,6 +83,7 @@ def test_each_mutant_is_one_small_fault(monkeypatch: pytest.MonkeyPatch, tmp_pat
         "operand dropped: y",
         "raise deleted",
         "returns None",
+        "returns True",
     ]
     assert len({one.source for one in made}) == len(made)
 
