@@ -117,9 +117,7 @@ class AnswerReader:
         return self.classifier if isinstance(self.classifier, Probe) else None
 
     def complete(self, rubric: Rubric, observation: Observation) -> bool:
-        """Whether all that it goes by was observed."""
-        if self.probe is not None and observation.state is None:
-            return False
+        """Whether all questions that it goes by were answered; a state that cannot be had raises."""
         return observation.chances.keys() >= {*self.questions(rubric)}
 
     def decide(self, rubric: Rubric, observation: Observation) -> Decision:
