@@ -134,6 +134,8 @@ def test_speech_marks_come_in_pairs_after_a_rewrite(before: str, words: str, aft
 def test_words_within_a_speech_bring_no_marks_of_their_own() -> None:
     story = 'It rained. "I keep it, all of it, here," he said.'
     assert rewritten(story, ("all of it,", '"some of it,"'))[0] == story.replace("all", "some")
+    inches = 'A 6" nail. "I keep it," he said.'
+    assert rewritten(inches, ("I keep it,", '"I sold it,"'))[0] == inches.replace("keep", "sold")
 
 
 @given(
