@@ -175,6 +175,17 @@ def test_what_is_sent_instead() -> None:
     assert Adaptations({"top_logprobs": 5}).applied(LOGPROBS)["top_logprobs"] == 5
 
 
+@pytest.mark.parametrize("left_out", ["strict", "schema"])
+def test_a_schema_gets_portable_only_where_a_server_refused_it(left_out: str) -> None:
+    tools = [{"type": "function", "function": {"name": "YesNo", "parameters": SCHEMA}}]
+    request = {"messages": REQUEST["messages"], "max_tokens": 9, "tools": tools}
+    (sent,) = Adaptations({left_out: "x"}).applied(request)["tools"]
+    wanted = SCHEMA if left_out == "strict" else portable_schema(SCHEMA)
+    assert sent["function"] == {"name": "YesNo", "parameters": wanted}
+    bare = {"messages": REQUEST["messages"], "max_tokens": 9}
+    assert Adaptations({left_out: "x"}).applied(bare) == bare
+
+
 def test_a_portable_schema_has_no_reference_and_no_choice() -> None:
     made = portable_schema(schema_of(ValuesReflected.sized(2)))
     text = json.dumps(made)

@@ -262,20 +262,22 @@ def test_a_group_is_fitted_to_tested_on_or_reported_on_and_never_two_of_these(
 
 
 def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written) -> None:
-    """Half is fitted to, by record or country. The set has all, all under other ids, 15 others."""
+    """Half is fitted to, by record or country. The set has all, all under other ids, 15 others, and
+    one of each country."""
     rows, chances = biased(200)
     rows = [{**row, "country": f"c{n % 20}"} for n, row in enumerate(rows)]
     new = [norm(f"n{n}", "yes") for n in range(15)]
+    new += [{**norm(f"n{n + 15}", "yes"), "country": f"c{n}"} for n in range(20)]
     same = [{**row, "id": f"s{row['id']}"} for row in rows]
-    chances |= {f"n{n}": 0.9 for n in range(15)}
+    chances |= {f"n{n}": 0.9 for n in range(35)}
     chances |= {f"s{name}": chance for name, chance in chances.items()}
     other = labels([*rows, *same, *new], "other.jsonl")
     job = CalibrationJob([labels(rows)], test_sets=[other], draws=10)
     (check,) = run(job, reads(chances)).checks
-    assert check.judges[0].test_sets[other].items == 100 + 100 + 15
+    assert check.judges[0].test_sets[other].items == 100 + 100 + 15 + 20
     job = CalibrationJob([labels(rows)], test_sets=[other], group="country", draws=10)
     (check,) = run(job, reads(chances)).checks
-    assert check.judges[0].test_sets[other].items == 100 + 100 + 15
+    assert check.judges[0].test_sets[other].items == 100 + 100 + 15 + 10
 
 
 def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(

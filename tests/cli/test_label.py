@@ -153,6 +153,25 @@ def test_a_control_asks_about_the_entries_alone_whose_answer_is_known(mails: Typ
     assert asked == {("s", "1"), ("s", "2"), ("c", "2")}
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"id": "c2",', "a control question needs its right answer"),
+        ({"labels": {"question": "maybe"}}, "the right answer 'maybe' is none of yes, no"),
+        ({"labels": {"question": "YES"}}, None),
+    ],
+)
+def test_a_control_needs_a_right_answer_that_can_be_given(
+    mails: Typed, line: str | dict[str, Any], why: str | None
+) -> None:
+    known = {"id": "c1", "mail": "Kind regards.", "labels": {"question": "yes"}}
+    other = line if isinstance(line, str) else json.dumps({"id": "c2", "mail": "Oi.", **line})
+    (mails.folder / "known.jsonl").write_text(f"{json.dumps(known)}\n{other}\n")
+    words = ("--ask", "Is it polite?", "--controls", "known.jsonl", "--sheet", "s.csv")
+    code, _, told = mails.text("label", "mails.jsonl", *words)
+    assert code == (2 if why else 0) and (why is None or f"known.jsonl, line 2: {why}" in told)
+
+
 def test_a_sheet_is_read_back_whatever_fields_its_records_have(typed: Typed) -> None:
     """Fields by the names of the sheet's own columns, and of a published form of labels."""
     pair = {"id": "p", "chosen": "Yes.", "rejected": "No.", "group": "g", "Check": "c"}
