@@ -117,7 +117,7 @@ class AnswerReader:
         return self.classifier if isinstance(self.classifier, Probe) else None
 
     def complete(self, rubric: Rubric, observation: Observation) -> bool:
-        """Whether all questions that it goes by were answered; a state that cannot be had raises."""
+        """Whether all its questions were answered; a state that cannot be had raises."""
         return observation.chances.keys() >= {*self.questions(rubric)}
 
     def decide(self, rubric: Rubric, observation: Observation) -> Decision:

@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,10 @@ _log = logging.getLogger(__name__)
 
 _MAX_SEARCHES = 2
 """Times that every mode is tried with a call in vain; more would double the cost of a bad model."""
+
+_MAX_ALONE = 3
+"""Calls that bring nothing that fits their schema, one after the other; then calls go together, or
+a model that is cut off each time would be asked one thing at a time."""
 
 _MAX_EMPTY = 3
 """Questions in a row that a model may leave without any text before its first reply."""
@@ -65,7 +69,7 @@ class Negotiation:
         self._mode: Mode | None = backend.modes[0] if self._single else None
         self._modes: dict[str, Mode] = {}
         self._proven: dict[str | None, Mode] = {}
-        self._searches = self._empty = 0
+        self._searches = self._empty = self._unfit = 0
         self.has_text = False
         self._testing = asyncio.Lock()
         self._remember(cache.get(self._key) or {})
@@ -145,8 +149,9 @@ class Negotiation:
     ) -> tuple[Mode, Completion | None]:
         """The mode for a schema's first call, and the reply that it brought.
 
-        The call goes alone: what the server refuses, or accepts and does not heed, gives way to the
-        next mode. There is no reply where another call has proven the mode in the meantime.
+        The call goes alone, as long as few have failed so: what the server refuses, or accepts and
+        does not heed, gives way to the next mode. There is no reply where another call has proven
+        the mode in the meantime.
 
         Args:
             fresh: whether the last reply came from the server, not from the cache.
@@ -155,7 +160,7 @@ class Negotiation:
         Raises:
             BackendError: no mode brought a reply; or none of the run's first questions a text.
         """
-        async with self._testing:
+        async with self._testing if self._unfit < _MAX_ALONE else nullcontext():
             if (proven := self.proven(call)) is not None:
                 return proven, None
             self._refuse_silent()
@@ -172,6 +177,7 @@ class Negotiation:
                     refusal = refusal or error
                     continue
                 if completion.finish_reason != "stop":
+                    self._unfit += 1
                     return mode, completion  # It says nothing about the mode.
                 self.has_text = self.has_text or bool(completion.text.strip())
                 if _conforms(completion.text, call):
@@ -181,6 +187,7 @@ class Negotiation:
                     return mode, completion
                 unheeded = mode, completion
             self._searches += 1
+            self._unfit += 1
             if unheeded is not None:
                 self.note_text(unheeded[1].text)
                 return unheeded

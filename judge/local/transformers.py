@@ -133,6 +133,10 @@ class TransformersBackend(InProcess):
         prompt = torch.tensor([tokens], device=device)
         heat = 1.0 if call.temperature is None else call.temperature
         sampling = {"temperature": heat, "top_k": 0, "top_p": 1.0} if heat > 0 else {}
+
+        def stopped(ids: Tensor, _: object) -> Tensor:
+            return torch.full(ids.shape[:1], stop.is_set(), device=device)
+
         with (
             torch.inference_mode(),
             torch.random.fork_rng([device] if device.type == "cuda" else []),
@@ -146,7 +150,7 @@ class TransformersBackend(InProcess):
                 do_sample=heat > 0,
                 **sampling,
                 logits_processor=[] if grammar is None else [grammar],
-                stopping_criteria=[lambda ids, _: torch.full(ids.shape[:1], stop.is_set(), device=ids.device)],
+                stopping_criteria=[stopped],
                 return_dict_in_generate=True,
                 output_logits=bool(call.logprobs),
                 output_hidden_states=call.layer is not None,

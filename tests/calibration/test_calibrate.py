@@ -278,6 +278,14 @@ def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written
     job = CalibrationJob([labels(rows)], test_sets=[other], group="country", draws=10)
     (check,) = run(job, reads(chances)).checks
     assert check.judges[0].test_sets[other].items == 100 + 100 + 15 + 10
+    # A sample is one of each set; a contrast set is made by hand, and small.
+    contrast = labels(new, "contrast.jsonl")
+    job = CalibrationJob(
+        [labels(rows)], test_sets=[other], contrast_set=contrast, records=30, draws=10
+    )
+    (check,) = run(job, reads(chances)).checks
+    items = {name: found.items for name, found in check.judges[0].test_sets.items()}
+    assert items == {other: 30, contrast: 35}
 
 
 def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(

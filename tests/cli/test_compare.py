@@ -179,10 +179,3 @@ def test_runs_without_scores_are_drawn_by_the_papers_measures_or_not_at_all(type
     assert typed.text(*words, "--paper", "--overwrite", "--form", "boxes")[0] == 0
     drawn = svg(typed.read("f.svg"))
     assert "eecc-variance: median (quartiles)" in drawn and "B: b.jsonl" in drawn
-
-
-def test_the_papers_tables_are_of_benchmarks_alone(typed: Typed) -> None:
-    for name in ("a.jsonl", "b.jsonl"):
-        typed.write(name, [{"id": "m", "mail": "Dear Ann", "judge": {"verdict": "pass"}}])
-    code, out, told = typed.text("compare", "a.jsonl", "b.jsonl", "--paper")
-    assert (code, out) == (2, "") and "a.jsonl is of no benchmark" in told

@@ -125,6 +125,17 @@ def test_near_duplicates_are_rejected_in_the_order_of_the_drafts(mails: Typed) -
     assert "near-duplicate 2" in err
 
 
+def test_a_run_is_not_resumed_into_the_lines_of_another_set(mails: Typed) -> None:
+    mails(*GO, "-o", "kept.jsonl")
+    before = mails.read("kept.jsonl")
+    other = (mails.folder / "reply.yaml").read_text().replace("name: reply_to_mail", "name: answer")
+    (mails.folder / "answer.yaml").write_text(other)
+    words = ("generate", "answer.yaml", *GO[2:], "-o", "kept.jsonl", "--resume")
+    code, _, err = mails.text(*words)
+    assert code == 2 and "kept.jsonl holds records of reply@" in err and "not of answer@" in err
+    assert mails.read("kept.jsonl") == before
+
+
 def test_a_resumed_run_compares_again_what_is_there(mails: Typed) -> None:
     files = ("kept.jsonl", "kept.jsonl.discarded.jsonl")
 

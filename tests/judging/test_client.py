@@ -429,6 +429,7 @@ async def test_log_probabilities_that_a_server_learns_to_give_are_asked_for_agai
 # ---------------------------------------------------------------- the probe
 
 SCHEMA, TOOLS, WORDS = Mode.JSON_SCHEMA, Mode.TOOLS, Mode.JSON
+READY = '{"ready": "yes"}'
 
 
 class Server(Fake):
@@ -457,7 +458,7 @@ class Server(Fake):
         if mode not in self.known:
             raise errors.BadRequest(f"no {mode} here")
         if probe:
-            return Completion('{"ready": "yes"}')
+            return Completion(READY)
         if mode in self.ignored:
             return Completion("Yes.")
         if isinstance(said := self.script(call, len(self.ways)), BaseException):
@@ -466,6 +467,23 @@ class Server(Fake):
 
     def client(self, cache: ReplyCache | None) -> Client:
         return Client("openai:m", self, cache=cache, budget=Budget(), limit=4)
+
+
+@pytest.mark.parametrize("said", ["Yes, because", Completion('{"quo', finish_reason="length")])
+async def test_a_model_that_never_brings_what_is_asked_for_is_not_asked_one_by_one(
+    said: Said,
+) -> None:
+    backend = Fake(script=lambda call, _: READY if call.schema_name == "Ready" else said)
+    backend.modes, backend.delay = (SCHEMA, WORDS), 0.005
+    asker = Client("fake:m", backend, cache=None, budget=Budget(), limit=8, reasks=0)
+
+    async def asked(seeds: range) -> int:
+        backend.most = 0
+        outcomes = await asyncio.gather(*(ask(asker, replace(CALL, seed=n)) for n in seeds))
+        assert [outcome.reply for outcome in outcomes] == [None] * len(seeds)
+        return backend.most
+
+    assert (await asked(range(3)), await asked(range(3, 12))) == (1, 8)
 
 
 @pytest.mark.parametrize(

