@@ -207,7 +207,8 @@ def finish(work: Work) -> WorkflowResult:
     if _settings(work).keep_dropped and len(numbers) < len(values_of(record)):
         decided = [_without(values, check) for check in decided]
     changes: dict[str, Any] = {}
-    if (story := record.texts["story"]) != work.original.texts["story"]:
+    # A writer that gave up leaves none.
+    if record.has("story") and (story := record.texts["story"]) != work.original.texts["story"]:
         changes["story"] = story
     if numbers:
         changes["values"] = [v for n, v in enumerate(values_of(record), 1) if n not in numbers]

@@ -205,6 +205,20 @@ def test_faults_are_repaired_once_dropped_or_documented_and_the_rest_is_lost_by_
     ]
 
 
+def test_a_writer_that_gives_up_loses_its_draft_alone(typed: Typed) -> None:
+    value_file(typed)
+    cut = {"when": {"id": "stories-0-1"}, "finish_reason": "length", "text": '{"story": "They m'}
+    typed.script("w.yaml", [cut, *SOUND])
+    words = ("generate", "stories", "values.jsonl", "-m", "scripted:w.yaml", "--limit", "2")
+    done = typed(*words, "-o", "s.jsonl", *QUICK)
+    assert done.returncode == 0, done.stderr.decode()
+    (kept,), (left,) = (lines(typed.read(f"s.jsonl{end}")) for end in ("", ".discarded.jsonl"))
+    assert kept["id"] == "stories-0-2" and left["id"] == "stories-0-1"
+    told = left["judge"]
+    assert (told["verdict"], told["generated"]["stage"]) == ("fail", "story_writing")
+    assert "story_writing gave up: truncated" in told["reason"] and "story" not in left
+
+
 def test_roles_of_the_paper_give_each_step_its_model(typed: Typed) -> None:
     value_file(typed)
     writer, judge = typed.script("mini.yaml", SOUND), typed.script("big.yaml", SOUND)
