@@ -178,6 +178,10 @@ def test_the_reason_names_the_deciding_check_with_value_quote_and_why() -> None:
     assert reason_of([undecided]) == (
         'incorporation: 1 of 1 undecided: Tea is good: Tomo says "I hate tea" (a lie)'
     ), "an abstention keeps what was said against it"
+    unquoted = Answer(value="Tea", verdict=Verdict.FAIL, character="Tomo", reason="a lie")
+    vote = Vote(model="m:x", verdict=Verdict.FAIL, evidence=(unquoted,))
+    bare = Check(name="consistency", verdict=Verdict.FAIL, votes=(vote,))
+    assert reason_of([bare]) == "consistency: 1 of 1 failed: Tea: a lie"
     assert reason_of([PASSED]) is None
     skipped = Check(name="consistency", verdict=Verdict.SKIPPED)
     assert reason_of([skipped]) == "no check could be made"

@@ -107,8 +107,7 @@ def _put_in_order(signs: list[str]) -> None:
         if sign and combining(sign):
             begun = place if begun is None else begun
         elif begun is not None:
-            if place - begun > 1:
-                signs[begun:place] = sorted(signs[begun:place], key=combining)
+            signs[begun:place] = sorted(signs[begun:place], key=combining)
             begun = None
 
 

@@ -135,6 +135,15 @@ def on_ray(nodes: Any, plugin: Path, judge: Shell) -> Callable[..., subprocess.P
     return start
 
 
+def test_more_workers_than_there_is_room_for_are_refused(
+    judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    process = on_ray(*RUN, "-o", "out", "--workers", "9")
+    told = process.communicate(timeout=LIMIT)[1]
+    assert process.returncode == 2 and b"it holds 2 workers, not 9" in told, told
+    assert not (judge.folder / "out").exists()
+
+
 def test_a_node_is_killed_midway_and_nothing_is_lost(
     nodes: Any, judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]], local: bytes
 ) -> None:
