@@ -32,7 +32,7 @@ Place = tuple[str, int]
 RUNNER = "CALLED_BY"
 """The variable that names the process of pytest."""
 
-_NUMBER, _SIZE = slice(0, 8), 4096
+_NUMBER, _SIZE = slice(0, 8), 1 << 20
 _known: set[tuple[bytes, str, int]] = set()
 _page: mmap.mmap | None = None
 
@@ -48,7 +48,7 @@ def called(path: str, line: int) -> None:
     number = _page[_NUMBER]
     if (number, path, line) not in _known:
         _known.add((number, path, line))
-        test = _page[_NUMBER.stop :].rstrip(b"\0").decode()
+        test = _page[_NUMBER.stop : _page.find(b"\0", _NUMBER.stop)].decode()
         # A file for each process: tests limit the size of files, and kill their processes midway.
         CALLS.mkdir(exist_ok=True)
         note = os.open(CALLS / str(os.getpid()), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -101,7 +101,8 @@ class Naming:
         self._number = 0
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._page[_NUMBER.stop :] = nodeid.encode().ljust(_SIZE - _NUMBER.stop, b"\0")
+        name = nodeid.encode() + b"\0"
+        self._page[_NUMBER.stop : _NUMBER.stop + len(name)] = name
         self._number += 1
         self._page[_NUMBER] = self._number.to_bytes(_NUMBER.stop)
 
