@@ -152,10 +152,9 @@ class Crowd:
     ) -> Annotator:
         scale = {}
         for rating, meanings in self.scale.items():
-            golds = Counter(spelling(gold) for answer, gold in controls if answer == rating)
-            scale[rating] = max(meanings, key=lambda label: golds[spelling(label)])
-        labels_given = ((scale.get(answer, answer), gold) for answer, gold in controls)
-        right = sum(spelling(label) == spelling(gold) for label, gold in labels_given)
+            golds = Counter(gold for answer, gold in controls if answer == rating)
+            scale[rating] = max(meanings, key=lambda label: golds[label])
+        right = sum(scale.get(answer, answer) == gold for answer, gold in controls)
         dropped = bool(controls) and right < self.least * len(controls)
         return Annotator(len(controls), right, labels, dropped, scale, contradictions)
 
