@@ -8,8 +8,8 @@ validate` as typed, without its cache, over stories of some 900 tokens (bench/ma
 
 - agree: one question by first token, through `transformers:` on the CPU and on the GPU and through
   the server that `vllm:` starts: how far P is from the CPU's, and how many answers differ.
-- killed: the server that `vllm:` started gets SIGKILL while records are judged; what comes out is
-  held against an undisturbed run.
+- killed: the server that `vllm:` started gets SIGKILL while it writes typed replies: whether each
+  record has its line, how many calls were made again, and what processes are left.
 - pace: a vLLM server that is up already. With --random its weights are drawn, not trained: what it
   writes says nothing, and how fast it reads and writes is that of a model of this shape.
 """
@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,6 +46,9 @@ FIVE = tuple(f"Does the story show this: {value.partition('--')[0]}?" for value 
 GPU = "cuda:0"
 ALLOWED = (0, 1, 3)
 """Exit codes of a run that judged its records: all pass, some fail, some stay open."""
+
+BEFORE_KILL = 40
+"""Records that are judged before the server is killed."""
 
 EACH = 4
 """Records of a pace, for each that is judged at once."""
@@ -138,27 +142,26 @@ def agree(model: Path, records: Path, folder: Path) -> None:
 
 
 def killed(model: Path, records: Path, folder: Path) -> None:
-    """SIGKILL to the server while records are judged."""
-    asked = ["--ask", QUESTION, "--method", "logprobs", "--concurrency", "4"]
-    calm = validated(records, folder / "calm.jsonl", f"vllm:{model}", asked, {})
+    """SIGKILL to the server while typed replies come."""
+    asked = ["--ask", QUESTION, "--method", "structured", "--concurrency", "8"]
     out = folder / "killed.jsonl"
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     words = command(records, out, f"vllm:{model}", asked)
     with tempfile.TemporaryFile() as said, subprocess.Popen(words, stderr=said) as process:
-        half = len(calm.lines) // 4
-        while process.poll() is None and not _lines(out) >= half:
+        while process.poll() is None and not _lines(out) >= BEFORE_KILL:
             time.sleep(0.02)
         (server,) = _children(process.pid)
         os.kill(server, signal.SIGKILL)
         at = _lines(out)
         process.wait()
         said.seek(0)
-        run = _run(out, process.returncode, said.read(), time.monotonic() - began, before)
-        said.seek(0)
-        told = [line for line in said.read().decode().splitlines() if "started" in line]
-    print(f"killed after {at} of {len(calm.lines)} records: {len(run.lines)} lines")
-    print(f"beside an undisturbed run: {compared(run, calm)}")
-    print("\n".join(told), flush=True)
+        errors = said.read()
+    run = _run(out, process.returncode, errors, time.monotonic() - began, before)
+    (calls,) = run.summary["models"].values()
+    verdicts = Counter(line["judge"]["verdict"] for line in run.lines.values())
+    print(f"killed after {at} records: {_lines(out)} lines about {len(run.lines)} records")
+    print(f"{calls['calls']} calls, {calls['retries']} of them again; {dict(verdicts)}")
+    print("\n".join(line for line in errors.decode().splitlines() if "started" in line))
     left = subprocess.run(["pgrep", "-fc", "vllm serve"], capture_output=True, check=False)
     print(f"vllm processes left: {left.stdout.decode().strip()}", flush=True)
 
