@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from clients import Outcome, outcome_of
@@ -408,6 +408,18 @@ async def test_a_server_that_counts_next_to_nothing_is_stopped_by_the_budget_all
         for vote in range(100):
             await ask(asker, replace(CALL, messages=prompt, vote=vote))
     assert len(backend.calls) < 5
+    budget, wordy = Budget(), GOOD.replace("she bows", "she bows " * 1000)
+    asker, _ = client(one_by_one(Completion(wordy, input_tokens=1, output_tokens=1)), budget=budget)
+    await ask(asker)
+    assert budget.cost > 10 * 1000 / 1e6, "a reply of 9,000 characters, 10 dollars a million"
+
+
+async def test_a_hidden_state_is_no_reply_that_costs() -> None:
+    backend, budget = States(script=lambda *_: cast("Any", [0.5] * 3000)), Budget()
+    price = Price(input=1.0, output=10.0)
+    asker = Client("fake:m", backend, cache=None, budget=budget, limit=1, price=price)
+    await asker.state(replace(CALL, layer=-1))
+    assert budget.cost == 9 / 1e6
 
 
 # ---------------------------------------------------------------- first token
