@@ -37,6 +37,9 @@ def test_a_multiple_setting_needs_names() -> None:
     with pytest.raises(ValueError, match="without a character: 'Work--agree'"):
         values(["Ann:Work--agree", "Work--agree"], setting="Multiple")
     assert [value.character for value in values("Zed:Work--agree", setting="multiple")] == ["Zed"]
+    # In the single setting a name is a part of the statement.
+    owners = {word: values("Ann: work--agree", word)[0].character for word in ("single", "random")}
+    assert owners == {"single": None, "random": "Ann"}
 
 
 @pytest.mark.parametrize(
