@@ -105,7 +105,8 @@ def lm_studio(asked: Asked) -> Answer | None:
     kind = (asked.body.get("response_format") or {}).get("type")
     if kind == "json_object":
         return fails(400, "'response_format.type' must be 'json_schema' or 'text'")
-    return fails(501, "not implemented") if asked.mode in ("json_schema", "tools") else None
+    unknown = {"json_schema": 501, "tools": 405}.get(asked.mode)
+    return fails(unknown, "not implemented") if unknown else None
 
 
 def gemini(asked: Asked) -> Answer | None:

@@ -227,3 +227,10 @@ def test_the_papers_tables_are_of_benchmarks_alone(tmp_path: Path) -> None:
     runs = [write(tmp_path / f"{name}.jsonl", [record("pass", id="x")]) for name in "ab"]
     with pytest.raises(UsageError, match=r"--paper: .*a\.jsonl is of no benchmark"):
         compare(runs, paper=True)
+
+
+def test_runs_are_named_by_a_letter_each(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.jsonl", [record("pass", id="x")])
+    with pytest.raises(UsageError, match="27 runs: 26 can be compared at most"):
+        compare([one] * 27)
+    assert [*compare([one] * 26).sources][-1] == "Z"
