@@ -228,7 +228,7 @@ class OpenAIBackend:
         if self._adaptations.again(request.call, request.state, arguments, text):
             return errors.Adapted(str(error))
         by_schema = "response_format" in arguments or "tools" in arguments
-        if status in (405, 501) or (status == 404 and by_schema and _NO_SUCH_WAY.search(text)):
+        if status == 501 or (status == 404 and by_schema and _NO_SUCH_WAY.search(text)):
             return errors.BadRequest(str(error))
         return error
 

@@ -233,4 +233,4 @@ def test_runs_are_named_by_a_letter_each(tmp_path: Path) -> None:
     one = write(tmp_path / "a.jsonl", [record("pass", id="x")])
     with pytest.raises(UsageError, match="27 runs: 26 can be compared at most"):
         compare([one] * 27)
-    assert [*compare([one] * 26).sources][-1] == "Z"
+    assert [*compare([one] * 26).runs][-1] == "Z"
