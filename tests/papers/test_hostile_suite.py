@@ -20,6 +20,9 @@ def test_the_page_gives_the_numbers_of_what_covers_every_rubric_and_family() -> 
     assert hostile >= 150 and set(carriers()) == set(RUBRICS)
     met = {(case.check, case.family) for case in ALL}
     assert met == {(check, family) for check in RUBRICS for family in families()}
+    each = {name: family.each for name, family in families().items()}
+    numbered = (f"{check}-{name}-{n + 1}" for check, name in met for n in range(each[name]))
+    assert sorted(case.id for case in ALL) == sorted(numbered)
     page = (Path(__file__).parents[2] / "docs" / "explain" / "hostile-text.md").read_text("utf-8")
     counted = Counter(case.family for case in ALL)
     for name in families():
