@@ -155,16 +155,17 @@ class CheckAgreement:
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """The report. `repeated` answers by an annotator who had answered the question before were left
-    out, and `no_label` answers that stand for no label; of `conflicting` second gold answers the
-    first one holds. Of `unreadable` lines the first ones are `problems`; `blank`
-    rows of a sheet have no label yet. `annotators` tells how
+    out, `differing` of them other than the first, and `no_label` answers that stand for no
+    label; of `conflicting` second gold answers the first one holds. Of `unreadable` lines the
+    first ones are `problems`; `blank` rows of a sheet have no label yet. `annotators` tells how
     each annotator did on control questions, `ratings` how often those who count gave each answer
     of the scale, by group, as they came; `demographics` how many annotators each group (`all`
-    first) has by what is known of them; `majorities` are the records with what people said of
-    them (`crowd.majority_records`)."""
+    first) has by what is known of them; no question has more than `most_answers`; `majorities`
+    are the records with what people said of them (`crowd.majority_records`)."""
 
     checks: Sequence[CheckAgreement]
     repeated: int = 0
+    differing: int = 0
     conflicting: int = 0
     no_label: int = 0
     unreadable: int = 0
@@ -173,6 +174,7 @@ class Agreement:
     annotators: Mapping[str, Annotator] = field(default_factory=dict)
     ratings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     demographics: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    most_answers: int = 0
     majorities: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -189,7 +191,7 @@ class Agreement:
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
         report: dict[str, Any] = plain(replace(self, problems=(), majorities=()))
-        for name in ("problems", "unreadable", "blank", "majorities"):
+        for name in ("problems", "unreadable", "blank", "most_answers", "majorities"):
             del report[name]
         return report
 
@@ -288,7 +290,7 @@ def agreement(
     groups of annotators, too.
     """
     checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
-    repeated = conflicting = no_label = 0
+    repeated = differing = conflicting = no_label = 0
     for item in (item.answered(answers) for item in items):
         no_label += item.left_out
         gold = None if item.gold is None else _sorted(item.gold)
@@ -298,8 +300,9 @@ def agreement(
         question.gold = question.gold or gold
         question.rows += item.rows
         for annotation in item.annotations:
+            answer = _sorted(annotation.answer)
             repeated += annotation.annotator in question.answers
-            question.answers.setdefault(annotation.annotator, _sorted(annotation.answer))
+            differing += question.answers.setdefault(annotation.annotator, answer) != answer
             question.groups.setdefault(annotation.annotator, annotation.group)
             question.whys.setdefault(annotation.annotator, annotation.why)
     reports = []
@@ -311,7 +314,14 @@ def agreement(
     asked = [question for by_item in checks.values() for question in by_item.values()]
     counts = demographics({n: g for q in asked for n, g in q.groups.items()}, people)
     return Agreement(
-        reports, repeated, conflicting, no_label, demographics=counts, majorities=lines
+        reports,
+        repeated,
+        differing,
+        conflicting,
+        no_label,
+        most_answers=max((len(question.answers) for question in asked), default=0),
+        demographics=counts,
+        majorities=lines,
     )
 
 

@@ -149,6 +149,7 @@ def command(
     sources = opt.inputs_or_stdin(labels, context)
     opt.need_calibrate("judge agreement")
     from judge import api
+    from judge.stats.agreement import MajorityRule
 
     if records and out is None:
         raise UsageError("--records needs -o: it holds the records that are written")
@@ -203,16 +204,27 @@ def command(
             f"{len(untried)} of {everyone} kept without an answer to a control question: "
             f"{_named(untried)}"
         )
+    if 0 < report.most_answers < (least_votes := MajorityRule.parse(majority).least):
+        print_message(
+            f"--majority {majority} needs {least_votes} answers to a question, and none has more "
+            f"than {report.most_answers}: so there is no majority. A share (80%) needs no number"
+        )
     if out is not None:
         print_message(f"wrote {out}: {counted(len(report.majorities), 'record')}")
     if report.repeated:
         repeated = counted(report.repeated, "repeated answer")
-        print_message(f"{repeated} of an annotator left out; the first one to a question holds")
+        others = f", {report.differing} of them another than the first" if report.differing else ""
+        print_message(
+            f"{repeated} of an annotator left out{others}; the first one to a question holds"
+        )
     if report.conflicting:
         conflicting = counted(report.conflicting, "differing gold answer")
         print_message(f"{conflicting} left out; the first one holds")
+    if report.differing:
+        print_message("two people may share a name: give each their own in the column annotator")
     if report.unreadable:
         print_message(f"{counted(report.unreadable, 'line')} could not be read")
+    if report.unreadable or report.differing:
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 

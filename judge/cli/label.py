@@ -179,6 +179,8 @@ def command(
     who = f", for {counted(written.workers, 'annotator')}" if written.workers else ""
     files = " and ".join(map(str, written.files))
     print_message(f"wrote {files}: {counted(written.rows, 'row')} about {about}{who}")
+    if written.not_offered:
+        print_message(f"{written.not_offered}: only judge agreement --scale can make it right")
     if (step := _NEXT.get(written.form)) is not None:
         back, how = step
         back = back.format(path=shlex.quote(str(written.files[0].with_suffix(""))))

@@ -176,6 +176,8 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
     parts += [f"{funnel.overruled} kept by people"] * (funnel.overruled > 0)
     shares = (f"distinct-{n} {share:.2f}" for n, share in different.distinct.items() if share)
     lines = ["; ".join(parts)]
+    if any("truncated" in causes for *_, causes in funnel.rows()):
+        lines.append("truncated: --max-tokens N lets the writer write more")
     if different.records:
         near = f"near-duplicates: {different.near} of {different.records}"
         lines.append("; ".join(filter(None, (near, ", ".join(shares)))))
@@ -183,7 +185,7 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
         most = ", ".join(f"{text} {n}" for text, n in counts.most_common(_COUNTS_SHOWN))
         lines += [f"{name}: {len(counts)} different; {most}"] if counts else []
     print_lines(lines, err=True)
-    if different.cross is not None:
+    if different.cross is not None and different.crossed:
         heads = sorted({column for _, column in different.crossed})
         rows_by = sorted({row for row, _ in different.crossed})
         cells = [[row, *(str(different.crossed[row, c]) for c in heads)] for row in rows_by]

@@ -19,6 +19,7 @@ from judge.judging.prompts import lack, shown_texts
 from judge.questions.rubric import Rubric
 from judge.questions.templates import render, variables_of
 from judge.records import Record, mapped, recognise
+from judge.records.answers import SEVERAL, spelt_as
 from judge.records.base import normalise
 from judge.records.fields import record_name
 from judge.records.labels import QUESTION, ROLES, LabelledItem, read_labels
@@ -43,7 +44,8 @@ _OURS = {*ROLES, *QUESTION}
 class Sheet:
     """What a sheet in this form holds, and the files that were written; None `workers` for as many
     as there will be. `unasked` records and control questions have nothing to ask about, or cannot
-    be read, the first for the reason `why`.
+    be read, the first for the reason `why`. `not_offered` is the first control question whose right
+    answer is none that the sheet offers.
     """
 
     form: str
@@ -54,6 +56,7 @@ class Sheet:
     controls: int
     unasked: int
     why: str | None
+    not_offered: str | None
 
 
 def write_sheet(
@@ -102,7 +105,8 @@ def write_sheet(
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not rows else []
     if not units:
         raise UsageError(f"no record can be asked about; {(reasons or ['there is none'])[0]}")
-    golden, records = list(_controls(controls, asked, opt_outs)), len(units)
+    not_offered: list[str] = []
+    golden, records = list(_controls(controls, asked, opt_outs, not_offered)), len(units)
     if together:
         units, golden = _joined(units, together), _joined(golden, together)
         if telling_sizes := {*map(len, golden)} - {*map(len, units)}:
@@ -128,7 +132,10 @@ def write_sheet(
     first = reasons[0] if reasons else None
     count = sum(map(len, content.units)) * (workers if form.name == "csv" else 1)
     people = workers if form.counted else None
-    return Sheet(form.name, files, count, people, records, len(golden), len(reasons), first)
+    strange = not_offered[0] if not_offered else None
+    return Sheet(
+        form.name, files, count, people, records, len(golden), len(reasons), first, strange
+    )
 
 
 def _joined(units: Sequence[list[dict[str, str]]], field: str) -> list[list[dict[str, str]]]:
@@ -212,9 +219,13 @@ def _rows(
 
 
 def _controls(
-    sources: Sequence[str], asked: Sequence[Rubric], opt_outs: Sequence[str]
+    sources: Sequence[str],
+    asked: Sequence[Rubric],
+    opt_outs: Sequence[str],
+    not_offered: list[str],
 ) -> Iterator[list[dict[str, str]]]:
-    """The rows of each control question's record."""
+    """The rows of each control question's record; `not_offered` takes what is said of right answers
+    that the sheet does not offer."""
     by_name = {rubric.name: rubric for rubric in asked}
     units: dict[str, list[dict[str, str]]] = {}
     items = [item for source in sources for item in read_labels(source)]
@@ -231,6 +242,9 @@ def _controls(
         rows, why = _rows(typed(record), [rubric], opt_outs)
         if why is not None:
             raise UsageError(f"{place}: {why}")
+        offered = (*rubric.answers, *opt_outs)
+        if any(spelt_as(part, offered) is None for part in item.reference.split(SEVERAL)):
+            not_offered.append(f"{place}: {item.reference!r} is none of {', '.join(offered)}")
         rows = [row for row in rows if not item.number or row.get("entry") == str(item.number)]
         units.setdefault(record.id, []).extend(rows)
     if sources and not units:

@@ -208,8 +208,8 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
         )
     raise UsageError(
         f"{out} was made under another fingerprint ({line.fingerprint}, now {now.fingerprint}). "
-        f"What differs: {difference}. Use the same settings, choose with --rejudge the verdicts to "
-        "judge again, or start over with --overwrite"
+        f"What differs: {difference}. Use the same settings, start over with --overwrite, or, in "
+        "judge validate, choose with --rejudge the verdicts to judge again"
     )
 
 

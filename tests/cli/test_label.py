@@ -167,6 +167,32 @@ def test_a_control_needs_a_right_answer_in_any_spelling(mails: Typed) -> None:
     assert code == 0 and cells(out, "annotator-1", "3", "3", "4", "kept"), out
 
 
+def test_a_right_answer_that_the_sheet_does_not_offer_is_told(mails: Typed) -> None:
+    gold = mails.folder / "gold.jsonl"
+    gold.write_text(gold.read_text().replace('"no"', '"maybe"'))
+    code, _, told = mails.text("label", "mails.jsonl", *ASK, "--sheet", "s.csv")
+    assert code == 0 and "gold.jsonl, line 2: 'maybe' is none of yes, no: only" in told
+    gold.write_text(gold.read_text().replace('"maybe"', '"No"'))
+    told = mails.text("label", "mails.jsonl", *ASK, "--sheet", "s.csv", "--overwrite")[2]
+    assert "is none of" not in told
+
+
+def test_what_can_have_no_majority_and_who_may_share_a_name_is_told(mails: Typed) -> None:
+    assert mails.text("label", "mails.jsonl", *ASK, "--sheet", "s.csv")[0] == 0
+    fill(mails, "s.csv", polite)
+    words = ("agreement", "s.csv", "--controls", "gold.jsonl", "--majority")
+    for rule, least in (("4/5", True), ("80%", False), ("2/3", False)):
+        code, _, told = mails.text(*words, rule)
+        needs = "--majority 4/5 needs 4 answers to a question, and none has more than 2"
+        assert code == 0 and (needs in " ".join(told.split())) == least, told
+    other = (
+        mails.read("s.csv").decode().replace(";yes;", ";no;").replace("annotator-2", "annotator-1")
+    )
+    (mails.folder / "t.csv").write_text(other)
+    code, _, told = mails.text("agreement", "s.csv", "t.csv")
+    assert code == 3 and "of them another than the first" in told and "may share a name" in told
+
+
 def test_a_sheet_is_read_back_whatever_fields_its_records_have(typed: Typed) -> None:
     """Fields by the names of the sheet's own columns, and of a published form of labels."""
     pair = {"id": "p", "chosen": "Yes.", "rejected": "No.", "group": "g", "Check": "c"}

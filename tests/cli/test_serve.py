@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from judge.questions.rubric import Rubric
+from judge.web.decisions import ScoreQuestion, _by_option
 from tests.loopback import Answer, Asked, Loopback, chances
 
 from .conftest import Shell, jsonl, wait_until_told
@@ -173,6 +175,15 @@ def test_a_judge_that_guesses_is_not_served(calibrated: Shell) -> None:
     assert code == 422 and "does not read the field" in json.dumps(reply)
     process.terminate()
     assert process.wait(60) == 0
+
+
+def test_a_score_has_a_share_for_each_of_the_rubrics_answers_in_their_order() -> None:
+    rubric = Rubric.from_text(
+        "name: tone\nquestion: How?\nanswers: [bad, fair, good]\npass: [good]"
+    )
+    ask = ScoreQuestion(type="score", criteria=["low", "middle", "high"])
+    shares = _by_option(rubric, ask, {"good": 0.5, "bad": 0.3, "fair": 0.2})
+    assert shares == {"0": 0.3, "1": 0.2, "2": 0.5}
 
 
 @pytest.mark.slow
