@@ -108,6 +108,20 @@ def test_a_run_writes_the_lines_of_its_workers(monkeypatch: pytest.MonkeyPatch) 
     assert validate(job, settings(engine="ray"), Watcher()).summary.kept == 3
 
 
+def test_a_worker_that_judges_otherwise_than_this_machine_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Other(OneWorker):
+        def __init__(self, given: Any, *more: Any) -> None:
+            super().__init__(given.model_copy(update={"temperature": 1.0}), *more)
+
+    monkeypatch.setattr(driver, "ChunkStream", Other)
+    job = Job(records=[{**NORM, "id": "n0"}], out=Path("out"))
+    with pytest.raises(UsageError, match="a worker judges by other files, models or software"):
+        validate(job, settings(engine="ray"), Watcher())
+    assert not Path("out").exists()
+
+
 RECIPE = """
 name: reply_writing
 fields: [email]
