@@ -112,6 +112,14 @@ def test_a_person_overrules_the_judges_and_is_asked_once(mails: Typed) -> None:
     mails.write("mine.jsonl", [{**kept[0], "labels": {"friendly": "perhaps"}}])
     code, _, err = mails.text(*again)
     assert code == 2 and "line 1: friendly must be one of yes, no" in " ".join(err.split())
+    # Of a draft that is not there it is told where all drafts are.
+    mails.write("mine.jsonl", [{**kept[0], "id": "other", "labels": {"friendly": "no"}}])
+    missing = "1 decided record is not among the drafts"
+    code, _, err = mails.text(*again)
+    assert code == 0 and missing in err
+    begun = (*GO, "-o", "begun.jsonl", "--no-cache", "--resume", "--decisions", "mine.jsonl")
+    code, _, err = mails.text(*begun, "--max-calls", "2")
+    assert code == 4 and missing not in err, err
 
 
 def test_near_duplicates_are_rejected_in_the_order_of_the_drafts(mails: Typed) -> None:
