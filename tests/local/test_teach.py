@@ -8,12 +8,14 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from judge.configuration import resolve
 from judge.errors import UsageError
+from judge.local.adapter import Trainer
 from judge.local.commands.teach import asked_by
 from judge.local.teaching import Teaching, answered_with
 from judge.questions.ready_made import builtin
@@ -251,3 +253,35 @@ def test_what_to_do_next_puts_the_same_question_again() -> None:
     flags = ["--ask", "Is it polite?", "--on", "mail", "--answers", "1,2", "--pass", ">= 2"]
     assert asked_by(resolve(given), "question") == flags
     assert asked_by(resolve({"check": ("relevance",)}), "relevance") == ["--check", "relevance"]
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+def test_an_adapter_has_its_rows_in_the_order_of_llama_cpps_weights(
+    tmp_path: Path, architecture: str
+) -> None:
+    """Of its llama models alone the halves of each head's turns stand in turn, in q and k."""
+    import gguf
+    import torch
+
+    torch.manual_seed(0)
+    trainer = object.__new__(Trainer)
+    trainer.architecture = architecture
+    trainer.config = SimpleNamespace(
+        num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2
+    )
+    heads = {"q_proj": 4, "k_proj": 2, "v_proj": 2, "down_proj": 1}
+    trainer.added = {
+        (0, name): SimpleNamespace(down=torch.randn(4, 64), up=torch.randn(16 * count, 4))
+        for name, count in heads.items()
+    }
+    trainer.write(tmp_path / "a.gguf", {})
+    written = {t.name: torch.tensor(t.data) for t in gguf.GGUFReader(tmp_path / "a.gguf").tensors}
+    names = {"q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "down_proj": "ffn_down"}
+    for name, count in heads.items():
+        addition = trainer.added[0, name]
+        wanted = addition.up @ addition.down
+        if architecture == "llama" and name in ("q_proj", "k_proj"):
+            order = [16 * h + 8 * j + i for h in range(count) for i in range(8) for j in range(2)]
+            wanted = wanted[order]
+        lora_a, lora_b = (written[f"blk.0.{names[name]}.weight.lora_{side}"] for side in "ab")
+        assert torch.allclose(lora_b.float() @ lora_a.float(), wanted, atol=0.05), name
