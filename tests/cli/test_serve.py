@@ -177,6 +177,19 @@ def test_a_judge_that_guesses_is_not_served(calibrated: Shell) -> None:
     assert process.wait(60) == 0
 
 
+def test_a_judge_that_gives_no_probabilities_is_not_served(calibrated: Shell) -> None:
+    said = {"quote": None, "reason": "So it is."}
+    replies = [{"when": {"contains": "Dear"}, "reply": {**said, "answer": "yes"}}]
+    replies.append({"reply": {**said, "answer": "no"}})
+    (calibrated.folder / "typed.yaml").write_text(json.dumps({"replies": replies}))
+    ask = ("--ask", QUESTION, "--name", "polite", "--on", "email", "-m", "scripted:typed.yaml")
+    done = calibrated("calibrate", "labels.jsonl", *ask, "--method", "structured", "-o", "typed")
+    assert done.returncode == 0, done.stderr
+    words = ("--profile", "typed/profile.json", "-m", "scripted:typed.yaml", "--port", "0")
+    done = calibrated("serve", *words)
+    assert done.returncode == 2 and b"polite has a judge without probabilities" in done.stderr
+
+
 def test_a_score_has_a_share_for_each_of_the_rubrics_answers_in_their_order() -> None:
     rubric = Rubric.from_text(
         "name: tone\nquestion: How?\nanswers: [bad, fair, good]\npass: [good]"
