@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -160,39 +160,51 @@ class Negotiation:
         Raises:
             BackendError: no mode brought a reply; or none of the run's first questions a text.
         """
-        async with self._testing if self._unfit < _MAX_ALONE else nullcontext():
+        async with self._testing:
             if (proven := self.proven(call)) is not None:
                 return proven, None
-            self._refuse_silent()
-            refusal: BadRequest | None = None
-            unheeded: tuple[Mode, Completion] | None = None
-            for mode in self._candidates(call):
-                if unheeded is not None and not fresh() and not stored(mode):
-                    return unheeded  # The run that stored the reply tried no further mode.
-                try:
-                    completion = await complete(mode)
-                except ContextExceeded:
-                    raise
-                except BadRequest as error:
-                    refusal = refusal or error
-                    continue
-                if completion.finish_reason != "stop":
-                    self._unfit += 1
-                    return mode, completion  # It says nothing about the mode.
-                self.has_text = self.has_text or bool(completion.text.strip())
-                if _conforms(completion.text, call):
-                    self.settle(call, mode)
-                    if fresh():
-                        self._proven[call.schema_name] = mode
-                    return mode, completion
-                unheeded = mode, completion
-            self._searches += 1
-            self._unfit += 1
-            if unheeded is not None:
-                self.note_text(unheeded[1].text)
-                return unheeded
-            assert refusal is not None
-            raise refusal
+            if self._unfit < _MAX_ALONE:
+                return await self._tried(call, complete, fresh, stored)
+        return await self._tried(call, complete, fresh, stored)
+
+    async def _tried(
+        self,
+        call: Call,
+        complete: Complete,
+        fresh: Callable[[], bool],
+        stored: Callable[[Mode], bool],
+    ) -> tuple[Mode, Completion]:
+        """The first mode whose reply fits the schema, else the last that brought any."""
+        self._refuse_silent()
+        refusal: BadRequest | None = None
+        unheeded: tuple[Mode, Completion] | None = None
+        for mode in self._candidates(call):
+            if unheeded is not None and not fresh() and not stored(mode):
+                return unheeded  # The run that stored the reply tried no further mode.
+            try:
+                completion = await complete(mode)
+            except ContextExceeded:
+                raise
+            except BadRequest as error:
+                refusal = refusal or error
+                continue
+            if completion.finish_reason != "stop":
+                self._unfit += 1
+                return mode, completion  # It says nothing about the mode.
+            self.has_text = self.has_text or bool(completion.text.strip())
+            if _conforms(completion.text, call):
+                self.settle(call, mode)
+                if fresh():
+                    self._proven[call.schema_name] = mode
+                return mode, completion
+            unheeded = mode, completion
+        self._searches += 1
+        self._unfit += 1
+        if unheeded is not None:
+            self.note_text(unheeded[1].text)
+            return unheeded
+        assert refusal is not None
+        raise refusal
 
     def _candidates(self, call: Call) -> Sequence[Mode]:
         """The modes to try with the call, in this order."""

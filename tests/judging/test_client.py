@@ -485,17 +485,21 @@ class Server(Fake):
 async def test_a_model_that_never_brings_what_is_asked_for_is_not_asked_one_by_one(
     said: Said,
 ) -> None:
-    backend = Fake(script=lambda call, _: READY if call.schema_name == "Ready" else said)
-    backend.modes, backend.delay = (SCHEMA, WORDS), 0.005
+    together: list[int] = []
+
+    def script(call: Call, number: int) -> Said:
+        if call.schema_name == "Ready":
+            return READY
+        together.append(backend.under_way)
+        return said
+
+    backend = Fake(script=script, delay=0.005)
+    backend.modes = (SCHEMA, WORDS)
     asker = Client("fake:m", backend, cache=None, budget=Budget(), limit=8, reasks=0)
-
-    async def asked(seeds: range) -> int:
-        backend.most = 0
-        outcomes = await asyncio.gather(*(ask(asker, replace(CALL, seed=n)) for n in seeds))
-        assert [outcome.reply for outcome in outcomes] == [None] * len(seeds)
-        return backend.most
-
-    assert (await asked(range(3)), await asked(range(3, 12))) == (1, 8)
+    calls = [replace(CALL, seed=n) for n in range(20)]
+    outcomes = await asyncio.gather(*(ask(asker, call) for call in calls))
+    assert [outcome.reply for outcome in outcomes] == [None] * len(calls)
+    assert together[:3] == [1, 1, 1] and max(together) == 8
 
 
 @pytest.mark.parametrize(
