@@ -107,11 +107,10 @@ def gather(
                 problem = None if joined else _repeated(item, first)
             if problem is not None:
                 problems.append(replace(item.record, fields=None, problem=problem))
-    for source in dict.fromkeys(sources):
-        part: dict[str, list[LabelledItem]] = defaultdict(list)
-        for origin, item in entries:
-            if origin == source:
-                part[item.check].append(item)
+    parts: dict[str, dict[str, list[LabelledItem]]] = {}
+    for source, item in entries:
+        parts.setdefault(source, {}).setdefault(item.check, []).append(item)
+    for source, part in parts.items():
         records = job.records.get(source) if isinstance(job.records, Mapping) else job.records
         for check, items in part.items():
             visible_items = without_answers(items, rubrics[check])

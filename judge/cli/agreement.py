@@ -204,7 +204,8 @@ def command(
             f"{len(untried)} of {everyone} kept without an answer to a control question: "
             f"{_named(untried)}"
         )
-    if 0 < report.most_answers < (least_votes := MajorityRule.parse(majority).least):
+    least_votes = 0 if break_ties else MajorityRule.parse(majority).least
+    if 0 < report.most_answers < least_votes:
         print_message(
             f"--majority {majority} needs {least_votes} answers to a question, and none has more "
             f"than {report.most_answers}: so there is no majority. A share (80%) needs no number"
@@ -217,11 +218,11 @@ def command(
         print_message(
             f"{repeated} of an annotator left out{others}; the first one to a question holds"
         )
+    if report.differing:
+        print_message("two people may share a name: give each their own in the column annotator")
     if report.conflicting:
         conflicting = counted(report.conflicting, "differing gold answer")
         print_message(f"{conflicting} left out; the first one holds")
-    if report.differing:
-        print_message("two people may share a name: give each their own in the column annotator")
     if report.unreadable:
         print_message(f"{counted(report.unreadable, 'line')} could not be read")
     if report.unreadable or report.differing:

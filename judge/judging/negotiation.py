@@ -69,7 +69,7 @@ class Negotiation:
         self._mode: Mode | None = backend.modes[0] if self._single else None
         self._modes: dict[str, Mode] = {}
         self._proven: dict[str | None, Mode] = {}
-        self._searches = self._empty = self._unfit = 0
+        self._searches = self._cut = self._empty = 0
         self.has_text = False
         self._testing = asyncio.Lock()
         self._remember(cache.get(self._key) or {})
@@ -163,7 +163,7 @@ class Negotiation:
         async with self._testing:
             if (proven := self.proven(call)) is not None:
                 return proven, None
-            if self._unfit < _MAX_ALONE:
+            if self._searches + self._cut < _MAX_ALONE:
                 return await self._tried(call, complete, fresh, stored)
         return await self._tried(call, complete, fresh, stored)
 
@@ -189,7 +189,7 @@ class Negotiation:
                 refusal = refusal or error
                 continue
             if completion.finish_reason != "stop":
-                self._unfit += 1
+                self._cut += 1
                 return mode, completion  # It says nothing about the mode.
             self.has_text = self.has_text or bool(completion.text.strip())
             if _conforms(completion.text, call):
@@ -199,7 +199,6 @@ class Negotiation:
                 return mode, completion
             unheeded = mode, completion
         self._searches += 1
-        self._unfit += 1
         if unheeded is not None:
             self.note_text(unheeded[1].text)
             return unheeded
