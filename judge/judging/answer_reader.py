@@ -1,4 +1,4 @@
-"""From what was observed, first-token probabilities or a hidden state, to an answer."""
+"""Turns what was observed, first-token probabilities or a hidden state, into an answer."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from judge.questions.rubric import Rubric
 from judge.verdict import Answer, Verdict
 
 ORDERS_DISAGREE = "the orders disagree"
-NONE_FITS = "none of these answers is likelier than that none fits"
+NONE_FITS = "the likeliest answer is that none of these fits"
 FAR = "far from the labelled records that the probe was fitted to"
 NOT_LISTED = "the model lists too little of the first token's probability"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer read, whether the method is sure enough of it, and every answer's probability.
+    """An answer, whether the method is sure of it, and the probability of each answer.
 
-    `torn`: the orders of a question disagree; `far`: no labelled record is like this one.
-    `ends` are the probabilities wherever the open share of a question (`Observation`) is one
-    word's: the answer's lie between these. Without an open share there are none.
+    `torn`: the orders of a question disagree. `far`: no labelled record is like this one. `ends`:
+    the probabilities in each extreme case, where a question's open share (`Observation`) is all one
+    word's; the true ones are between these. Empty without an open share.
     """
 
     answer: str
@@ -35,7 +35,7 @@ class Decision:
 
     def judged(self, rubric: Rubric, label: str | None, value: str | None) -> Answer:
         """The answer about a value (None: the record) with its verdict, for a record with this
-        label: an abstention where it is not sure, whichever words have the open shares."""
+        label. It abstains if it is not sure, or if the verdict depends on the open shares."""
         if rubric.rule.counts:
             verdict = Verdict.ANSWERED if self.sure else Verdict.ABSTAIN
             return Answer(value=value, verdict=verdict, answer=self.answer)
@@ -58,7 +58,7 @@ class Decision:
         )
 
     def reason(self, answer: Answer) -> str | None:
-        """Why the answer, as it was judged, is not sure."""
+        """Why the answer (from `judged`) is not sure; None if there is nothing to say."""
         if self.torn or self.far:
             return ORDERS_DISAGREE if self.torn else FAR
         if self.answer == NONE and answer.verdict is Verdict.ABSTAIN:
@@ -70,7 +70,7 @@ class Decision:
 
 
 def _ends(observation: Observation) -> Iterator[Observation]:
-    """The observation with the open share of each question given to one word, in every way."""
+    """The extreme cases: each question's open share goes to one word, in every combination."""
     places = [place for place, share in observation.open.items() if share]
     for words in (
         product(*(range(len(observation.chances[place])) for place in places)) if places else ()
@@ -85,7 +85,7 @@ def _ends(observation: Observation) -> Iterator[Observation]:
 
 
 def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
-    """The mean of a rubric's scores under these probabilities; None where it has no scale."""
+    """The mean score under these probabilities; None if the rubric has no scale."""
     if rubric.scale is None or not (total := sum(probabilities.values())):
         return None
     scores = zip(rubric.answers, rubric.scale, strict=True)
@@ -97,8 +97,9 @@ def mean_of(rubric: Rubric, probabilities: Mapping[str, float]) -> float | None:
 class AnswerReader:
     """How an observation becomes an answer.
 
-    Without a `classifier` the rubric's decision list decides, which is not sure within `margin`
-    (0 to 0.5) of an even chance. With one its likeliest answer is taken, sure from `sure_at` on.
+    Without a `classifier` the rubric's decision list decides, and is unsure within `margin` (0 to
+    0.5) of an even chance. With one its likeliest answer counts. Either is unsure of an answer
+    whose probability is below `sure_at`.
     """
 
     margin: float = 0.0
@@ -106,23 +107,23 @@ class AnswerReader:
     sure_at: float = 0.0
 
     def questions(self, rubric: Rubric) -> tuple[int, ...]:
-        """The numbers of the rubric's questions that it goes by."""
+        """Numbers of the rubric's questions that the answer depends on."""
         if self.classifier is not None:
             return self.classifier.questions
         return tuple(range(len(rubric.deciding_questions)))
 
     @property
     def probe(self) -> Probe | None:
-        """The classifier, where it takes a hidden state."""
+        """The classifier if it reads a hidden state, else None."""
         return self.classifier if isinstance(self.classifier, Probe) else None
 
     def complete(self, rubric: Rubric, observation: Observation) -> bool:
-        """Whether all its questions were answered; a state that cannot be had raises."""
+        """Whether all its questions were read. (A missing hidden state raises when asked for.)"""
         return observation.chances.keys() >= {*self.questions(rubric)}
 
     def decide(self, rubric: Rubric, observation: Observation) -> Decision:
-        """The answer to a complete observation; sure only if it is the same, and sure, whichever
-        words have the open shares."""
+        """The decision on a complete observation. It is sure only if the answer is the same, and
+        sure, whichever words get the open shares."""
         questions = self.questions(rubric)
         shares = {place: share for place, share in observation.open.items() if place in questions}
         decision = self._decide(rubric, observation)
@@ -142,10 +143,10 @@ class AnswerReader:
         return Decision(answer, shares[answer] >= self.sure_at and not far, shares, far=far)
 
     def _walk(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
-        """Along the decision list; an answer's probability is the product along its branch.
+        """Follow the decision list; an answer's probability is the product along its branch.
 
-        A question is sure where its likeliest word leads the next one by twice the margin; scores
-        are, where passing leads failing so.
+        A question is sure if its likeliest word leads the next one by twice the margin; a score
+        with a bound is sure if P(pass) and P(fail) differ by as much.
         """
         answer, sure, reach = None, True, 1.0
         outcomes: dict[str, float] = {}
@@ -164,7 +165,7 @@ class AnswerReader:
         return Decision(answer, sure and outcomes[answer] >= self.sure_at, outcomes)
 
     def _compare(self, rubric: Rubric, chances: Sequence[Chances]) -> Decision:
-        """The likeliest answer over all orders; sure where the orders agree."""
+        """The answer with the highest mean over all orders; sure only if the orders agree."""
         orders = [
             {question.means[w]: share for w, share in zip(question.outcomes, row, strict=True)}
             for question, row in zip(rubric.deciding_questions, chances, strict=True)
@@ -179,6 +180,6 @@ class AnswerReader:
         return Decision(best[0], sure and not torn, mean, torn)
 
     def _clear(self, chances: Iterable[float]) -> bool:
-        """Whether the likeliest leads the next one by twice the margin."""
+        """Whether the highest leads the second by twice the margin."""
         first, second = sorted(chances, reverse=True)[:2]
         return first - second >= 2 * self.margin

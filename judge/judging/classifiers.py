@@ -1,8 +1,7 @@
-"""What calibration fits to labels and a profile keeps: classifiers over first-token questions, and
-probes of a hidden state.
+"""Classifiers over first-token questions, and probes of a hidden state, as a profile stores them.
 
-judge/calibration/fit.py fits them. Here they are applied in plain arithmetic, so that a run
-with a profile loads no statistics library.
+judge/calibration/fit.py fits them to labels. Here they are applied in plain arithmetic, so that a
+run with a profile loads no statistics library.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from judge.errors import UsageError
 from judge.verdict import Usage
 
 MIN_CHANCE = 1e-6
-"""Probabilities are held off 0 and 1 by this much before their logarithm is taken."""
+"""Probabilities are clipped to this distance from 0 and 1 before taking the logarithm."""
 
 Chances = Sequence[float]
 """The probabilities of a question's words, in their order; they add up to 1."""
@@ -35,11 +34,11 @@ Chances = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was read of one item, and what that took.
+    """What was read about one item, and the usage of reading it.
 
-    `chances` are those of questions by number; `open` the share (0 to 1) of a question's
-    probability that no listed token has (`judge.judging.first_token.open_share`); `quotes` the
-    words of the text that a question went by; `state` is the hidden state.
+    By question number: `chances`; `open`, the share (0 to 1) of probability that no listed token
+    has (`judge.judging.first_token.open_share`); `quotes`, the words of the text that the answer
+    rests on. `state` is the hidden state.
     """
 
     chances: Mapping[int, Chances] = field(default_factory=dict)
@@ -52,7 +51,7 @@ class Observation:
     def of_question(
         cls, place: int, chances: Chances, usage: Usage, *, open: float = 0.0, quote: str = ""
     ) -> Observation:
-        """What was read of one question, by its number."""
+        """The observation of one question; `place` is its number."""
         shares = {place: open} if open else {}
         return cls({place: chances}, None, shares, {place: quote} if quote else {}, usage)
 
@@ -67,7 +66,7 @@ class Observation:
 
     @property
     def quote(self) -> str | None:
-        """The first question's quote, or the shortest of those that lie in it."""
+        """The first question's quote, or the shortest quote inside it; None without quotes."""
         first = next(iter(self.quotes.values()), None)
         within = (quote for quote in self.quotes.values() if quote in (first or ""))
         return min(within, key=len, default=first)
@@ -78,12 +77,12 @@ Floats = Annotated[
     BeforeValidator(lambda row: unpacked(row, "f") if isinstance(row, str) else row),
     PlainSerializer(lambda row: packed(row, "f"), return_type=str),
 ]
-"""A row of numbers, which a file holds as base64 of little-endian 4-byte floats."""
+"""A row of numbers; in a file, base64 of little-endian 4-byte floats."""
 
 
 def features(chances: Chances) -> list[float]:
-    """The numbers that are weighed: the log-odds of the first of two words; of more words each
-    one's logarithm less the mean of all (the centred log-ratio)."""
+    """A question's features: the log-odds of the first of two words; for more words the logarithm
+    of each minus the mean of all (centred log-ratio)."""
     logs = [math.log(min(max(chance, MIN_CHANCE), 1 - MIN_CHANCE)) for chance in chances]
     if len(logs) == 2:
         return [logs[0] - logs[1]]
@@ -99,9 +98,9 @@ class _OfQuestions(BaseModel):
 class Logistic(_OfQuestions):
     """A multinomial logistic model over the features of several questions.
 
-    `questions` are numbered as in the rubric; `answers` the classes; `weights` has a row for each
-    answer and a column for each feature, the questions' features one after the other. With one
-    question of two words and two answers it is Platt scaling (Platt 1999).
+    `questions` are numbered as in the rubric; `answers` are the classes; `weights` has a row per
+    answer and a column per feature, question by question. With one question of two words and two
+    answers it is Platt scaling (Platt 1999).
     """
 
     kind: Literal["logistic"] = "logistic"
@@ -132,15 +131,14 @@ class Logistic(_OfQuestions):
 
 
 class Probe(_OfQuestions):
-    """A multinomial logistic model over a hidden state, and over first-token features beside it.
+    """A multinomial logistic model over a hidden state and, optionally, first-token features.
 
-    The state is that of the first question's prompt after `layer`, less `center` and divided by
-    `spread`, number by number. `weights` has a row of the state's width for each answer but the
-    first, whose score is 0; `beside` has such rows for the features of `questions`. A state lies
-    far from the labelled ones where its root mean square is above `far`, or where more than the
-    share `outside` of its length (0 to 1) is not along `axes`, the first principal components of
-    the labelled ones; 99 % of these are within either bound. Base64 of 4-byte floats keeps the rows
-    short (Alain and Bengio 2016; arXiv 2601.22588).
+    (Alain and Bengio 2016; arXiv 2601.22588.) The state is that of the first question's prompt
+    after `layer`, minus `center` and divided by `spread`, number by number. `weights` has a row of
+    the state's width for each answer but the first, whose score is 0; `beside` has the same rows
+    for the features of `questions`. A state is far from the labelled ones if its root mean square
+    exceeds `far`, or if more than the share `outside` (0 to 1) of its length is not along `axes`,
+    the first principal components of the labelled ones; 99 % of these are within either bound.
     """
 
     kind: Literal["probe"] = "probe"
@@ -181,7 +179,7 @@ class Probe(_OfQuestions):
         return _shares(self.answers, scores)
 
     def is_far(self, observation: Observation) -> bool:
-        """Whether the state lies farther off than nearly all of the labelled ones."""
+        """Whether the state is beyond a bound: `far`, or `outside`."""
         scaled = self._scaled(observation)
         size = _dot(scaled, scaled)
         along = math.fsum(_dot(axis, scaled) ** 2 for axis in self.axes)

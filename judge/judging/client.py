@@ -1,6 +1,6 @@
-"""One model: its replies are checked, and asked for again while they are invalid.
+"""The client of one model: checks each reply, and asks again while it is invalid.
 
-An invalid reply is handed to instructor, which says what is wrong
+instructor tells the model what is wrong with a reply
 (docs/decisions/0002-instructor-around-one-create.md).
 """
 
@@ -64,15 +64,15 @@ class Client:
     Args:
         spec: the model as the user named it, `provider:model`.
         cache: None for no cache beyond this run.
-        limit: most calls under way at once.
-        price: of the model (None: unknown); an engine of our own costs nothing.
+        limit: most concurrent calls.
+        price: the model's (None: unknown); an engine of our own is free.
         reasks: how often an invalid reply is asked for again.
         max_tokens: most tokens of every reply (None: as the call says).
         backoff: seconds before the first retry.
         timeout: seconds until a call is given up; an engine in this process has none.
 
-    `remote` says whether calls go to a server, `decides` whether the model is a decision model, and
-    `floating` that it is named by an alias that moves; `counters` what was done in this run.
+    `remote`: calls go to a server. `decides`: it is a decision model. `floating`: it is a decision
+    model named by an alias whose version changes. `counters`: what the client did in this run.
     """
 
     def __init__(
@@ -120,10 +120,10 @@ class Client:
     # ------------------------------------------------------------ asking
 
     async def ask(self, call: Call, reply_model: type[R], context: ReplyContext) -> tuple[R, Usage]:
-        """A valid reply, asked for again while it is invalid, at most `reasks` times.
+        """Ask for a reply, and again while it is invalid, at most `reasks` times.
 
-        The first call with a schema is the test of the mode, and goes alone: what the server
-        refuses, or accepts and does not heed, gives way to the next mode with this same call.
+        The first call with a schema runs alone and tests the mode: if the server refuses or ignores
+        a mode, the same call is made in the next one.
 
         Raises:
             Unread: no reply was valid, or the prompt was refused or cut, or the reply was cut off.
@@ -163,14 +163,15 @@ class Client:
             return reply
 
     def _withheld(self, call: Call, completion: Completion) -> tuple[Trouble, str] | None:
-        """Why a completion is not to be asked for again; None where it may be valid."""
+        """Why a completion cannot be valid, so that it is not asked for again; None if it may
+        be."""
         if completion.finish_reason == "refusal":
             return "refused", completion.text[:200] or "no explanation"
         if completion.finish_reason == "length":
             limit = self._negotiation.limit(call)
             detail = f"the reply was cut off at {limit} tokens"
             if not completion.text:
-                detail = f"the reply ended in its thoughts ({limit} tokens at most)"
+                detail = f"the reply's thoughts took all of its {limit} tokens"
             return "truncated", f"{detail}; --max-tokens N allows more"
         loss = cut(call, completion)
         return ("the prompt was cut", loss) if loss else None
@@ -184,7 +185,7 @@ class Client:
         context: ReplyContext,
         attempts: Attempts,
     ) -> tuple[R, Usage]:
-        """The reply of a completion, or of those that are asked for after it; raises Unread."""
+        """The reply in `first`, or in a later attempt; raises Unread."""
         if withheld := self._withheld(call, first):
             raise Unread(*withheld, self._usage(first))
         # As strict as instructor is.
@@ -202,7 +203,7 @@ class Client:
             completions.append(completion)
             return completion
 
-        # A model that has never given a text is not told what is wrong with it.
+        # A model that has only sent empty replies would send another one.
         reasks = 0 if self._negotiation.silent else self._reasks
         problem: tuple[Trouble, str] | None = None
         try:
@@ -224,11 +225,13 @@ class Client:
     async def first_token(
         self, call: Call, usable: Callable[[Mapping[str, float]], bool] = bool
     ) -> tuple[dict[str, float], Usage]:
-        """Log-probabilities of the first token's alternatives, by token text; kept if `usable`.
+        """Log-probabilities of the first token's alternatives, by token text.
+
+        A server's reply is cached only if `usable`.
 
         Raises:
             UsageError: the model gives no log-probabilities.
-            Unread: the server refused the prompt, or cut it, or what it lists is no distribution.
+            Unread: the server refused or cut the prompt, or lists no valid distribution.
             BackendError: as `ask`.
         """
         with Attempts() as attempts:
@@ -240,7 +243,7 @@ class Client:
                 await self._completions.drop(attempts)
                 usage = self._usage(completion)
                 raise Unread("no distribution", str(problem), usage) from None
-            # An engine of ours says the same again; a server may have stumbled.
+            # An engine of our own would reply the same again; a server's fault may pass.
             if not tokens or not (self._served is None or usable(tokens)):
                 await self._completions.drop(attempts)
         if completion.first_token is None:
@@ -254,12 +257,12 @@ class Client:
         """The hidden state of the call's prompt, after the call's layer.
 
         Args:
-            width: how many numbers it must have (None: as many as the first of this layer).
+            width: numbers that it must have (None: as many as this layer's first state).
 
         Raises:
             UsageError: the model gives no hidden states.
-            Unread: the server refused the prompt, or cut it.
-            BackendError: as `ask`, and for a state of another width, which is not kept.
+            Unread: the server refused or cut the prompt.
+            BackendError: as `ask`, and for a state of another width, which is not cached.
         """
         if not isinstance(self.backend, HiddenStates):
             raise UsageError(
@@ -305,12 +308,12 @@ class Client:
     # ------------------------------------------------------------ what the model can do
 
     async def prove_logprobs(self, flag: str) -> None:
-        """Check by one small question that a server gives log-probabilities.
+        """Check with one small question that a server gives log-probabilities.
 
         Args:
-            flag: what named the model, such as `--cheap-model`; the message begins with it.
+            flag: the option that named the model, such as `--cheap-model`; errors begin with it.
 
-        A decision model on a server is asked in any case, so that it is known who answers.
+        A decision model on a server is always asked, to learn which version answers.
 
         Raises:
             BackendError: unreachable, or the key is refused.
@@ -321,7 +324,7 @@ class Client:
         if self.floating:
             _log.warning(
                 "judge: %s names whatever version is the newest; the version that answered is "
-                "noted in each line. Name one to judge alike next month",
+                "noted in each line. Name a version for repeatable verdicts",
                 self.spec,
             )
         try:
@@ -336,22 +339,22 @@ class Client:
             ) from error
 
     async def prepare(self) -> None:
-        """Find the best way to ask this model for JSON by one small question, unless remembered.
+        """Find the best mode for JSON with one small question, unless an earlier run found it.
 
         Raises:
             BackendError: unreachable, or the key is refused.
-            UsageError: no way of asking brought valid JSON.
+            UsageError: no mode gave valid JSON.
         """
         if not self._negotiation.ready:
             await self._negotiation.prepare(self._completions.probe)
 
     def sent(self, call: Call) -> Call:
-        """The call with the temperature and the seed that the model is sent, if any."""
+        """The call with the temperature and seed that are sent (None: not sent)."""
         return self._negotiation.sent(call)
 
     @property
     def adaptations(self) -> Mapping[str, str | int]:
-        """What the server does not take as it is usually sent, and what is sent instead."""
+        """Parts of a request that the server does not accept, and what is sent instead."""
         return self._negotiation.adaptations
 
     def adapted(self, adaptations: Mapping[str, str | int]) -> None:
@@ -362,21 +365,21 @@ class Client:
 
     @property
     def answering(self) -> tuple[str, ...]:
-        """The models that answer behind the address, by their names; none for an engine of ours."""
+        """Names of the models that answer at the address; empty for an engine of our own."""
         return self._served.answering if self._served is not None else ()
 
     def fitted_to(self, models: Collection[str], profile: str) -> None:
-        """Warn where another model answers than those that a profile was fitted to."""
+        """Warn if a model answers that `profile` was not fitted to; refuse a decision model."""
         if self._served is not None:
             self._served.fitted_to(models, profile)
 
     def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
-        """Note who answered in the run that this one goes on with."""
+        """Note which models answered in the run that this one resumes."""
         if self._served is not None:
             self._served.answered_before(models, fingerprints)
 
     def most_tokens(self, call: Call) -> int:
-        """Most tokens of the call's reply: the user's limit, or with room for thoughts."""
+        """Token limit of the call's reply: the user's or the call's, with any room for thoughts."""
         limited = replace(call, max_tokens=self._max_tokens or call.max_tokens)
         return self._negotiation.limit(limited)
 
@@ -386,7 +389,7 @@ class Client:
         return self.price is not None
 
     def estimate(self, input_tokens: int, output_tokens: int) -> Usage:
-        """The usage of a reply of this size."""
+        """The usage of a call with this many tokens."""
         cost = None if self.price is None else self.price.of(input_tokens, output_tokens)
         return Usage(1, input_tokens, output_tokens, cost)
 

@@ -1,7 +1,7 @@
-"""One model's completions: from the reply cache, else from its server, each asked for once.
+"""One model's completions, from the reply cache or else its server; each is requested once.
 
-A reply is stored at once, so that a kill loses only the calls under way, and a replay goes the same
-way and costs nothing. Those of an ask without a valid reply are removed when the run ends.
+A reply is stored immediately, so that a kill loses only the calls under way, and a rerun takes the
+same path at no cost. If an ask got no valid reply, its replies are removed when the run ends.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from judge.judging.transport import CANARY, Transport
 
 
 class Attempts(ExitStack):
-    """The completions of one ask: their entries in the cache, whether the last is `fresh` from the
-    server, and the last text that is not empty. Other asks for the same wait until it ends."""
+    """The completions of one ask: `entries`, their cache keys; `fresh`, whether the last came from
+    the server; `text`, the last that is not empty. Other asks for the same completions wait until
+    it ends."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,9 +36,9 @@ class Completions:
     """The completions of one model.
 
     Args:
-        negotiation: notes what the server does not take, after each answer.
+        negotiation: notes after each reply what the server does not accept.
         served: which model answers, part of a reply's key (None: an engine of our own).
-        identity: the backend's, which takes time to find out.
+        identity: the backend's; passed in because it is slow to compute.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Completions:
         self._unusable: set[str] = set()
 
     async def get(self, call: Call, mode: Mode, attempts: Attempts) -> Completion:
-        """The completion from the cache or the backend, while no other ask wants the same one;
+        """The completion from the cache or the backend, once no other ask is getting the same one;
         raises as `Transport.send`."""
         key = self._key(call, mode)
         lock = self._locks.setdefault(key, asyncio.Lock())
@@ -87,7 +88,7 @@ class Completions:
         return completion
 
     async def probe(self, mode: Mode) -> Completion:
-        """The completion of a small question, never from the cache."""
+        """The reply to a small question, never from the cache."""
         if self._served is not None:
             await self._served.look()
         completion = await self._transport.send(CANARY, mode)
@@ -100,19 +101,19 @@ class Completions:
         return self._cache.get(self._entry(self._key(call, mode))) is not None
 
     async def drop(self, attempts: Attempts) -> None:
-        """Forget replies that cannot be used."""
+        """Remove unusable replies from the cache."""
         await self._cache.store(dict.fromkeys(attempts.entries))
 
     def drop_at_end(self, attempts: Attempts) -> None:
-        """Forget replies when the run ends: until then, and after a kill, they are not asked for
-        again."""
+        """Remove these replies from the cache when the run ends; until then, and after a kill,
+        they are reused."""
         self._unusable.update(attempts.entries)
 
     async def aclose(self) -> None:
         await self._cache.store(dict.fromkeys(self._unusable))
 
     def _key(self, call: Call, mode: Mode) -> str:
-        """The cache's key. Seed and vote are part of it only where replies are drawn by chance."""
+        """The cache key, without the model. Seed and vote are in it only if replies are sampled."""
         prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
         steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
         return digest(
@@ -132,7 +133,7 @@ class Completions:
         )
 
     def _entry(self, key: str) -> str:
-        """The cache's key by the model that answers."""
+        """The cache key, with the model that answers."""
         return key if self._served is None else self._served.key(key)
 
     def _cached(self, entry: str, call: Call) -> Completion | None:

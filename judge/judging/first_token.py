@@ -1,4 +1,4 @@
-"""First tokens: the probabilities of a question's words, and the questions put to a model.
+"""First-token questions: asking them, and the probabilities of their words.
 
 An `Observer` asks; `judge.judging.answer_reader` turns what it observes into an answer.
 """
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from judge.judging.client import Client
 
 TOP_TOKENS = 20
-"""Alternatives asked for the first token; OpenAI's protocol allows at most 20."""
+"""Alternatives requested for the first token; OpenAI's protocol allows at most 20."""
 
 MIN_MASS = 0.05
-"""Least probability that a question's words must have together; below it nothing was read."""
+"""Least total probability of a question's words; below it the question counts as not read."""
 
 SPELLINGS = 6
-"""Tokens that a word has in a vocabulary: small, capital, in capitals; each with and without a
-blank before it."""
+"""Tokens of a word in a vocabulary: lower case, capitalised, upper case; each with and without a
+leading space."""
 
 NEGLIGIBLE = 0.02
-"""A share of probability up to which it does not matter that no token is listed for it."""
+"""An open share up to this counts as 0."""
 
 MAX_MASS = 1.02
-"""What the listed tokens have together at most: all there is, and what rounding adds."""
+"""Most that the probabilities of listed tokens may add up to: 1 and rounding."""
 
 _ABOVE_ZERO = 1e-3
 _AROUND = re.compile(r"^[\W_\u0120\u010a]+|[\W_]+$")
-"""Marks and blanks around a word, with the letters that stand for a blank and a line break in the
+"""Punctuation and space around a word, also the letters for a space and a line break in the
 vocabularies of byte-level tokenizers."""
 
 
 def added_up(logprobs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """The log-probability of each token text; a text listed several times has the mass of all.
+    """The log-probability of each token text; a text listed several times gets the sum.
 
     Raises:
-        ValueError: there is no such distribution; says why.
+        ValueError: a log-probability is above 0 or NaN, or the probabilities add up to over 1.
     """
     masses: dict[str, list[float]] = {}
     for token, logprob in logprobs:
@@ -74,8 +74,8 @@ def word_chances(
 ) -> tuple[float, ...] | None:
     """The share of each word, from the first token's natural log-probabilities; they add up to 1.
 
-    " Yes" and "YES" count as yes; a word without a token has none of it. None where the words have
-    less than `MIN_MASS` together.
+    " Yes" and "YES" count as yes; a word without a token gets 0. None if the words have less than
+    `MIN_MASS` together.
     """
     mass = dict.fromkeys(words, 0.0)
     for token, logprob in tokens.items():
@@ -88,12 +88,12 @@ def word_chances(
 
 
 def open_share(tokens: Mapping[str, float], words: Sequence[str] = YES_NO) -> float:
-    """The share (0 to 1) that might be any word's beside what `word_chances` counts: a word's
-    probability lies between (1 - open) times its share and that plus open. 0 if `NEGLIGIBLE`.
+    """The share (0 to 1) of probability that may be any word's, beside what `word_chances` counts.
 
-    It is what no listed token has. The likeliest tokens are listed, so none of the others is
-    likelier than the least of these, and a word has at most `SPELLINGS` of them. A token that a
-    word begins with (Ye) may be that word: it counts where it is likelier than the word itself.
+    A word's probability is between (1 - open) times its share and that plus open. 0 if
+    `NEGLIGIBLE`. Only the likeliest tokens are listed, so an unlisted one is at most as likely as
+    the least likely listed one, and a word has at most `SPELLINGS` tokens. A token that a word
+    begins with (Ye) may be that word: it counts if it is likelier than the word itself.
     """
     chances = {token: math.exp(logprob) for token, logprob in tokens.items()}
     remainder, least = max(0.0, 1 - sum(chances.values())), min(chances.values(), default=1.0)
@@ -114,9 +114,9 @@ def open_share(tokens: Mapping[str, float], words: Sequence[str] = YES_NO) -> fl
 
 
 def word_of(token: str) -> str:
-    """The token in lower case without the marks and blanks around it; "" for nothing else.
+    """The token in lower case without surrounding punctuation and space; "" if nothing is left.
 
-    The whole token: no option I in "I'm", no 1 in "1.5", no a in "As".
+    Only whole tokens count: "I'm" is not option I, "1.5" is not 1, "As" is not a.
     """
     return _AROUND.sub("", token).lower()
 
@@ -126,10 +126,10 @@ def word_of(token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """The first-token questions of a rubric, put to a client.
+    """Asks a client the first-token questions of a rubric.
 
-    `number` is the value asked about (from 1), or 0 for the record; `call` comes without its
-    messages. All that asks raises BackendError where the model gives no reply.
+    In its methods `number` is the value asked about (from 1), or 0 for the record; `call` has no
+    messages yet. Asking raises BackendError if the model gives no reply.
     """
 
     rubric: Rubric
@@ -143,7 +143,7 @@ class Observer:
     def calls(
         self, record: Record, number: int, call: Call, questions: Sequence[int]
     ) -> Iterator[Call]:
-        """The calls that `observe` makes where each question can be read."""
+        """The calls that `observe` makes if every question can be read."""
         for place in questions:
             if self.questions[place].passages:
                 for part, _ in self._passages(record):
@@ -160,7 +160,8 @@ class Observer:
         return replace(call, messages=prompt, max_tokens=1, logprobs=TOP_TOKENS)
 
     def _passages(self, record: Record) -> list[tuple[Record, str]]:
-        """The record with each passage in the place of the text that the rubric shows."""
+        """For each passage of the text that the rubric shows: the record with only that passage as
+        its text, and the passage."""
         from judge.judging.passages import passages
 
         ((name, text),) = shown_texts(self.rubric, record).items()
@@ -182,8 +183,8 @@ class Observer:
         layer: int = LAST_LAYER,
         width: int | None = None,
     ) -> Observation:
-        """The hidden state of the first question's prompt; `layer` and `width` as `Client.state`
-        has them, which see for what it raises."""
+        """The hidden state of the first question's prompt; `layer`, `width` and errors as in
+        `Client.state`."""
         ask = self.state_call(record, number, call, layer)
         state, usage = await self.client.state(ask, width)
         return Observation(state=state, usage=usage)
@@ -191,7 +192,7 @@ class Observer:
     async def observe(
         self, record: Record, number: int, call: Call, questions: Sequence[int]
     ) -> Observation:
-        """The chances of these questions' words, and what was quoted for them, up to the first
+        """The probabilities of these questions' words, and their quotes. Stops at the first
         question of which no word could be read."""
         observation = Observation()
         for place in questions:
@@ -217,8 +218,8 @@ class Observer:
     async def _most_likely_passage(
         self, record: Record, number: int, call: Call, place: int
     ) -> Observation:
-        """The question put to each passage: how likely the words that count as yes are where they
-        are likeliest, and that passage."""
+        """Ask the question about each passage: the highest probability of the words that count as
+        yes, and the passage that has it."""
         question = self.questions[place]
         low, high, likeliest, quote, usage = 0.0, 0.0, 0.0, "", Usage()
         for part, passage in self._passages(record):

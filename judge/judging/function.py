@@ -29,7 +29,7 @@ class FunctionPanel(Panel):
         return self.of
 
     def why_not_asked(self, record: Record) -> dict[str, Any] | None:
-        """None: hostile text has nothing to say to a function."""
+        """None: hostile text cannot sway a function."""
         return None
 
     async def check(
@@ -40,8 +40,7 @@ class FunctionPanel(Panel):
         round: int = 1,
         numbers: Sequence[int] | None = None,
     ) -> Check:
-        """The check; an `error` with the reason where the test cannot tell, or the function
-        raises."""
+        """The check; `error` with the reason if the test cannot decide, or the function raises."""
         vote = self._vote(record, numbers)
         return Check(
             name=self.of.name,

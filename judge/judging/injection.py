@@ -1,13 +1,12 @@
-"""Text in a record that has the form of a message to its judge, found without asking any model.
+"""Finds text in a record that looks like a message to the judge, without asking a model.
 
-Such text has no place in a record: a chat's control tokens, headers of system and
-tool messages, replies in a judge's own format, lines that close the fence around a record, the
-rubric's own question, hidden text, base64. Orders and claims in plain words are not found, nor is
-text by people who know these patterns and avoid them. A speaker in a dialogue may be called System
-or Developer.
+It looks for a chat's control tokens, headers of system and tool messages, replies in a judge's own
+format, lines that close the fence around a record, the rubric's own question, hidden text, words of
+mixed scripts, and base64. It does not find orders and claims in plain words, nor text by people who
+know these patterns and avoid them. A speaker in a dialogue may be called System or Developer.
 
-Every pattern takes time in proportion to the text: where it repeats something, what follows cannot
-match the same characters.
+Every pattern takes time linear in the text: what follows a repeated part cannot match the same
+characters.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ SHOWN = 200
 """Most characters of a found passage that are quoted."""
 
 _QUESTION_WORDS = 6
-"""A sentence of a rubric with fewer words may stand in a text by chance."""
+"""A sentence of a rubric with fewer words may be in a text by chance."""
 
 _DECODED = 4096
-"""Characters of base64 that are decoded."""
+"""Most characters of a base64 run that are decoded."""
 
 _READABLE = 0.95
-"""Share of the decoded bytes that are printable ASCII."""
+"""Least share of printable ASCII in decoded bytes that are words."""
 
 _MIXES = 3
-"""Words of mixed scripts that are no accident."""
+"""Fewer matches of mixed scripts may be accidents."""
 
 _SPEAKERS = 2
-"""Other lines with a speaker's name that make a text a dialogue."""
+"""A text with this many other lines that begin with a speaker's name is a dialogue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
     """A passage in the form of a message to the judge.
 
-    `form` is one of `FORMS` or `question`; `passage` quotes the field (of a question: in small
-    letters), cut after `SHOWN` characters.
+    `form` is one of `FORMS` or `question`; `passage` quotes the field (a question in lower case),
+    cut after `SHOWN` characters.
     """
 
     field: str
@@ -58,8 +57,8 @@ class Injection:
 
 
 def injections(rubric: Rubric, record: Record) -> tuple[Injection, ...]:
-    """The first passage of each form in each text that this rubric would show its judges, in the
-    names of these, and in the kind's lists of names, which a re-ask may hold."""
+    """The first passage of each form in each text that the rubric would show its judges, in the
+    names of these fields, and in the record's other lists, which a re-ask may quote."""
     names = dict.fromkeys((*rubric.shown(record.texts).values(), *rubric.needs))
     texts = {n: record.texts.shown(n).strings for n in names if n in record.texts}
     if entry_field := list_field(rubric, record):
@@ -94,7 +93,7 @@ def _passages(text: str, rubric: Rubric, record: Record) -> Iterator[tuple[str, 
 
 @lru_cache(maxsize=256)
 def _sentences(templates: tuple[str, ...]) -> tuple[str, ...]:
-    """The longer sentences of these templates that hold no variable, in small letters."""
+    """Sentences of these templates without a variable and not too short, in lower case."""
     parts = (part for template in templates for part in re.split(r"(?<=[.?!:])\s+|\n+", template))
     words = (part.lower().split() for part in parts if "{" not in part)
     return tuple(dict.fromkeys(" ".join(row) for row in words if len(row) >= _QUESTION_WORDS))
@@ -170,7 +169,7 @@ _MIXED = re.compile(rf"[a-z]{_OTHER}++[a-z]|{_OTHER}[a-z]++{_OTHER}", re.IGNOREC
 
 
 def _mixed(text: str) -> str | None:
-    """Words of Latin letters with look-alikes of another script between them."""
+    """The first words that mix Latin letters with look-alikes of another script, if several do."""
     matches = list(islice(_MIXED.finditer(text), _MIXES))
     if len(matches) < _MIXES:
         return None
@@ -182,7 +181,7 @@ _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{24,}+={0,2}+(?![A-Za-z0
 
 
 def _base64(text: str) -> str | None:
-    """The first run that is base64 of some words in ASCII."""
+    """The first run of base64 that decodes to words in ASCII."""
     for match in _BASE64.finditer(text):
         run = match.group()[:_DECODED].rstrip("=")
         decoded = base64.b64decode(run[: len(run) // 4 * 4])
@@ -193,7 +192,7 @@ def _base64(text: str) -> str | None:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    """The first match and what stands behind it in its line, for people who read the quote."""
+    """The first match and the rest of its line, as a quote for people."""
     match = pattern.search(text)
     if match is None:
         return None
@@ -211,7 +210,7 @@ FORMS: Mapping[str, Callable[[str], str | None]] = {
     "mixed scripts": _mixed,
     "base64": _base64,
 }
-"""What is looked for in any text, whatever the rubric asks: form, and what finds a passage."""
+"""Looked for in every text, whatever the rubric: the form, and the function that finds it."""
 
 _BEYOND_ASCII = ("hidden text", "mixed scripts")
 
@@ -219,11 +218,11 @@ _SIGNS = {
     "control token": ("<", "["),
     "message header": ("system", "developer", "tool", "function", "assistant", "role"),
 }
-"""What an ASCII text of a form holds; to look for that is ten times as fast."""
+"""An ASCII text of a form holds one of these; searching for them is ten times as fast."""
 
 
 def _may_hold(form: str, text: str, plain: str) -> bool:
-    """Whether it is worth looking. Letters beyond ASCII may stand for others in any form."""
+    """Whether to run the form's pattern. Letters beyond ASCII may replace others in any form."""
     if not text.isascii():
         return True
     signs = _SIGNS.get(form)

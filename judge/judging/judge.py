@@ -1,6 +1,6 @@
 """A judge: a rubric put to one model by one method.
 
-`Judge.vote` makes the prompt, puts it to the client, and turns what comes back into answers: a
+`Judge.vote` makes the prompt, sends it through the client, and turns the result into answers: a
 typed reply (`structured`), or the probabilities of the first token and the hidden state of the
 prompt (`logprobs`, `probe`).
 """
@@ -41,7 +41,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Judge:
-    """A rubric, the client that it is put to, and the method.
+    """A rubric, the client that answers it, and the method.
 
     `reader` turns what the methods `logprobs` and `probe` observe into an answer. With `per_entry`
     the structured method makes one call for each entry instead of one for all. `framing` separates
@@ -58,7 +58,7 @@ class Judge:
 
     @cached_property
     def one_by_one(self) -> bool:
-        """Whether a structured vote consists of one reply an entry."""
+        """Whether a structured vote consists of one reply per entry."""
         if self.probabilistic or self.rubric.each is None:
             return False
         return self.per_entry or not self.rubric.lists_entries
@@ -70,8 +70,8 @@ class Judge:
 
     @cached_property
     def _side_by_side(self) -> bool:
-        """Whether questions are put to each passage. An engine evaluates a passage once for all
-        values where these are asked about side by side."""
+        """Whether questions are asked about passages. Then the values are asked about concurrently,
+        so that an engine evaluates a passage once for all of them."""
         if not self.probabilistic:
             return False
         questions = self.observer.questions
@@ -82,7 +82,7 @@ class Judge:
         return self.rubric.reply_type
 
     def numbers(self, record: Record) -> tuple[int, ...]:
-        """What a vote speaks about: the numbers of the entries, or (0,) for the record."""
+        """What a vote is about: the numbers of the entries, or (0,) for the record."""
         if self.rubric.each is None:
             return (0,)
         return tuple(range(1, len(record.entries(self.rubric.each)) + 1))
@@ -99,13 +99,13 @@ class Judge:
         """One vote; an `error` vote if the model gives no reply.
 
         Args:
-            vote: its index; above temperature 0 other indexes are other draws.
+            vote: its index; above temperature 0 each index is another draw.
             round: the pass of the rewrite loop (from 1).
             numbers: the values to ask about (default: all of the record's).
 
         Raises:
             BackendError: unreachable, denied or out of budget, which ends the run; or the model is
-                not here, which concerns the whole record.
+                not on this machine (`NotHere`), which concerns the whole record.
         """
         call = self.call(record, vote, round, sampling or Sampling())
         numbers = self.numbers(record) if numbers is None else tuple(numbers)
@@ -132,7 +132,7 @@ class Judge:
         round: int = 1,
         sampling: Sampling = Sampling(),
     ) -> Iterator[Call]:
-        """The calls of a vote on the record, where each reply can be read; arguments as `vote`."""
+        """The calls of a vote on the record if every reply can be read; arguments as `vote`."""
         call, probe = self.call(record, vote, round, sampling), self.reader.probe
         for numbers in self._groups(self.numbers(record)):
             if not self.probabilistic:
@@ -145,7 +145,7 @@ class Judge:
             yield from self.observer.calls(record, numbers[0], call, questions)
 
     def _groups(self, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """The values of each reply."""
+        """The numbers that each reply is about."""
         split = self.one_by_one or self.probabilistic
         return [(n,) for n in numbers] if split else [numbers]
 
@@ -252,14 +252,14 @@ class Judge:
         return self._vote(call, answers, usage, QUOTE_NOT_FOUND if unlocated else None, score)
 
     def _judged(self, answers: list[Answer]) -> list[Answer]:
-        """The answers of a reply, undecided where it says that none of the rubric's fits."""
+        """The answers of a reply; one that says that none of the rubric's answers fits abstains."""
         if not self.rubric.none:
             return answers
         unsure = {"verdict": Verdict.ABSTAIN}
         return [a.model_copy(update=unsure) if a.answer == NONE else a for a in answers]
 
     def _context(self, record: Record, numbers: Sequence[int], swapped: bool) -> ReplyContext:
-        """What a reply about these values, or the record (0), is held against."""
+        """What a reply about these values, or the record (0), is validated against."""
         rubric, rule = self.rubric, self.rubric.quote
         answers = in_other_order(rubric.answers) if swapped else rubric.answers
         entries = {n: record.entry(rubric.each, n) or "" for n in numbers if n}
@@ -276,7 +276,7 @@ class Judge:
         )
 
     def _agreed(self, call: Call, first: Vote, second: Vote) -> Vote:
-        """Two orders of a comparison as one vote; an abstention if they disagree."""
+        """The votes on a comparison's two orders as one; it abstains if they disagree."""
         answers, usage = (*first.evidence, *second.evidence), first.usage + second.usage
         for order in (first, second):
             if any(answer.answer is None for answer in order.evidence):
@@ -295,9 +295,9 @@ class Judge:
     async def decide(
         self, record: Record, call: Call | None = None, number: int = 0
     ) -> tuple[Decision | None, Observation]:
-        """What the reader makes of the value with this number (0: the record), None where too
-        little was observed; and what was observed. Every question that it goes by is asked, so that
-        P(pass) is always whole.
+        """The decision about the value with this number (0: the record), None if too little was
+        read; and the observation. Every question of the reader is asked, so that P(pass) is always
+        complete.
 
         Raises:
             BackendError: the model gives no reply.
@@ -327,8 +327,8 @@ class Judge:
 
 
 def _located(answers: list[Answer], texts: Collection[str]) -> list[Answer]:
-    """The answers about one value with their quotes in the words of the texts, without those whose
-    quotes stand in none of them; at least one, then without a quote."""
+    """The answers about one value, with their quotes in the exact words of the texts. Answers whose
+    quote is in no text are dropped; if none is left, the first is kept without its quote."""
     if not answers[0].quote:
         return answers
     located = []

@@ -1,4 +1,4 @@
-"""What holds a call back: the run's budget, the server's limit, and its outages."""
+"""Limits on calls: the run's budget, the server's concurrency limit, and its outages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from itertools import count
 from judge.errors import BackendError, BadRequest, Exit, GivenUp
 
 MAX_OUTAGE = 120.0
-"""Seconds without any answer, from the first canary on, until a server is given up."""
+"""Seconds without any answer, from the first canary, before a server is given up."""
 
 MAX_PAUSE = 4.0
 """Most seconds between two tries."""
 
 record_turn: ContextVar[int] = ContextVar("judge_record_turn", default=0)
-"""The number of the record whose calls are made here. The runner sets it, so that a record under
+"""Number of the record that the current calls belong to. The runner sets it, so that a record under
 way gets its next call before a later record gets its first."""
 
 
@@ -59,15 +59,15 @@ class Budget:
             raise BudgetReached(f"--max-cost {self.max_cost} USD is reached")
 
 
-# ------------------------------------------------------------ calls at once
+# ------------------------------------------------------------ concurrent calls
 
 
 class AdaptiveLimit:
-    """How many calls may be under way at one model, adapted to what its server bears.
+    """How many calls to one model may run concurrently, adapted to what its server can take.
 
-    Additive increase, multiplicative decrease (Chiu & Jain 1989), within 1 and `most`: each success
-    adds 1/limit; a refusal halves the limit, if the refused call began after the last cut. The
-    server's `retry_after` holds all calls back. Places go to the earliest record first
+    Additive increase, multiplicative decrease (Chiu & Jain 1989), between 1 and `most`: each
+    success adds 1/limit; a refusal halves the limit, if the refused call began after the last cut.
+    The server's `retry_after` delays all calls. Places go to the earliest record first
     (`record_turn`), then to the call that has waited longest.
     """
 
@@ -82,7 +82,7 @@ class AdaptiveLimit:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[int]:
-        """Wait for a free place and hold it inside the block; gives the call's era (`refused`)."""
+        """Wait for a free place and hold it inside the block; yields the era for `refused`."""
         place: asyncio.Future[None] | None = None
         if not self._waiting and self.running < int(self.limit):
             self.running += 1
@@ -108,7 +108,7 @@ class AdaptiveLimit:
             self._admit()
 
     def refused(self, retry_after: float | None, era: int) -> None:
-        """The server asked for fewer calls; `retry_after` in seconds, `era` as `slot` gave it."""
+        """The server asked for fewer calls; `retry_after` in seconds, `era` from `slot`."""
         if era == self._cuts:
             self.limit = max(1.0, self.limit / 2)
             self._cuts += 1
@@ -131,8 +131,8 @@ class Outages:
     """Tells a server that fails every call from one that fails a single call, and waits for it.
 
     Args:
-        canary: makes one small call (None: the model is not a server, and is not waited for).
-        backoff: seconds between the first two canaries; doubled from one to the next.
+        canary: makes one small call (None: no server, and no waiting).
+        backoff: seconds between the first two canaries; doubles up to `MAX_PAUSE`.
     """
 
     def __init__(self, canary: Callable[[], Awaitable[object]] | None, backoff: float) -> None:
@@ -144,14 +144,14 @@ class Outages:
         self._waiting = asyncio.Lock()
 
     def answered(self) -> None:
-        """A call was answered: with a reply, or with an error that only a working server gives."""
+        """Note that a call was answered: by a reply, or by an error of a working server."""
         self._last_answer = time.monotonic()
 
     async def works(self) -> bool:
-        """Whether a server that refused a call answers a canary; after a no it is not asked again.
+        """Whether a server that refused a call answers a canary; after one failure it is not asked.
 
         Raises:
-            BudgetReached: there is no call left for it.
+            BudgetReached: no call is left for the canary.
         """
         async with self._waiting:
             if self._canary is None or self._refusing:
@@ -168,13 +168,13 @@ class Outages:
     async def passed(self, since: float) -> bool:
         """Whether a call that failed on every try should be tried again after an outage.
 
-        There was an outage if no call was answered since `since` (`time.monotonic`), when this one
-        failed for the last time but one. Then a canary is repeated until it is answered; other
+        There was an outage if no call was answered after `since` (`time.monotonic`), the time of
+        this call's last failure but one. Then a canary is repeated until it is answered; other
         calls wait for the same canary. A server that never answered in this run is not waited for.
 
         Raises:
             GivenUp: nothing was answered for `MAX_OUTAGE`; it ends the run.
-            BackendError: the canary was refused for good: the key, or the budget.
+            BackendError: the canary failed for good: key denied, or budget used up.
         """
         if self._canary is None or self._last_answer is None or self._last_answer > since:
             return False
@@ -202,5 +202,5 @@ class Outages:
 
 
 def pause(backoff: float, before: int) -> float:
-    """Seconds until the next try, after so many pauses; doubled up to `MAX_PAUSE`."""
+    """Seconds until the next try, after `before` pauses; doubles up to `MAX_PAUSE`."""
     return float(min(backoff * 2 ** min(before, 30), MAX_PAUSE))

@@ -1,7 +1,7 @@
-"""How one model is asked: the mode of each schema, and what its server does not take.
+"""How to ask one model: the mode of each schema, and what its server does not accept.
 
-Found out by trying, with one small question and then with the first call of each schema, and
-remembered in the reply cache by the model's identity: a later run asks in the same way, and finds
+Both are found by trial, with one small question and then with the first call of each schema, and
+stored in the reply cache by the model's identity: a later run asks in the same way, and so finds
 the replies of this one (docs/decisions/0039-adaptations.md).
 """
 
@@ -24,14 +24,14 @@ from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
 _log = logging.getLogger(__name__)
 
 _MAX_SEARCHES = 2
-"""Times that every mode is tried with a call in vain; more would double the cost of a bad model."""
+"""Calls for which every mode is tried without success; more would double a bad model's cost."""
 
 _MAX_ALONE = 3
-"""Calls that bring nothing that fits their schema, one after the other; then calls go together, or
-a model that is cut off each time would be asked one thing at a time."""
+"""After this many tests without a reply that fits the schema, tests run concurrently: a model whose
+replies are always cut off must not serialise the run."""
 
 _MAX_EMPTY = 3
-"""Questions in a row that a model may leave without any text before its first reply."""
+"""The run ends if the replies to this many first questions hold no text."""
 
 _WORDS = {
     "mode": "JSON asked for by mode {1}",
@@ -47,10 +47,10 @@ Complete = Callable[[Mode], Awaitable[Completion]]
 
 
 class Negotiation:
-    """The modes and adaptations of one model. A backend with a single mode has nothing to test.
+    """The modes and adaptations of one model. A backend with a single mode is not tested.
 
-    `adaptations` is what is sent otherwise than usual, by what it concerns; `mode` where that is
-    not the best. `has_text` says that the model has given a text in this run.
+    `adaptations`: what is sent differently from usual, by name; also `mode`, if it is not the best.
+    `has_text`: the model has replied with text in this run.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class Negotiation:
         self.adaptations: Mapping[str, str | int] = self._changes()
 
     def _state(self) -> dict[str, str | int]:
-        """What the backend sends otherwise than usual."""
+        """What the backend sends differently from usual."""
         return dict(self._adapting.adaptations) if self._adapting else {}
 
     def _remember(self, entry: Mapping[str, Any]) -> None:
-        """Take over what an earlier run learnt; whatever else stands there counts as nothing."""
+        """Restore what an earlier run learnt; an entry of another form is ignored."""
         names = {str(mode): mode for mode in self._all}
         modes, adaptations = entry.get("modes"), entry.get("adaptations")
         if not isinstance(modes, dict) or not isinstance(adaptations, dict):
@@ -105,15 +105,15 @@ class Negotiation:
 
     @property
     def ready(self) -> bool:
-        """Whether a mode is there to begin with."""
+        """Whether there is a mode to start with."""
         return self._mode is not None
 
     async def prepare(self, complete: Complete) -> None:
-        """Take the first mode in which a small question brings the JSON that it asks for.
+        """Find the first mode in which a small question gets the JSON that it asks for.
 
         Raises:
             BackendError: unreachable, or the key is refused.
-            UsageError: no mode brought valid JSON.
+            UsageError: no mode gave valid JSON.
         """
         async with self._testing:
             if self.ready:
@@ -136,8 +136,8 @@ class Negotiation:
         raise UsageError(f"{self._spec} gave no valid JSON in any mode. " + "; ".join(problems))
 
     def proven(self, call: Call) -> Mode | None:
-        """The mode for the call's schema, where no further one is to be tried with it: what it
-        meets is its own. None where it is to be tested."""
+        """The mode for the call's schema if it needs no test, else None. A failure in a proven mode
+        is the call's own."""
         return self._mode if self._single else self._proven.get(call.schema_name)
 
     async def test(
@@ -147,18 +147,18 @@ class Negotiation:
         fresh: Callable[[], bool],
         stored: Callable[[Mode], bool],
     ) -> tuple[Mode, Completion | None]:
-        """The mode for a schema's first call, and the reply that it brought.
+        """Find the mode for a schema's first call; also returns the reply that it got.
 
-        The call goes alone, as long as few have failed so: what the server refuses, or accepts and
-        does not heed, gives way to the next mode. There is no reply where another call has proven
-        the mode in the meantime.
+        Tests run one at a time until `_MAX_ALONE` have failed. If the server refuses or ignores a
+        mode, the next one is tried. The reply is None if another call has proven the mode in the
+        meantime.
 
         Args:
             fresh: whether the last reply came from the server, not from the cache.
             stored: whether the reply of a mode is in the cache.
 
         Raises:
-            BackendError: no mode brought a reply; or none of the run's first questions a text.
+            BackendError: no mode got a reply, or none of the run's first questions a text.
         """
         async with self._testing:
             if (proven := self.proven(call)) is not None:
@@ -174,7 +174,7 @@ class Negotiation:
         fresh: Callable[[], bool],
         stored: Callable[[Mode], bool],
     ) -> tuple[Mode, Completion]:
-        """The first mode whose reply fits the schema, else the last that brought any."""
+        """The first mode whose reply fits the schema, else the last that got any reply."""
         self._refuse_silent()
         refusal: BadRequest | None = None
         unheeded: tuple[Mode, Completion] | None = None
@@ -190,7 +190,7 @@ class Negotiation:
                 continue
             if completion.finish_reason != "stop":
                 self._cut += 1
-                return mode, completion  # It says nothing about the mode.
+                return mode, completion  # Such a reply says nothing about the mode.
             self.has_text = self.has_text or bool(completion.text.strip())
             if _conforms(completion.text, call):
                 self.settle(call, mode)
@@ -214,7 +214,7 @@ class Negotiation:
         return (first, *self._all[self._all.index(first) + 1 :])
 
     def settle(self, call: Call, mode: Mode) -> None:
-        """Keep to this mode for the call's schema, and begin with it for others."""
+        """Use this mode for the call's schema, and start with it for others."""
         if not self._single and self._modes.get(call.schema_name or "") != mode:
             self._modes[call.schema_name or ""] = self._mode = mode
             self._version += 1
@@ -224,14 +224,14 @@ class Negotiation:
 
     @property
     def silent(self) -> bool:
-        """Whether the model has left questions without any text, and has never given one."""
+        """Whether the model has replied, but never with text."""
         return self._empty > 0
 
     def note_text(self, text: str) -> None:
-        """Note what a question got in the end.
+        """Note the last reply to a question.
 
         Raises:
-            Denied: the first questions of the run got no text; it ends the run.
+            Denied: the replies to the run's first questions hold no text; it ends the run.
         """
         self.has_text = self.has_text or bool(text.strip())
         self._empty = 0 if self.has_text else self._empty + 1
@@ -248,13 +248,13 @@ class Negotiation:
     # ------------------------------------------------------------ adaptations
 
     def limit(self, call: Call) -> int:
-        """Most tokens of the call's reply, as the server is told."""
+        """Token limit of the call's reply, as sent to the server."""
         if self._adapting is None or call.logprobs is not None:
             return call.max_tokens
         return self._adapting.limit(call)
 
     def sent(self, call: Call) -> Call:
-        """The call with the temperature and the seed that the server is sent, if any."""
+        """The call with the temperature and seed that are sent (None: not sent)."""
         state: Mapping[str, Any] = self._adapting.adaptations if self._adapting else {}
         temperature = None if "temperature" in state else call.temperature
         seed = None if "seed" in state else call.seed
@@ -270,7 +270,7 @@ class Negotiation:
         return changes
 
     def note_changes(self) -> None:
-        """Write down and report what is new, after an answer."""
+        """Store and report new adaptations; called after each reply."""
         state = self._adapting.adaptations if self._adapting else None
         noted = (state, self._version)
         if noted == self._noted:
@@ -287,12 +287,12 @@ class Negotiation:
 
 
 def _described(name: str, way: str | int) -> str:
-    """How a request is sent otherwise, in words: seed left out, max_tokens as another name."""
+    """An adaptation in words: seed left out, max_tokens as another name."""
     return _WORDS.get(name, "{0} {1}" if way == LEFT_OUT else "{0} as {1}").format(name, way)
 
 
 def _conforms(text: str, call: Call) -> bool:
-    """Whether a reply is a JSON object with names of the call's schema."""
+    """Whether a reply is a JSON object with a name of the call's schema."""
     try:
         reply = json.loads(text)
     except (ValueError, RecursionError):

@@ -9,7 +9,7 @@ from functools import lru_cache
 from judge.questions.evidence import SENTENCE_END, SPEECH_MARKS, UNSPACED
 
 _PREFIX = 5
-"""Letters by which words are compared, so that *allow* and *allowed* are one."""
+"""Words are compared by this many first letters, so that *allow* equals *allowed*."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]{{3,}}")
 """Words of three letters or more; of scripts without spaces, every letter."""
@@ -21,7 +21,7 @@ def overlap(statement: str, text: str) -> tuple[float, str]:
     """The largest share (between 0 and 1) of the statement's words that one sentence of the text
     has, and the first such sentence, without speech marks around it.
 
-    Half a word is added to the shared ones and one to all, so that none is 0 and log-odds exist.
+    Half a word is added to the shared ones and one to all, so that log-odds are finite.
     """
     wanted = _words(statement)
     shared, found = 0, ""
@@ -35,7 +35,7 @@ def _words(text: str) -> set[str]:
     return {word[:_PREFIX] for word in _WORD.findall(text.casefold())}
 
 
-@lru_cache(maxsize=16)  # Every value of a record is held against the same text.
+@lru_cache(maxsize=16)  # Every value of a record is compared with the same text.
 def _cut(text: str) -> tuple[tuple[str, set[str]], ...]:
     return tuple((sentence, _words(sentence)) for sentence in _sentences(text))
 

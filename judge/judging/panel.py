@@ -1,7 +1,7 @@
 """A panel: one rubric put to several models, or to one model several times.
 
-Voting is sequential: each pass asks, all at once, the fewest further votes that could settle every
-value. Asking stops when no outcome of the missing votes could change a verdict.
+Voting is sequential: each pass concurrently asks for the fewest further votes that could settle
+every value. Asking stops when no outcome of the missing votes could change a verdict.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from judge.voting import PASS_OR_FAIL, needed
 class Panel:
     """Who votes on a rubric, how often, and how the votes are counted.
 
-    Each judge gives `votes` votes; by the `logprobs` method one, because its votes do not differ.
-    With `all_votes` every vote is asked, whatever the others say. `cheap`, the cheap judge of a
-    cascade, is asked first, and the panel about the values of which it is not sure. `explainer` is
-    asked at the end about what fails, where the judges gave neither quote nor reason, and decides
-    nothing. `on_injection`
-    says what happens to text in the form of a message to the judge (`judge.judging.injection`).
-    `declined` says why nothing is asked: the check abstains.
+    Each judge gives `votes` votes; by `logprobs` or `probe` one, because these do not differ. With
+    `all_votes` every vote is asked for, even when the verdict is settled. `cheap`, the cheap judge
+    of a cascade, is asked first, then the panel about the values of which it is not sure.
+    `explainer` is asked last about what fails, if the judges gave neither quote nor reason; it
+    decides nothing. `on_injection`: what to do with text that looks like a message to the judge
+    (`judge.judging.injection`). `declined`: why nothing is asked and the check abstains.
     """
 
     judges: tuple[Judge, ...]
@@ -60,8 +59,8 @@ class Panel:
         )
 
     def calls(self, record: Record, *, round: int = 1, most: bool) -> Iterator[tuple[Client, Call]]:
-        """The calls for a record: `most` all that may be made, else those where the cheap judge is
-        sure, or all votes say the same."""
+        """The calls for a record: with `most` all that may be made, else the fewest, if the cheap
+        judge is sure, or all votes agree."""
         if self.cheap is not None:
             for call in self.cheap.calls(record, round=round):
                 yield self.cheap.client, call
@@ -84,13 +83,13 @@ class Panel:
 
     @cached_property
     def exhaustive(self) -> bool:
-        """Whether every vote is asked: scores, too, because each counts in the mean, and questions
-        asked together, because they share each reply."""
+        """Whether every vote is asked for: by `all_votes`; for scores, because each counts in the
+        mean; for questions asked together, because they share each reply."""
         return self.all_votes or self.rubric.scale is not None or bool(self.rubric.together)
 
     @cached_property
     def counted(self) -> tuple[str, ...]:
-        """The answers that votes are counted by, best first; () if by pass and fail."""
+        """The answers by which votes are counted, best first; () if by pass and fail."""
         return self.rubric.answers if self.rubric.graded else ()
 
     async def check(
@@ -103,9 +102,8 @@ class Panel:
     ) -> Check:
         """One check: the votes on the record, counted for each entry.
 
-        The cheap judge's vote stands first, if there is one. The check's probability is the judges'
-        mean P(pass) for the weakest value; None unless every value was settled by
-        log-probabilities.
+        A cheap judge's vote comes first. The check's probability is the judges' mean P(pass) for
+        the weakest value; None unless every value was settled by log-probabilities.
 
         Args:
             numbers: the values to ask about (default: all of the record's).
@@ -177,9 +175,9 @@ class Panel:
             votes += new
 
     def why_not_asked(self, record: Record) -> dict[str, Any] | None:
-        """The reason and evidence of the abstention of a panel that declines, or on a record with
-        hostile text, which is quoted (docs/decisions/0027-injected-text-abstains.md); None if the
-        panel is asked."""
+        """Reason and evidence of the check if it abstains without asking: the panel declines, or
+        the record holds hostile text, which is quoted
+        (docs/decisions/0027-injected-text-abstains.md). None if the panel is asked."""
         if self.declined is not None:
             return {"reason": self.declined}
         passages = injections(self.rubric, record) if self.on_injection == "abstain" else ()
@@ -200,7 +198,7 @@ class Panel:
         return {"reason": reason, "evidence": tuple(evidence)}
 
     def _outcome(self, check: Check) -> dict[str, Any]:
-        """Verdict, answer, score and reason that the check's votes come to."""
+        """Verdict, answer, score and reason of the check, from its votes."""
         scale, bound = self.rubric.scale, self.rubric.bound
         verdict, score = _of_scores(check.votes, scale, bound) if scale else (None, None)
         verdict = verdict or worst(check.verdicts().values())
@@ -220,8 +218,8 @@ def _of_scores(
 ) -> tuple[Verdict | None, float | None]:
     """The verdict on the mean of the votes' scores, and the mean; None for both without a score.
 
-    A vote that is lost or not sure might have been any score: the check abstains if that could
-    change the verdict; without a bound, if half of the votes or more are such.
+    A lost or unsure vote might have been any score: the check abstains if that could change the
+    verdict; without a bound, if at least half of the votes are lost or unsure.
     """
     cast = [vote for vote in votes if vote.part == "panel"] or votes
     scores = [vote.score for vote in cast if vote.score is not None]

@@ -9,14 +9,14 @@ from functools import lru_cache
 from judge.questions.evidence import SENTENCE_END, UNSPACED
 
 MIN_WORDS = 25
-"""A paragraph of fewer words goes with the one before it, the first with the one after it."""
+"""A paragraph of fewer words is joined to the one before it, the first to the one after it."""
 
 MAX_WORDS = 90
 """A paragraph of more words is cut at the ends of its sentences."""
 
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s]+")
-"""Of scripts without spaces, every letter with the marks and signs beside it."""
+"""In scripts without spaces, every letter with the marks and signs beside it is a word."""
 
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -24,8 +24,7 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 @lru_cache(maxsize=16)  # Every entry, question and vote about a text cuts the same text.
 def passages(text: str) -> tuple[str, ...]:
-    """The text's paragraphs, as they stand in it; short ones joined, long ones cut; none if it is
-    blank."""
+    """The text's paragraphs, verbatim; short ones joined, long ones cut; empty if it is blank."""
     pieces: list[tuple[int, int, int]] = []
     for start, end, words in _pieces(text):
         begun, _, before = pieces[-1] if pieces else (start, 0, MAX_WORDS)
@@ -37,7 +36,7 @@ def passages(text: str) -> tuple[str, ...]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int, int]]:
-    """Where each line begins and ends, a long one in parts of whole sentences, and its words."""
+    """Start, end and word count of each line, a long one in parts of whole sentences."""
     for line in _LINE.finditer(text):
         begun, words, remaining = line.start(), 0, word_count(text, *line.span())
         if remaining > MAX_WORDS:
@@ -58,6 +57,6 @@ def counts_letters(text: str) -> bool:
 
 
 def word_count(text: str, start: int = 0, end: int | None = None) -> int:
-    """How many words stand between blanks; of a script without spaces (Chinese, Japanese, Thai,
-    Lao, Khmer, Burmese) each letter is one."""
+    """The number of words between spaces; in scripts without spaces (Chinese, Japanese, Thai, Lao,
+    Khmer, Burmese) each letter is one."""
     return sum(1 for _ in _WORD.finditer(text, start, len(text) if end is None else end))

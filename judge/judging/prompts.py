@@ -1,4 +1,4 @@
-"""From a rubric and a record to the messages that a model is sent."""
+"""Makes the messages to a model from a rubric and a record."""
 
 from __future__ import annotations
 
@@ -25,34 +25,35 @@ CONTROL = re.compile(
                     | think ) \] )
     """
 )
-"""Where a control token of a chat template begins. Engines take such a token in a record's text for
-their own (llama.cpp does, and so do tokenizers of transformers): the text would end its message."""
+"""Where a control token of a chat template begins. Engines interpret such a token in a record's
+text
+(llama.cpp does, and so do tokenizers of transformers): the text would end its message."""
 
 
 def without_controls(text: str) -> str:
-    """The text with a blank inside whatever an engine could take for a control token."""
+    """The text with a space inside anything that an engine could read as a control token."""
     if "<" not in text and "[" not in text:
         return text
     return CONTROL.sub(lambda match: f"{match.group()} ", text)
 
 
 def fence(name: str, text: str, mark: str) -> str:
-    """Record text between two marked lines that the text itself cannot hold."""
+    """Record text between two marked lines that the text itself cannot contain."""
     return f"[{name.replace('_', ' ')} {mark}]\n{without_controls(text)}\n[end {mark}]"
 
 
 LACKS = "the record has no "
-"""What the reasons of checks begin with that are not asked because there is nothing to show."""
+"""Beginning of the reason of a check that is skipped for lack of a field."""
 
 
 def list_field(rubric: Rubric, record: Record) -> str | None:
-    """The list field whose entries the question is about: of a rewriter one that it needs."""
+    """The list field whose entries the question is about; for a rewriter the first it needs."""
     return rubric.each or next((name for name in rubric.needs if name in record.lists), None)
 
 
 def lack(rubric: Rubric, record: Record) -> str | None:
-    """Why the rubric cannot be put to a judge: the fields that have nothing to show; None if it
-    can. A test takes an empty field as well."""
+    """Why the rubric cannot be asked: its missing or empty fields; None if it can. A test accepts
+    an empty field."""
     if rubric.tested:
         lacking = tuple(name for name in rubric.required if not record.has(name))
         return LACKS + ", ".join(lacking) if lacking else None
@@ -82,7 +83,7 @@ class Framing:
 
 
 DEFENDED = Framing(None, fence, "Now the question, about the material between the marks:")
-"""How every judge is asked. `judge evaluate hostile` measures it against another."""
+"""The framing for every judge. `judge evaluate hostile` compares it with another."""
 
 
 def messages(
@@ -98,13 +99,12 @@ def messages(
 ) -> Prompt:
     """The chat messages for one ask: system, then record first and question last.
 
-    Made once for all that ask the same about a text.
+    A record's prompt is made once and reused (`record.prompts`).
 
     Args:
         step: which question for the first token; None for the structured method.
-        swapped: whether the two fields that are compared stand in each other's place; a step says
-            so itself.
-        numbers: the entries asked about (from 1); exactly one, but for a reply that lists them.
+        swapped: whether the two compared fields swap places; a step has its own `swap`.
+        numbers: the entries asked about (from 1); exactly one, unless the reply lists them.
         passages: the numbered passages that a rewriter is to replace.
         findings: what was found wrong, for a rewriter.
         framing: how the record is separated from the question.
@@ -180,7 +180,7 @@ def _variables(
 # ---------------------------------------------------------------- for decision models
 
 _MAX_LEVELS = 10
-"""Levels of a score that System One takes."""
+"""Most levels of a score that System One accepts."""
 
 _COMPARED = ("answer 1", "answer 2", "neither is better")
 
@@ -188,11 +188,11 @@ _COMPARED = ("answer 1", "answer 2", "neither is better")
 def typed_question(
     rubric: Rubric, record: Record, step: int, numbers: Sequence[int] = ()
 ) -> TypedQuestion:
-    """A question for the first token as a decision model is asked it.
+    """A first-token question in the typed form for decision models.
 
-    The record's text stands in the state, and the instructions hold names of fields. The choices
-    are the rubric's answers where its question was made for the first token, else the words of the
-    question at hand.
+    The record's text is in the state, and the instructions name its fields. The choices are the
+    rubric's answers if the first-token question was made from the rubric's, else that question's
+    own words.
     """
     assert rubric.first_token is not None
     question, state = rubric.first_token[step], dict[str, str]()
@@ -218,7 +218,7 @@ def typed_question(
 def _typed_parts(
     rubric: Rubric, question: FirstToken
 ) -> tuple[str, QuestionKind, tuple[Choice, ...]]:
-    """The template of the instructions, without how the answer is spelt; kind and choices."""
+    """The template of the instructions, without how to spell the answer; kind and choices."""
     answers, criteria = tuple(question.means.values()), rubric.criteria
     made = _made(rubric.question, answers, rubric.comparing, tuple(criteria.items()))
     own = question.question != made
@@ -236,7 +236,7 @@ def _typed_parts(
 def _made(
     question: str, answers: tuple[str, ...], comparing: bool, criteria: tuple[tuple[str, str], ...]
 ) -> str | None:
-    """The text that a rubric's question has for the first token; None where it cannot be made."""
+    """The first-token form of a rubric's question; None if it has none."""
     if len(answers) < 2 or not question:
         return None
     made = first_token_question(question, answers, comparing=comparing, criteria=dict(criteria))

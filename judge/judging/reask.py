@@ -1,6 +1,6 @@
 """Re-asking: instructor says what is wrong with a reply and asks again, through our own calls.
 
-Imported when the first reply needs it: most runs see none, and instructor takes a second to load.
+Imported at the first invalid reply: most runs have none, and instructor takes a second to load.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from judge.problems import problems_of
 Model = TypeVar("Model", bound=BaseModel)
 
 _INVALID = (ValidationError, json.JSONDecodeError, ResponseParsingError)
-"""What instructor asks again for; any other error that it wraps is raised as it is."""
+"""Errors on which instructor asks again; any other that it wraps is raised unwrapped."""
 
 logging.getLogger("instructor").addHandler(logging.NullHandler())
 
-# instructor would make this class anew for every call.
+# instructor would build this class again for every call.
 _schema_model = lru_cache(maxsize=256)(instructor.openai_schema)
 
 Withheld = IncompleteOutputException
-"""An attempt was refused or cut off; the only error of its own that instructor does not wrap."""
+"""An attempt was refused or cut off; instructor wraps every other error of its own."""
 
 
 class Invalid(Exception):
-    """No reply became valid; says in one line what was wrong with the last."""
+    """No reply was valid; says in one line what was wrong with the last."""
 
 
 async def reask(
@@ -50,21 +50,21 @@ async def reask(
     reply_model: type[Model],
     reasks: int,
 ) -> Model:
-    """A valid reply, asked for again with what is wrong with it, at most `reasks` times.
+    """Ask again, saying what is wrong with the last reply, at most `reasks` times.
 
     Args:
-        first: the completion of `messages`, which is not valid.
-        attempt: completes such messages.
+        first: the invalid completion of `messages`.
+        attempt: completes messages.
 
     Raises:
         Withheld: an attempt was refused or cut off.
-        Invalid: every attempt brought an invalid reply.
+        Invalid: every attempt's reply was invalid.
         Exception: whatever `attempt` raises.
     """
 
     async def create(**arguments: Any) -> ChatCompletion:
         prompt, additions = list(messages), arguments["messages"][len(messages) :]
-        # What was wrong quotes the reply, which may quote the record.
+        # instructor's message quotes the reply, which may quote the record.
         completion = await attempt([*prompt, *map(_plain, additions)]) if additions else first
         if completion.finish_reason != "stop":
             raise Withheld
@@ -90,7 +90,7 @@ def _plain(message: Mapping[str, Any]) -> Message:
 
 
 def _chat_completion(completion: Completion) -> ChatCompletion:
-    """A completion as instructor parses it, and shows it to the model again."""
+    """A completion in the form that instructor parses and shows to the model again."""
     message = ChatCompletionMessage.model_construct(role="assistant", content=completion.text)
     choice = Choice.model_construct(finish_reason="stop", index=0, message=message)
     return ChatCompletion.model_construct(

@@ -1,10 +1,10 @@
-"""Which model answers behind an address: part of the cache key, and of what a run records.
+"""Which model answers at an address: part of the cache key, and recorded by a run.
 
-Servers on one's own machine take any name and answer with the model that they have loaded; routers
-answer with another one where theirs is away. So the model that answers is found out before the
-first reply of the cache is used: from the server's list of models, which costs nothing, else from
-the reply to a small call. The system fingerprint, which changes with a provider's machines, is
-recorded only (docs/decisions/0040-who-answered.md).
+Local servers accept any name and answer with the model that they have loaded; routers fall back to
+another model. So the model that answers is determined before any cached reply is used: from the
+server's list of models, which costs nothing, else from the reply to a small call. The system
+fingerprint, which changes with a provider's machines, is only recorded
+(docs/decisions/0040-who-answered.md).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from judge.judging.transport import Counters
 _log = logging.getLogger(__name__)
 
 _MAX_NAMES = 20
-"""Different names, and fingerprints, that are recorded of a run."""
+"""Most names, and most fingerprints, that are recorded of a run."""
 
 _VERSION = re.compile(r"(?:[-@:](?:latest|v?\d[\d.-]*))?\Z")
 """What a provider adds to an alias: a date, a version, `latest`."""
@@ -35,7 +35,7 @@ class Listing(Protocol):
     """A backend whose server lists its models."""
 
     async def listed(self) -> str | None:
-        """The listed model that calls go to, with what tells it from others of its name; None where
+        """The listed model that calls go to, with what tells it from others of its name; None if
         the list does not show it."""
         ...
 
@@ -45,12 +45,12 @@ class ServedModel:
 
     Args:
         spec, backend: as the client's.
-        cache: notes the model for later runs (None: none share it).
-        counters: of the client, which name those who answered.
-        small_call: makes one small call (None: there is none to be made).
+        cache: stores the model for later runs (None: not stored).
+        counters: the client's; they record the models that answered.
+        small_call: makes one small call (None: none can be made).
 
-    `names` and `fingerprints` are those of the replies used so far, in this order; `ready` says
-    that it is known which model answers, or that the server does not tell.
+    `names` and `fingerprints`: of the replies used so far, in order of appearance. `ready`: it is
+    known which model answers, or that the server does not say.
     """
 
     def __init__(
@@ -74,22 +74,22 @@ class ServedModel:
         self._looking = asyncio.Lock()
 
     def key(self, call_key: str) -> str:
-        """The cache's key of a call, by the model that answers."""
+        """The cache key of a call, with the model that answers."""
         return call_key if self._model is None else digest([call_key, self._model])
 
     @property
     def answering(self) -> tuple[str, ...]:
-        """The model that answers, as the server's list has it, and as the replies do."""
+        """Names of the model that answers: the one in the server's list, then those in replies."""
         return tuple(dict.fromkeys((*([self._model] if self._model else []), *self.names)))
 
     def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
-        """Note who answered in the run that this one goes on with."""
+        """Note which models answered in the run that this one resumes."""
         self.names = tuple(dict.fromkeys((*self.names, *models)))
         self.fingerprints = tuple(dict.fromkeys((*self.fingerprints, *fingerprints)))
 
     def fitted_to(self, models: Collection[str], profile: str) -> None:
-        """Another model than these, to whose answers a profile was fitted, is told on stderr; of a
-        decision model it is refused (`Denied`, or UsageError before any answer is used)."""
+        """Expect one of these models, to whose answers `profile` was fitted. Another one is warned
+        about; for a decision model it is an error (`Denied`, or UsageError before any answer)."""
         self._fitted = models, profile
 
     def _compare(self, name: str) -> None:
@@ -108,9 +108,9 @@ class ServedModel:
             self._fitted = (), ""
 
     async def look(self) -> None:
-        """Find out which model answers, once, before a reply of an earlier run may be used.
+        """Find out once which model answers, before a reply of an earlier run may be used.
 
-        Where the server cannot be asked, it is the model of the last run.
+        If the server cannot be asked, the model of the last run is assumed.
         """
         async with self._looking:
             if self.ready:
@@ -149,9 +149,9 @@ class ServedModel:
             self._cache.set(self._entry, {"model": model})
 
     def replied(self, completion: Completion) -> None:
-        """Note who gave a reply; the first one tells the model, where the server's list does not.
+        """Note which model replied; the first reply identifies it if the server's list does not.
 
-        Another model than the one asked for is told on standard error, and a second one.
+        Warns if it is not the model asked for, or if a second model answers.
         """
         fingerprint, name = completion.system_fingerprint, completion.model
         if fingerprint and fingerprint not in self.fingerprints:

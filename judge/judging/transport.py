@@ -1,7 +1,7 @@
-"""The way to one model: calls limited, timed, retried, counted and priced, within the budget.
+"""Sends calls to one model: limited, timed, retried, counted and priced, within the budget.
 
-The retry loop is plain: the next step differs by error, and tenacity's takes 80 us a call that
-needs no retry, a tenth of an HTTP call.
+The retry loop is our own: the next step differs by error, and tenacity's takes 80 us per call
+without a retry, a tenth of an HTTP call.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MAX_TRIES_UNREACHABLE = 3
 """Attempts where no server answers at all."""
 
 MAX_TRIES_PAID = 3
-"""Attempts that may each be paid (`NoReply`)."""
+"""Attempts at one call if each may be charged (`NoReply`)."""
 
 MAX_WAIT = 120.0
 """Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
@@ -78,7 +78,7 @@ CANARY = Call(
     seed=0,
     max_tokens=2000,
 )
-"""A small call that any model can answer, with all the parts that a judge's call has."""
+"""A small call that any model can answer, with all parts of a judge's call."""
 
 
 @dataclass(slots=True)
@@ -97,14 +97,14 @@ class Counters:
     system_fingerprints: tuple[str, ...] = ()
 
     def add(self, counters: Counters) -> None:
-        """Count what another process did, too."""
+        """Add the counts of another process."""
         for name, count in asdict(counters).items():
             total = getattr(self, name) + count
             names = isinstance(count, tuple)
             setattr(self, name, tuple(dict.fromkeys(total)) if names else total)
 
     def take(self) -> Counters:
-        """The counts so far; counting begins anew."""
+        """Return the counts so far, and reset them."""
         counts, fresh = replace(self), Counters()
         for name in self.__slots__:
             setattr(self, name, getattr(fresh, name))
@@ -115,9 +115,8 @@ class Transport:
     """A backend with retries, limits and counts around each call.
 
     Args:
-        limit: most calls under way at once.
-        price: of the model (None: unknown); where it is 0, calls are made after `--max-cost` is
-            reached, too.
+        limit: most concurrent calls.
+        price: the model's (None: unknown); calls to a free model go on after `--max-cost`.
         backoff: seconds before the first retry.
         timeout: seconds until a call is given up; an engine in this process has none.
         remote: whether calls go to a server.
@@ -149,12 +148,12 @@ class Transport:
     async def send(
         self, call: Call, mode: Mode, keep: Keep | None = None, *, once: bool = False
     ) -> Completion:
-        """The backend's completion, with bounded retries; a refusal where the server refuses the
-        input alone.
+        """The backend's completion, with bounded retries; a refusal if the server refuses only this
+        input.
 
         Args:
-            keep: stores a reply while its call still counts as under way, so that a kill loses no
-                more calls than that.
+            keep: stores a reply while its call still counts as under way, so that a kill loses only
+                calls under way.
             once: without retries.
 
         Raises:
@@ -218,7 +217,7 @@ class Transport:
         self.counters.cached_tokens += completion.cached_tokens or 0
 
     def _overspent(self, input_tokens: int, output_tokens: int) -> None:
-        """Count a call that was paid and whose reply is of no use."""
+        """Count a call that was charged but whose reply cannot be used."""
         if self.price is not None and not self._free:
             self._budget.cost += self.price.of(input_tokens, output_tokens)
         self.counters.input_tokens += input_tokens
@@ -250,7 +249,7 @@ class Transport:
 
     @staticmethod
     def _least_cost(price: Price, call: Call, completion: Completion) -> float:
-        """What a reply costs at the least, should its server count next to nothing."""
+        """Least cost of a reply by its length, in case the server reports too few tokens."""
         half = 2 * CHARACTERS_PER_TOKEN
         prompt = sum(len(message["content"]) for message in call.messages) // half
         reply = 0 if call.layer is not None else len(completion.text) // half

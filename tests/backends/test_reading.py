@@ -102,7 +102,7 @@ async def test_thoughts_are_not_the_answer(server: Loopback) -> None:
     assert (outcome.trouble, outcome.usage.replies) == ("truncated", 1)
     assert (
         outcome.detail
-        == "the reply ended in its thoughts (60 tokens at most); --max-tokens N allows more"
+        == "the reply's thoughts took all of its 60 tokens; --max-tokens N allows more"
     )
 
 
