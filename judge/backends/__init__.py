@@ -1,4 +1,4 @@
-"""Ways to reach a model. Each is one file and one entry point in the group `judge.backends`."""
+"""Backends: ways to reach a model. Each is one file and one entry point in `judge.backends`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ MODEL_HINT = (
 )
 
 FetchProgress = Callable[[int, int, str], None]
-"""Called with the bytes fetched, the bytes in all, and the current step."""
+"""Called with the bytes fetched, the total bytes, and the current step."""
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultModel:
-    """The model that judges where none is named: the entry point `default` in `judge.models`.
+    """The model that judges if none is named: the entry point `default` in `judge.models`.
 
-    `about` says in words what it is; `profile` is the file of its profile. `is_missing` tells if it
-    has to be fetched, by `fetch`, and raises UsageError where its engine is not installed.
+    `about` describes it; `profile` is its profile's file. `is_missing` says whether `fetch` must
+    download it first, and raises UsageError if its engine is not installed.
     """
 
     spec: str
@@ -37,7 +37,7 @@ class DefaultModel:
 
 
 def default_model() -> DefaultModel | None:
-    """The default model; None where this installation brings none."""
+    """The default model; None if this installation has none."""
     model: DefaultModel | None = plugins.load("judge.models", "default")
     return model
 
@@ -46,7 +46,7 @@ def default_judge() -> DefaultModel:
     """The default model, for a run that names none.
 
     Raises:
-        UsageError: this installation brings none.
+        UsageError: this installation has none.
     """
     if (model := default_model()) is None:
         raise UsageError(f"no --model named: {MODEL_HINT}")
@@ -59,10 +59,10 @@ def providers() -> tuple[str, ...]:
 
 
 def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
-    """What makes the backend for `provider:model` from the model's name.
+    """The class that makes the backend for `provider:model` from the model's name.
 
     Args:
-        servers: names that could stand for a provider besides, for the message.
+        servers: other names that are valid as a provider, for the error message.
 
     Raises:
         UsageError: unknown provider, or one whose library is not installed.

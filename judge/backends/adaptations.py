@@ -1,7 +1,7 @@
-"""What one server does not take as it is sent, and what is sent instead.
+"""Parts of a request that one server does not accept, and what is sent instead.
 
-A refusal (HTTP 400, 404, 422, 500, 501) names what is wrong: in `param`, in a `loc`, or in words.
-`remedies` lists what may help against it, the likeliest first; `Adaptations` tries one at a time,
+A refusal (such as HTTP 400, 404, 422, 500, 501) names what is wrong: in `param`, in `loc`, or in
+its message. `remedies` lists what may help, the likeliest first; `Adaptations` tries one at a time,
 keeps what changed the server's answer, and tries none twice (docs/decisions/0039-adaptations.md).
 """
 
@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 
 AdaptationState = Mapping[str, str | int]
-"""What differs from the usual request, by what it concerns: `{"temperature": "left out"}`."""
+"""What differs from the usual request, by parameter: `{"temperature": "left out"}`."""
 
 LEFT_OUT = "left out"
 FOLDED = "in the user's message"
 PORTABLE = "type, properties, required, items and enum alone"
 
 THINKING_ROOM = 8_000
-"""Tokens of a reply for the thoughts of a model that thinks, besides those of its answer."""
+"""Tokens of a reply for a model's thoughts, on top of those for its answer."""
 
 _THINKING = re.compile(
     r"(^|[/:])(o\d|gpt-(5|oss))(?!.*chat)|thinking|reason|qwq|(^|[-_/.])r1\b|qwen-?3(?!.*instruct)"
@@ -51,25 +51,26 @@ _MAX_BODY = 65_536
 
 
 def thinks(name: str) -> bool:
-    """Whether a model's name is that of one that thinks before it answers."""
+    """Whether a model of this name thinks before it answers."""
     return _THINKING.search(name.lower()) is not None
 
 
 def known(name: str) -> dict[str, str | int]:
-    """What OpenAI's own server is known not to take with this model."""
+    """Adaptations that OpenAI's own server is known to need for this model."""
     usual: dict[str, str | int] = {"max_tokens": _LIMITS[1]}
     return usual | ({"temperature": LEFT_OUT} if _FIXED_TEMPERATURE.search(name.lower()) else {})
 
 
 class Adaptations:
-    """The state of one model at one server; `state` is replaced, never changed in place.
+    """The adaptations to one server of one model; `state` is replaced, never changed in place.
 
-    `kept` is the part of it that is known to help: a remedy is kept once the call that it was tried
-    for is answered, or a call is refused for another reason. The success of others proves nothing.
+    `kept` is the part of `state` that is known to help: a remedy is kept once the call that it was
+    tried for is answered, or a call is refused for another reason. Other calls' success proves
+    nothing.
 
     Args:
-        start: what is sent otherwise from the start.
-        room: tokens for thoughts that may be added to a reply's (0: the limit is the user's).
+        start: adaptations made from the start.
+        room: tokens that may be added to a reply's limit for thoughts (0: the user's limit holds).
     """
 
     def __init__(self, start: AdaptationState, room: int = THINKING_ROOM) -> None:
@@ -80,12 +81,12 @@ class Adaptations:
         self._last: tuple[object, str] | None = None
 
     def limit(self, tokens: int) -> int:
-        """Most tokens that a reply may have, for a call that allows so many."""
+        """Token limit of a reply as sent, for a call that allows `tokens`."""
         tokens += int(self.state.get("thinking_tokens", 0))
         return min(tokens, int(self.state.get("most_tokens", tokens)))
 
     def applied(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The request as this server takes it."""
+        """The request in the form that this server accepts."""
         state, adapted = self.state, dict(request)
         if not state:
             return adapted
@@ -108,12 +109,12 @@ class Adaptations:
     def again(
         self, call: object, sent: AdaptationState, request: Mapping[str, Any], complaint: str
     ) -> bool:
-        """Whether a refused request is worth making again, as `state` now has it.
+        """Whether a refused request is worth making again, adapted by the new `state`.
 
         Args:
-            call: what it was made for.
-            sent: the state that it was made with.
-            request: as it was sent.
+            call: the call that it was made for.
+            sent: the state when it was made.
+            request: as sent.
             complaint: `complaint_text` of the server's answer.
         """
         if sent is not self.state:
@@ -138,8 +139,8 @@ class Adaptations:
             self.kept, self._last = self.state, None
 
     def give_room(self, sent: AdaptationState) -> bool:
-        """Thoughts took the tokens of a reply: add room for them, once. Whether a request that was
-        sent in this state is worth making again."""
+        """Add room for thoughts, once, after they took all tokens of a reply. Returns whether a
+        request that was sent in this state is worth making again."""
         if self._room and "thinking_tokens" not in self.state:
             self.state = {**self.state, "thinking_tokens": self._room}
             self.kept = {**self.kept, "thinking_tokens": self._room}
@@ -149,12 +150,13 @@ class Adaptations:
 def remedies(
     request: Mapping[str, Any], complaint: str, room: int = 0, thinking_tokens: int = 0
 ) -> Iterator[tuple[str, str | int]]:
-    """What may help against a refusal, the likeliest first: what it concerns, and how it is sent.
+    """Remedies for a refusal, the likeliest first: the parameter, and how to send it.
 
     Args:
-        request: as it was sent.
+        request: as sent.
         complaint: `complaint_text` of the answer.
-        room, thinking_tokens: tokens for thoughts that may be added to a reply's, and that were.
+        room: tokens for thoughts that may be added to a reply's limit.
+        thinking_tokens: those that were added.
     """
     if room > thinking_tokens and _LIMIT_REACHED.search(complaint):
         yield "thinking_tokens", room
@@ -188,7 +190,7 @@ def _other_limit(
         return  # A prompt that is too long is the record's own fault.
     if _TOO_MANY.search(complaint):
         for most in _below(complaint, request[limit])[:1]:
-            # Of a whole context window the prompt needs its part.
+            # A limit of the whole context window includes the prompt.
             yield "most_tokens", most // 2 if context else most
     elif not context:
         yield "max_tokens", next(name for name in _LIMITS if name != limit)
@@ -201,7 +203,7 @@ def _place(name: str, complaint: str) -> int:
 
 
 def _below(complaint: str, number: int) -> list[int]:
-    """The numbers from 1 to below `number` that a message names, largest first."""
+    """The numbers below `number` (and from 1) in a message, largest first."""
     numbers = {
         int(digits.replace(",", "")) for digits in re.findall(r"\b\d[\d,]{0,8}\b", complaint)
     }
@@ -209,7 +211,7 @@ def _below(complaint: str, number: int) -> list[int]:
 
 
 def complaint_text(body: bytes) -> str:
-    """What a refusal says, in lower case: `param` and messages, not what it repeats."""
+    """A refusal's `param` and messages in lower case, without parts of the request it repeats."""
     try:
         data = orjson.loads(body[:_MAX_BODY])
     except ValueError:
@@ -220,7 +222,7 @@ def complaint_text(body: bytes) -> str:
 def _texts(data: object) -> Iterator[str]:
     if isinstance(data, str):
         yield data
-        if data.startswith("{"):  # A provider's refusal in that of a proxy.
+        if data.startswith("{"):  # A provider's refusal inside a proxy's.
             try:
                 yield from _texts(orjson.loads(data))
             except ValueError:
@@ -243,7 +245,7 @@ def _bare(complaint: str) -> str:
 
 
 def _folded(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with the system's text at the head of the user's."""
+    """The messages with the system message's text at the start of the user's."""
     if len(messages) < 2 or messages[0]["role"] != "system":
         return messages
     system, user, *history = messages
@@ -251,7 +253,8 @@ def _folded(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _simplify(request: dict[str, Any], *, portable: bool) -> None:
-    """Take `strict` out of a request, and if `portable` what few servers take out of its schema."""
+    """Remove `strict` from a request, and if `portable`, what few servers accept from its
+    schema."""
     if "json_schema" in (form := request.get("response_format", {})):
         json_schema = {
             name: content for name, content in form["json_schema"].items() if name != "strict"
@@ -266,9 +269,9 @@ def _simplify(request: dict[str, Any], *, portable: bool) -> None:
 
 
 def portable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without what only some servers take; it allows more, and never less.
+    """The schema without what only some servers accept; it allows the same replies and more.
 
-    References are written out, lengths and titles left out. A text or null is a text, which is
+    References are inlined, lengths and titles left out. "Text or null" becomes a text, which is
     empty for null.
     """
     definitions: Mapping[str, Any] = schema.get("$defs", {})

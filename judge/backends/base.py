@@ -34,8 +34,8 @@ QuestionKind = Literal["yes-no", "choice", "score"]
 
 
 class Choice(NamedTuple):
-    """One answer of a typed question: the word that stands for it in the prompt, its name, and what
-    it means (None: the name says it)."""
+    """One answer of a typed question: its word in the prompt, its name, and its meaning (None: the
+    name says it)."""
 
     word: str
     name: str
@@ -44,10 +44,10 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TypedQuestion:
-    """What a prompt asks, taken apart for decision models.
+    """A prompt's question, split into parts for decision models.
 
-    The record's text stands in `state` alone, by field. Of a `score` the choices are its levels,
-    the lowest first.
+    The record's text is only in `state`, by field. The choices of a `score` are its levels, the
+    lowest first.
     """
 
     state: Mapping[str, str]
@@ -59,7 +59,7 @@ class TypedQuestion:
 class Prompt(tuple[Message, ...]):
     """Chat messages with the hash of their text, computed once: many calls share a prompt.
 
-    `typed` is the same question for a decision model (None: none is asked).
+    `typed` is the same question for a decision model (None: there is none).
     """
 
     typed: TypedQuestion | None = None
@@ -78,19 +78,19 @@ class Prompt(tuple[Message, ...]):
 
 
 class Mode(StrEnum):
-    """How a reply's JSON schema is put to a server."""
+    """How a server is asked for a reply of a JSON schema."""
 
     JSON_SCHEMA = "json_schema"
     TOOLS = "tools"
     JSON = "json"
     WORDS = "words"
-    """In words alone, where `JSON` asks the server for a JSON object, too."""
+    """In words alone; `JSON` also sets the server's option for a JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a call comes from: for scripted judges, and for engines that keep a record's calls
-    together. It is not sent to a server and not part of a cache key."""
+    """Where a call comes from, for scripted judges and for engines that keep a record's calls
+    together. It is neither sent to a server nor part of a cache key."""
 
     rubric: str = ""
     record: str = ""
@@ -103,11 +103,11 @@ class Origin:
 class Call:
     """One request to a model.
 
-    `schema` is the JSON schema of the reply (None: free text); `logprobs` the number of
-    alternatives wanted for the first token; `temperature` None leaves it to the server. Above
-    temperature 0 two calls with different `seed` or `vote` never share a reply; `role`, the asking
-    judge's, never tells calls apart. With `layer` the hidden state of the prompt's last token is
-    wanted instead of a reply (`HiddenStates`).
+    `schema`: the reply's JSON schema (None: free text). `logprobs`: number of alternatives wanted
+    for the first token. `temperature`: None leaves it to the server; above 0, calls with different
+    `seed` or `vote` never share a reply. `role`: the asking judge's; calls that differ only in it
+    share a reply. `layer`: asks for the hidden state of the prompt's last token after this layer
+    instead of a reply (`HiddenStates`).
     """
 
     messages: Sequence[Message]
@@ -127,11 +127,10 @@ class Call:
 class Completion:
     """What a model returned for one call.
 
-    A reply that is `invalid` holds no answer; its text says why.
-    `first_token` lists the alternatives for the first token with their natural log-probabilities;
-    `cached_tokens` counts prompt tokens that the engine did not evaluate again (None: unknown).
-    `model` is the one that answered, as the server names it, `system_fingerprint` the server's mark
-    of weights and software (None: not said).
+    A reply that is `invalid` has no answer; its text says why. `first_token`: alternatives for the
+    first token with their natural log-probabilities. `cached_tokens`: prompt tokens that the engine
+    did not evaluate again (None: unknown). `model`: the server's name of the model that answered.
+    `system_fingerprint`: the server's id of weights and software. Both are None if not given.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -165,17 +164,17 @@ class Backend(Protocol):
     """A way to reach one model. Built as `Backend(name)` from the text behind `provider:`.
 
     Attributes:
-        modes: ways to ask for JSON that may work, best first; a single one is not tried out.
-        slots: records that may be worked on at once (None: no limit).
+        modes: ways to ask for JSON that may work, best first; a single one is not tested.
+        slots: most records in progress at once (None: no limit).
         seeded: whether a call's seed reaches the model; if not, none is recorded.
         method: the default method.
 
     A model in this process has `in_process = True`: its calls cost nothing and have no time-out.
-    A decision model has `decides = True`: it answers a prompt's typed question and nothing else.
+    A decision model has `decides = True`: it answers only a prompt's typed question.
 
-    `complete` neither retries nor caches; whatever a server or an engine does wrong, it raises a
-    `BackendError`. A backend whose replies depend on more of a call than is sent has a method
-    `key_parts(call)` that returns the rest for the cache key.
+    `complete` neither retries nor caches; for any fault of a server or engine it raises a
+    `BackendError`. A backend whose replies depend on more of a call than its cache key has
+    (messages, schema, sampling) has a method `key_parts(call)` that returns the rest.
     """
 
     modes: tuple[Mode, ...]
@@ -186,7 +185,7 @@ class Backend(Protocol):
     def __init__(self, name: str) -> None: ...
 
     def identity(self) -> Mapping[str, str]:
-        """What replies depend on: model, server without secrets, hash of the weights."""
+        """What replies depend on: model, server (without secrets), hash of the weights."""
         ...
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
@@ -194,7 +193,7 @@ class Backend(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Free what the backend holds."""
+        """Free the backend's resources."""
         ...
 
 
@@ -203,15 +202,15 @@ class Starting(Protocol):
     """A backend whose server may have to be started first, which takes minutes."""
 
     async def ready(self) -> None:
-        """Wait until calls can be answered, outside of their time-outs; raises Denied if never."""
+        """Wait until calls can be answered; not part of their time-outs. Raises Denied if never."""
         ...
 
 
 @runtime_checkable
 class HiddenStates(Protocol):
-    """A backend that gives a prompt's hidden state, which a probe learns from.
+    """A backend that gives a prompt's hidden state, for a probe.
 
-    `states_beside_replies`: the engine gives replies, too; a server gives one or the other.
+    `states_beside_replies`: it gives replies as well; a server gives one or the other.
     """
 
     states_beside_replies: bool
@@ -221,7 +220,7 @@ class HiddenStates(Protocol):
     ) -> tuple[Sequence[float], int]:
         """The state of the prompt's last token after a layer, and the number of tokens read.
 
-        `layer` is 0 for the embeddings, -1 for the last layer, which some backends alone give. A
+        `layer` is 0 for the embeddings, -1 for the last layer, the only one of some backends. A
         server may normalise the numbers. Raises as `complete`.
         """
         ...
@@ -238,21 +237,20 @@ class Taught(Protocol):
 
 @runtime_checkable
 class Adapting(Protocol):
-    """A backend that sends otherwise what its server refuses (`errors.Adapted`: ask again).
+    """A backend that adapts requests to what its server refuses (`errors.Adapted`: ask again).
 
-    `adaptations`: what differs from the usual request, by what it concerns; replaced when it
-    changes.
+    `adaptations`: what differs from the usual request, by parameter; replaced when it changes.
     """
 
     adaptations: Mapping[str, str | int]
 
     def limit(self, call: Call) -> int:
-        """Most tokens of the reply, as the server is told."""
+        """Token limit of the reply, as sent to the server."""
         ...
 
 
 def refuse_inner_layer(layer: int) -> None:
-    """Raise BadRequest for another layer than the last."""
+    """Raise BadRequest for any layer but the last."""
     if layer != LAST_LAYER:
         raise BadRequest(f"the server gives the state of the last layer only, not of layer {layer}")
 
@@ -284,7 +282,7 @@ _LANGCHAIN = {
     ),
     "mistral": ("mistralai", "langchain-mistralai", "MISTRAL_API_KEY"),
 }
-"""By names that people give to providers: LangChain's name, its package, the key."""
+"""By common names of providers: LangChain's name, its package, the variable of the key."""
 
 
 def parse_model(spec: str) -> tuple[str, str]:
@@ -292,7 +290,7 @@ def parse_model(spec: str) -> tuple[str, str]:
 
     Raises:
         UsageError: no colon, an empty side, or a name that begins with `-`, which a server started
-            for it would take for an option.
+            for it would read as an option.
     """
     provider, colon, name = spec.partition(":")
     if not colon or not provider or not name:
@@ -307,8 +305,8 @@ def parse_model(spec: str) -> tuple[str, str]:
 
 
 def what_to_type(provider: str, name: str) -> str | None:
-    """The end of a message about a model of a provider that people name so: what to type, and what
-    it needs; None for a provider that is not known."""
+    """For an error message: what to type instead of `provider:name`, and what that needs. None for
+    an unknown provider."""
     if provider in ("openai", "local", "scripted"):
         return f"did you mean {provider}:{name}?"
     if provider == "ollama":
@@ -321,7 +319,7 @@ def what_to_type(provider: str, name: str) -> str | None:
 
 
 HiddenState = Sequence[float]
-"""The numbers of a prompt's last token after a layer of the model, as many as the layer is wide."""
+"""The numbers of a prompt's last token after a layer of the model; as many as the layer's width."""
 
 
 def packed(numbers: Sequence[float], width: Literal["e", "f"]) -> str:
@@ -334,7 +332,7 @@ def packed(numbers: Sequence[float], width: Literal["e", "f"]) -> str:
 
 
 def unpacked(text: str, width: Literal["e", "f"]) -> tuple[float, ...]:
-    """The numbers that were `packed`; raises ValueError for any other text."""
+    """The numbers in a text of `packed`; raises ValueError for any other text."""
     try:
         plain = base64.b64decode(text, validate=True)
         return struct.unpack(f"<{len(plain) // struct.calcsize(width)}{width}", plain)

@@ -1,13 +1,13 @@
 """`openai:MODEL` under `--engine batch`: the same requests, answered by the server's batch API.
 
-Calls are collected. When nothing new has come for a while, or a batch is full, they go out as one
-file; the batch is polled, and its results are given to the calls that wait. A rewriting loop asks
-one question after another, so a run takes as many batches as its slowest record asks questions.
+Calls are collected. When no new call has come for a while, or a batch is full, they are sent as one
+file; the batch is polled, and its results are given to the waiting calls. A rewriting loop asks one
+question after another, so a run takes as many batches as its slowest record asks questions.
 
-Before a batch is created, the reply cache notes of each request the file at the provider that it is
-in. After a kill, a run that asks the same waits for that file's batch instead of paying for
-another. When a run ends by itself these entries are cleared: what it asks again later, such as an
-invalid reply, is asked anew.
+Before a batch is created, the reply cache stores for each request the id of its file at the
+provider. After a kill, a run that makes the same request waits for that file's batch instead of
+paying again. When a run ends without a kill these entries are cleared: a request made again later,
+such as one with an invalid reply, is sent anew.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from judge.cache import ReplyCache
 from judge.digest import digest
 
 PATIENCE_SECONDS = 3600.0
-"""Of failures in a row, after which the server is given up."""
+"""The server is given up after failing for so long."""
 
 MAX_BYTES = 200_000_000
-"""In a file of requests; OpenAI's limit."""
+"""Most bytes in a file of requests; OpenAI's limit."""
 
 _MAX_PAUSE = 600.0
 _ENDED = frozenset(("completed", "failed", "expired", "cancelled"))
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class _Batch:
-    """Requests that go out together; `results` has their answers, for the calls that wait."""
+    """Requests that are sent together; `results` has the answers for the waiting calls."""
 
     results: asyncio.Future[BatchResults]
     requests: dict[str, bytes] = field(default_factory=dict)
@@ -72,13 +72,13 @@ class _Batch:
 
 
 class BatchBackend(OpenAIBackend):
-    """One model behind a batch API: the requests and the identity of `OpenAIBackend`.
+    """One model behind a batch API, with the requests and identity of `OpenAIBackend`.
 
     $JUDGE_BATCH_QUIET: seconds without a new call until a batch is sent (5); $JUDGE_BATCH_POLL:
     seconds between two polls (30); $JUDGE_BATCH_REQUESTS: most requests in a batch (50000).
 
     Args:
-        cache: notes the requests under way; without one a killed run pays for them again.
+        cache: stores the requests under way; without it a killed run pays for them again.
 
     Raises:
         UsageError: as `OpenAIBackend`, or one of the variables is not a positive number.
@@ -91,7 +91,7 @@ class BatchBackend(OpenAIBackend):
         self, name: str, *, cache: ReplyCache | None, request: Request | None = None
     ) -> None:
         super().__init__(name, request=request)
-        # What OpenAI's models do not take is known; finding out could take a day.
+        # What OpenAI's models refuse is known; finding out by trial could take a day.
         if self._http.server == DEFAULT_URL:
             self.adaptations = {**self.adaptations, **known(name)}
         self._api = BatchAPI(self._http, name)
@@ -125,7 +125,7 @@ class BatchBackend(OpenAIBackend):
         raise errors.ServerFault(f"batch {name} ({status}) ended without an answer to the request")
 
     async def _response(self, key: str, body: bytes) -> HttpResponse | _Batch:
-        """The answer to a request; its batch, where that has none."""
+        """The answer to a request; its batch if that has none."""
         if (earlier := self._earlier_batch(key)) is not None:
             response = (await asyncio.shield(earlier.results)).pop(key)
             if response is not None and response.status < 300:
@@ -145,14 +145,14 @@ class BatchBackend(OpenAIBackend):
         return sum(batch.under_way for batch in self._batches)
 
     async def aclose(self) -> None:
-        """Stop waiting; the batches go on at the provider."""
+        """Stop waiting; the batches continue at the provider."""
         tasks = [batch.task for batch in self._batches if batch.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for batch in self._earlier.values():
             batch.close()
-        # In a run that was cut short, replies that were taken may not be cached yet.
+        # In an interrupted run, replies that were received may not be cached yet.
         if self._cache is not None and self._cache.storing and not self._cut_short:
             await self._note({self._entry(key): {} for key in self._taken})
         await super().aclose()
@@ -191,7 +191,7 @@ class BatchBackend(OpenAIBackend):
         return batch
 
     async def _run(self, batch: _Batch, work: Awaitable[BatchResults]) -> None:
-        """Give a batch its results; if one fails all fail, since the others could take a day."""
+        """Set a batch's results; if one batch fails all fail, since the others could take a day."""
         try:
             batch.results.set_result(await work)
             self._batches.remove(batch)
@@ -207,7 +207,7 @@ class BatchBackend(OpenAIBackend):
                     open_batch.task.cancel()
 
     async def _send(self, batch: _Batch) -> BatchResults:
-        """Wait until nothing new comes, send the batch, and bring its results."""
+        """Wait until no new call comes, send the batch, and return its results."""
         seconds = self._quiet
         while seconds > 0 and not batch.full.is_set():
             with suppress(TimeoutError):
@@ -217,17 +217,17 @@ class BatchBackend(OpenAIBackend):
             self._forming = None
         requests, batch.requests = batch.requests, {}
         file = await self._patiently(lambda: self._api.upload(requests))
-        # Before the batch is made: a kill must not leave one that is not known of.
+        # Before the batch is created: a kill must not leave an unknown one.
         await self._note({self._entry(key): {"file": file} for key in requests})
         batch.state = await self._patiently(lambda: self._create(file))
         return await self._follow(batch)
 
     async def _create(self, file: str) -> Mapping[str, Any]:
-        """The batch of a file: an earlier try whose answer was lost may have made it."""
+        """The batch of a file; an earlier try whose answer was lost may have created it."""
         return await self._api.find(file, pages=1) or await self._api.create(file)
 
     async def _find(self, batch: _Batch, file: str) -> BatchResults:
-        """The results of an earlier process' batch; none where it was never made, or failed."""
+        """The results of an earlier process's batch; empty if it was never created, or failed."""
         state = await self._patiently(lambda: self._api.find(file))
         if state is None:
             return BatchResults()
@@ -255,7 +255,7 @@ class BatchBackend(OpenAIBackend):
         """The result of `attempt`, repeated while the server fails, for `PATIENCE_SECONDS`.
 
         Raises:
-            GivenUp: it failed for so long, or no server was ever reached: the address is wrong.
+            GivenUp: it failed for that long, or no server was ever reached: the address is wrong.
         """
         since, pause = time.monotonic(), self._poll
         while True:
@@ -284,11 +284,12 @@ class BatchBackend(OpenAIBackend):
     # ------------------------------------------------------------ what survives a kill
 
     def _entry(self, key: str) -> str:
-        """The cache's key for a request."""
+        """The cache key of a request."""
         return digest({"kind": "batched", "model": dict(self.identity()), "what": key})
 
     async def _note(self, entries: Mapping[str, Mapping[str, str]]) -> None:
-        """Write entries into the cache at once, or raise Denied: a batch could be paid twice."""
+        """Write entries into the cache at once. Raises Denied if that fails: without them a batch
+        could be paid twice."""
         if self._cache is None:
             return
         texts = {key: orjson.dumps(value).decode() for key, value in entries.items()}

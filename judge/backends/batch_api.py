@@ -1,4 +1,4 @@
-"""A server's batch API in OpenAI's format: files of requests, their batches, the results."""
+"""A server's batch API in OpenAI's format: files of requests, their batches, and results."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from judge.backends.openai import unsuccessful
 
 _ENDPOINT = "/v1/chat/completions"
 _MAX_PAGES = 100
-"""Of 100 batches each, that are searched for the batch of a file."""
+"""Most pages, of 100 batches each, that are searched for the batch of a file."""
 
 _MAX_RESULTS = 1 << 31
-"""Bytes in a file of results."""
+"""Most bytes in a file of results."""
 
 _SILENCE_SECONDS = 300.0
 
 
 class BatchResults:
-    """The results of a batch, in a temporary file: in memory is only where each line begins."""
+    """The results of a batch, in a temporary file; only the lines' offsets are in memory."""
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile(prefix="judge-batch-")  # noqa: SIM115 - see close
         self._places: dict[str, int] = {}
 
     def index(self) -> None:
-        """Note the lines that hold an answer; any other leaves its request without one."""
+        """Find the lines that hold an answer; a request with any other line stays without one."""
         self.file.seek(0)
         place, whole = 0, True
         while line := self.file.readline(MAX_ANSWER + 1):
@@ -44,7 +44,7 @@ class BatchResults:
             place, whole = place + len(line), line.endswith(b"\n")
 
     def get(self, key: str) -> HttpResponse | None:
-        """The answer to the request of this key."""
+        """The answer to the request with this key."""
         if key not in self._places:
             return None
         self.file.seek(self._places[key])
@@ -63,14 +63,14 @@ class BatchResults:
 
 
 class BatchAPI:
-    """One server's batch API, asked about one model; raises `BackendError`, never retries."""
+    """One server's batch API for one model; raises `BackendError`, never retries."""
 
     def __init__(self, server: HttpServer, model: str) -> None:
         self._http = server
         self._what = f"batches of {model} at {server.server}"
 
     async def upload(self, requests: Mapping[str, bytes]) -> str:
-        """Upload requests (bodies by key) as a file of lines; returns its id."""
+        """Upload requests (bodies by key) as a JSONL file; returns its id."""
         from aiohttp import FormData
 
         form = FormData({"purpose": "batch"})
@@ -87,18 +87,18 @@ class BatchAPI:
         return str(self._object(response)["id"])
 
     async def create(self, file: str) -> Mapping[str, Any]:
-        """Have a file's requests answered within 24 hours."""
+        """Create the batch of a file, to be answered within 24 hours."""
         request = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
         return self._object(await self._request("POST", "/batches", data=orjson.dumps(request)))
 
     async def get(self, batch: str) -> Mapping[str, Any]:
-        """How a batch stands."""
+        """The state of a batch."""
         return self._object(await self._request("GET", f"/batches/{batch}"))
 
     async def find(self, file: str, *, pages: int = _MAX_PAGES) -> Mapping[str, Any] | None:
-        """The batch made of a file, newest first, at most so many pages of 100 batches far.
+        """The newest batch of a file, within the last `pages` of 100 batches.
 
-        A batch that failed as a whole is passed over: none of its requests was answered.
+        A batch that failed as a whole is skipped: none of its requests was answered.
         """
         query = {"limit": "100"}
         for _ in range(pages):
@@ -114,7 +114,7 @@ class BatchAPI:
         return None
 
     async def results(self, files: Iterable[str]) -> BatchResults:
-        """The answers in the result files of a batch; raises Unavailable where the disk is full."""
+        """The answers in a batch's result files; raises Unavailable if the disk is full."""
         try:
             with ExitStack() as unless_whole:
                 results = BatchResults()
@@ -148,6 +148,6 @@ class BatchAPI:
 
 
 def request_line(key: str, body: bytes) -> bytes:
-    """A line of a file: the request's body under the key that its result will bear."""
+    """A line of a file of requests: the body, and the key that its result will have."""
     head = b'{"custom_id":"%s","method":"POST","url":"%s","body":'
     return head % (key.encode(), _ENDPOINT.encode()) + body + b"}\n"

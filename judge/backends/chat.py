@@ -1,4 +1,4 @@
-"""OpenAI's chat protocol: a call as a request, and the completion out of an answer."""
+"""OpenAI's chat protocol: makes requests from calls, and completions from answers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from judge.backends.reading import arguments_of, ending, is_object, text_of
 from judge.errors import NoReply
 
 _MAX_SHOWN = 120
-"""Characters of a name that a server gives."""
+"""Most characters kept of a name that a server gives."""
 
 _MAX_TOKENS = 2**40
-"""No server counts more tokens than this."""
+"""A higher count of tokens is not believed."""
 
 _JSON_REQUEST = (
     "Reply with one JSON object and nothing else, no code fence and no remark. It must follow this "
@@ -76,10 +76,10 @@ def openai_arguments(call: Call, mode: Mode) -> dict[str, Any]:
 def completion(
     answer: Mapping[str, Any], redact: Callable[[str], str] = str, tool: str | None = None
 ) -> Completion:
-    """The completion in a chat completion's JSON; `redact` takes secrets out.
+    """The completion in a chat completion's JSON; `redact` removes secrets.
 
     Args:
-        tool: the one that had to be called; without it a call counts where there is no content.
+        tool: the tool that had to be called (None: a tool call counts only without content).
 
     Raises:
         NoReply: the model broke off.
@@ -107,12 +107,12 @@ def completion(
 
 
 def name_of(name: object, redact: Callable[[str], str]) -> str | None:
-    """A name that a server gives itself, for messages and the cache; None for none."""
+    """A name that a server gives, shortened, for messages and the cache; None if it is empty."""
     return redact(name)[:_MAX_SHOWN] or None if isinstance(name, str) else None
 
 
 def _text(message: Mapping[str, Any], tool: str | None) -> str:
-    """A message's text: the arguments of the tool, else the content, else what stands beside it."""
+    """A message's text: the tool's arguments, else the content, else a JSON reply in thoughts."""
     content = message.get("content")
     if tool is None and isinstance(content, str) and content and not content.isspace():
         return content
@@ -123,19 +123,19 @@ def _text(message: Mapping[str, Any], tool: str | None) -> str:
     if functions and (tool is not None or not content.strip()):
         return arguments_of(functions[0].get("arguments") or "")
     if not content.strip():
-        # LM Studio and vLLM put a whole reply there, for models whose thoughts they tell apart.
+        # LM Studio and vLLM put a whole reply there, for models whose thoughts they separate.
         thoughts = (message.get(name) for name in ("reasoning_content", "reasoning"))
         return next((t for t in thoughts if isinstance(t, str) and is_object(t)), content)
     return content
 
 
 def count_of(value: object) -> int | None:
-    """A count of tokens; None for anything else, for which no reply is thrown away."""
+    """A count of tokens; None for anything else, which must not cost the reply."""
     return int(value) if isinstance(value, (int, float)) and 0 <= value <= _MAX_TOKENS else None
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
-    """A JSON object; an empty one for anything else."""
+    """The value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
@@ -153,7 +153,7 @@ def _first_token(
 
 
 def thought(answer: Mapping[str, Any]) -> bool:
-    """Whether a reply that was cut off holds thoughts, or nothing, as where they took it all."""
+    """Whether a reply that was cut off holds thoughts, or nothing, because they took it all."""
     message = answer["choices"][0]["message"]
     details = mapping_of(mapping_of(answer.get("usage")).get("completion_tokens_details"))
     content = message.get("content")

@@ -1,9 +1,9 @@
-"""Decision models, which answer a typed question with probabilities and write nothing.
+"""Decision models, which answer a typed question with probabilities and write no text.
 
 `systemone:MODEL`: a server with TypeSafe's System One protocol (SYSTEMONE_BASE_URL and
 SYSTEMONE_API_KEY, else TYPESAFE_BASE_URL and TYPESAFE_API_KEY). `decisions:MODEL`: one with
 OpenAI's Decisions protocol (DECISIONS_BASE_URL and DECISIONS_API_KEY, else OPENAI_BASE_URL and
-OPENAI_API_KEY). Each question goes alone (docs/decisions/0046-decision-models.md).
+OPENAI_API_KEY). Each request has one question (docs/decisions/0046-decision-models.md).
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _NAME = "question"
 """The key of the one question of a request."""
 
 _SUM_OFF, _ROUNDED_OFF = 0.02, 0.05
-"""How far from 1 probabilities may add up; the second where they have two decimals at most."""
+"""How far from 1 the sum of probabilities may be; the second if they have two decimals at most."""
 
 _MOST_DIGITS = 6
 _MAX_SHOWN = 160
 _VERSIONED = re.compile(r"/(v\d\w*|alpha|beta)$")
 _OF_MAPS = re.compile(r"//[^/]*\b(openrouter|perplexity)\.ai\b")
-"""Addresses whose /decisions take System One's bodies."""
+"""Addresses whose /decisions accept System One's bodies."""
 
 _TOO_LONG = re.compile(r"too (?:long|large)|physical batch|ubatch", re.IGNORECASE)
 
 
 def typed(call: Call, model: str) -> TypedQuestion:
-    """The call's typed question; raises UsageError where a text or a state is wanted."""
+    """The call's typed question; raises UsageError if it asks for a text or a hidden state."""
     question = call.messages.typed if isinstance(call.messages, Prompt) else None
     if question is None or call.schema is not None or call.layer is not None:
         raise errors.writes_nothing(model)
@@ -68,7 +68,7 @@ def key_parts(call: Call) -> object:
 
 
 class Dialect(Protocol):
-    """How a question is put into a request, and where its answer stands in the reply."""
+    """How a request holds a question, and a reply its answer."""
 
     path: str
 
@@ -77,11 +77,11 @@ class Dialect(Protocol):
         ...
 
     def answer(self, reply: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to the one question; raises ValueError where there is none."""
+        """The answer to the one question; raises ValueError if there is none."""
         ...
 
     def shares(self, answer: Mapping[str, Any], question: TypedQuestion) -> Mapping[str, Any]:
-        """The answer's probability of each choice by name, unchecked; of a score by number."""
+        """The answer's probability of each choice by name (a score's by number), unchecked."""
         ...
 
 
@@ -114,8 +114,8 @@ class QuestionMap:
 
 
 class QuestionList:
-    """OpenAI's Decisions: a list of questions. A predicate has no criteria: the instructions hold
-    them."""
+    """OpenAI's Decisions: a list of questions. A predicate's criteria are in the instructions,
+    because it has no field for them."""
 
     path = "/decisions"
 
@@ -162,7 +162,7 @@ def _of_type(answer: object) -> Mapping[str, Any]:
 
 
 def _expect(answer: Mapping[str, Any], names: Mapping[str, str], question: TypedQuestion) -> str:
-    """The type that the answer must have, and has."""
+    """The answer's type; raises ValueError if it is not the question's."""
     kind = names.get(question.kind, question.kind)
     if answer.get("type") != kind:
         raise ValueError(f"the answer is of type {answer.get('type')!r}, not {kind}")
@@ -191,7 +191,7 @@ def first_token(
     """The log-probability of each of the question's words.
 
     Raises:
-        ValueError: the answer is no distribution over the choices, or contradicts itself.
+        ValueError: the answer is not a distribution over the choices, or contradicts itself.
     """
     numbered, choices = question.kind == "score", question.choices
     names = [str(n) if numbered else choice.name for n, choice in enumerate(choices)]
@@ -209,7 +209,7 @@ def first_token(
         raise ValueError(f"the choice {best!r} is not the likeliest")
     if numbered and not (isinstance(score, int | float) and 0 <= score <= len(choices) - 1):
         raise ValueError(f"the score {score!r} is none of the levels 0 to {len(choices) - 1}")
-    # A rounded 0 or 1 says no more than its digits: their logarithm would be infinite.
+    # A rounded 0 or 1 is known only to half a digit, and its log-odds would be infinite.
     held = [min(max(chance, half), 1 - half) for chance in chances]
     total = math.fsum(held)
     return tuple(
@@ -219,7 +219,8 @@ def first_token(
 
 
 def _half_digit(chances: Sequence[float]) -> float:
-    """Half of the last digit that is given: of two decimals at least, and six at most."""
+    """Half a unit of the last decimal given, counted as at least the second and at most the
+    sixth."""
     written = [repr(chance) for chance in chances]
     digits = max(_MOST_DIGITS if "e" in text else len(text.partition(".")[2]) for text in written)
     return 0.5 * 10.0 ** -min(max(2, digits), _MOST_DIGITS)
@@ -231,7 +232,7 @@ def answered(
     answer: Mapping[str, Any],
     dialect: Dialect,
 ) -> Completion:
-    """The completion with the answer as first tokens, or with why there is none."""
+    """The completion with the answer as first tokens, or with the reason why there is none."""
     if answer.get("type") == "refusal":
         return replace(completion, text="the model refuses the question", finish_reason="refusal")
     try:
@@ -246,8 +247,8 @@ def answered(
 class DecisionBackend:
     """One decision model behind a server.
 
-    `provider` is what the user calls the way to it. A path of the address that ends as the
-    dialect's is taken as it is.
+    `provider` is the user's word before the colon. An address that already ends in the dialect's
+    path is used unchanged.
     """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
@@ -280,11 +281,11 @@ class DecisionBackend:
         return self._identity
 
     def key_parts(self, call: Call) -> object:
-        """What is sent of a call in the place of its messages."""
+        """What is sent of a call instead of its messages."""
         return key_parts(call)
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """The answer as first tokens; `invalid` where it is none to the question.
+        """The answer as first tokens; `invalid` if it does not answer the question.
 
         Raises:
             UsageError: a text is wanted, or the server says that its model is no decision model.
@@ -324,7 +325,7 @@ class DecisionBackend:
 
 
 class SystemOneBackend(DecisionBackend):
-    """`systemone:MODEL`; raises UsageError where address or key is missing or cannot be used."""
+    """`systemone:MODEL`; raises UsageError if address or key is missing or cannot be used."""
 
     def __init__(self, name: str) -> None:
         server = _server(f"systemone:{name}", ("SYSTEMONE", "TYPESAFE"), _TYPESAFE)
@@ -332,7 +333,7 @@ class SystemOneBackend(DecisionBackend):
 
 
 class DecisionsBackend(DecisionBackend):
-    """`decisions:MODEL`; raises UsageError where address or key is missing or cannot be used."""
+    """`decisions:MODEL`; raises UsageError if address or key is missing or cannot be used."""
 
     def __init__(self, name: str) -> None:
         server = _server(f"decisions:{name}", ("DECISIONS", "OPENAI"), DEFAULT_URL)
@@ -340,7 +341,7 @@ class DecisionsBackend(DecisionBackend):
 
 
 def dialect_at(address: str) -> Dialect:
-    """What an address of `decisions:` speaks."""
+    """The protocol of an address of `decisions:`."""
     return QuestionMap("/decisions") if _OF_MAPS.search(address) else QuestionList()
 
 
@@ -363,7 +364,7 @@ def _server(spec: str, prefixes: Sequence[str], default: str) -> HttpServer:
 
 
 def _refused(response: HttpResponse, source: str) -> errors.JudgeError:
-    """The error for an answer without success."""
+    """The error for an unsuccessful answer."""
     text, code = complaint(response.body)
     text = scrubbed(text)
     if response.status == HTTPStatus.NOT_IMPLEMENTED:

@@ -1,4 +1,4 @@
-"""A server's errors: what a status, an error code and the words beside them mean."""
+"""A server's errors: what a status, an error code and its message mean."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MAX_MESSAGE = 300
 _MAX_PAUSE = 7 * 86_400.0
 
 _MAX_BODY = 65_536
-"""Bytes of an error message that are read: far more than are shown, because secrets are redacted
-before it is cut, and half of one would not be recognised."""
+"""Most bytes read of an error message: far more than are shown, because secrets are redacted before
+it is cut, and half of one would not be recognised."""
 
 _CREDIT_CODES = frozenset(
     ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "arrearage")
@@ -31,7 +31,8 @@ _CREDIT = re.compile(
     r"|key limit exceeded|arrearage|overdue.payment|payment required|余额不足|欠费",
     re.IGNORECASE,
 )
-"""OpenAI, Anthropic, OpenRouter, DeepSeek, xAI, Together, Moonshot, DashScope, Zhipu."""
+"""As OpenAI, Anthropic, OpenRouter, DeepSeek, xAI, Together, Moonshot, DashScope and Zhipu say
+it."""
 
 _MODERATION = re.compile(
     r"content.?(?:management|filter|policy|moderation|safety|inspection)|responsibleai"
@@ -55,7 +56,7 @@ _STATUS_BY_NAME = {
     "invalid_request_error": 400,
     "invalid_argument": 400,
 }
-"""For errors that come under HTTP 200, with a name instead of a number."""
+"""For errors under HTTP 200, with a name instead of a number."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PIECE = (
@@ -74,7 +75,7 @@ def scrubbed(text: object) -> str:
 
 
 def complaint(body: bytes) -> tuple[str, str | None]:
-    """(message, error code) of an answer without success, in OpenAI's form or any other."""
+    """(message, error code) of an unsuccessful answer, in OpenAI's form or any other."""
     body = body[:_MAX_BODY]
     try:
         data = orjson.loads(body)
@@ -87,14 +88,14 @@ def complaint(body: bytes) -> tuple[str, str | None]:
 
 def _said(error: Any) -> tuple[str, str | None]:
     if isinstance(error, list) and all(isinstance(part, dict) for part in error):
-        # What FastAPI says of a body that does not fit.
+        # FastAPI's errors for a body that does not fit.
         parts = (f"{'.'.join(map(str, p.get('loc', ())))}: {p.get('msg')}" for p in error)
         return "; ".join(parts), None
     if not isinstance(error, dict):
         return str(error), None
     code = error.get("code") or error.get("error_type")
     message = str(error.get("message") or error)
-    # OpenRouter's own words are "Provider returned error"; the provider's stand beside them.
+    # OpenRouter's message is "Provider returned error"; the provider's is in `metadata`.
     metadata = error.get("metadata")
     if isinstance(metadata, dict) and (raw := metadata.get("raw")) and str(raw) not in message:
         message = f"{message}: {raw}"
@@ -102,7 +103,7 @@ def _said(error: Any) -> tuple[str, str | None]:
 
 
 def error_within(answer: Mapping[str, Any], source: str) -> errors.BackendError | None:
-    """The error that a server tells of under HTTP 200, in the answer or in its choice; or None."""
+    """The error that a server reports under HTTP 200, in the answer or in its choice; or None."""
     choices = answer.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         error = choices[0].get("error")
@@ -124,7 +125,7 @@ def error_within(answer: Mapping[str, Any], source: str) -> errors.BackendError 
 
 
 def _status(name: object) -> int | None:
-    """The HTTP status that an error's code or type stands for, if it is one."""
+    """The HTTP status of an error's code or type; None if it has none."""
     if isinstance(name, str) and not name.isdecimal():
         return _STATUS_BY_NAME.get(name.lower())
     with suppress(TypeError, ValueError):
@@ -144,8 +145,8 @@ def status_error(
 ) -> errors.BackendError:
     """The error for an HTTP status from 300 up.
 
-    `message` is the server's, without secrets, `code` its own error code, `source` names model
-    and server; `within`: the status stands in an answer that came with HTTP 200.
+    `message` is the server's, without secrets; `code` its own error code; `source` names model and
+    server; `within`: the status is in an answer with HTTP 200.
     """
     if status < 400:
         return errors.Denied(f"{source}: the server redirects elsewhere (HTTP {status})")
@@ -190,10 +191,11 @@ def _too_long(message: str) -> bool:
 
 
 def retry_after(headers: Mapping[str, str], message: str = "") -> float | None:
-    """Seconds (0 to a week) that the server asks callers to wait; None where it gives no number.
+    """Seconds (0 to a week) that the server asks callers to wait; None if it gives no number.
 
-    It may stand in `Retry-After` (seconds or a date), in `Retry-After-Ms`, in the words beside the
-    error ("try again in 20s"), or in `X-RateLimit-Reset` and the like ("6m0s", seconds, an epoch).
+    The number may be in `Retry-After` (seconds or a date), in `Retry-After-Ms`, in the error
+    message ("try again in 20s"), or in `X-RateLimit-Reset` and its variants ("6m0s", seconds, an
+    epoch).
     """
     headers = {name.lower(): value for name, value in headers.items()}
     waits = (
@@ -223,7 +225,7 @@ def _until(date: str | None) -> float | None:
 
 
 def _span(text: str) -> float | None:
-    """Seconds of a span of time such as 1m30.5s, 120ms, 26 seconds."""
+    """Seconds of a time span such as 1m30.5s, 120ms, 26 seconds."""
     if not _SPAN.match(text.strip()):
         return None
     pieces = re.findall(_PIECE, text)
@@ -233,7 +235,7 @@ def _span(text: str) -> float | None:
 
 
 def _reset(headers: Mapping[str, str]) -> float | None:
-    """The longest wait for a limit that is used up; where none is said to be, the shortest."""
+    """The longest wait among the limits that are used up; if none is said to be, the shortest."""
     used_up, waits = list[float](), list[float]()
     for prefix in ("x-ratelimit", "ratelimit"):
         for of in _RESETS:
@@ -245,7 +247,7 @@ def _reset(headers: Mapping[str, str]) -> float | None:
 
 
 def _moment(text: str) -> float | None:
-    """Seconds until a limit's reset, said as a span, in seconds, or as an epoch (s or ms)."""
+    """Seconds until a limit's reset, given as a span, in seconds, or as an epoch (s or ms)."""
     number = _scaled(text, 1.0)
     if number is None:
         return _span(text)

@@ -1,7 +1,7 @@
 """HTTP to one model server: kept-alive connections, bounded answers, faults as our own errors.
 
-aiohttp, because a call through it costs a quarter of the CPU time that one through httpx2 does, and
-a tenth of one through the openai package (docs/evidence/performance.md, bench/throughput.py).
+It uses aiohttp: a call costs a quarter of the CPU time of one through httpx2, and a tenth of one
+through the openai package (docs/evidence/performance.md, bench/throughput.py).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
 
 MAX_ANSWER = 2 * 1024 * 1024
-"""Bytes in memory, unpacked. The parsed JSON may take sixty times as much memory."""
+"""Most bytes of an answer in memory, unpacked. Its parsed JSON may take sixty times as much."""
 
 CHAT = "/chat/completions"
 _BY_PROXIES = frozenset((407, 502, 503, 504))
-"""What a proxy may answer itself, where the way to the server is plain HTTP."""
+"""Statuses that a proxy may send itself, if the server's address is plain HTTP."""
 
 _MOVED = frozenset((301, 302, 303, 307, 308))
 
@@ -50,11 +50,11 @@ class HttpResponse:
 class HttpServer:
     """One address. `server` is that address without secrets.
 
-    A user name and password in the address are sent as HTTP's basic authentication. The proxy of
-    the environment is used (`judge.backends.proxies`), but never to this machine. Certificates are
-    always verified, against SSL_CERT_FILE or SSL_CERT_DIR where set, else against certifi's.
-    `secrets` are those of the address and the headers, to be redacted in answers; `open_to_all`
-    says that requests leave this machine unencrypted.
+    A user name and password in the address are sent as HTTP basic authentication. The environment's
+    proxy is used (`judge.backends.proxies`), but never to this machine. Certificates are always
+    verified, against SSL_CERT_FILE or SSL_CERT_DIR if set, else against certifi's. `secrets`: those
+    of the address and the headers, to be redacted in answers. `open_to_all`: requests leave this
+    machine unencrypted.
 
     Raises:
         UsageError: the address cannot be used.
@@ -65,7 +65,7 @@ class HttpServer:
             parts = urlsplit(url)
             port = f":{parts.port}" if parts.port is not None else ""
         except ValueError:
-            # The library's message holds the part that it stumbled over, which may be a password.
+            # The library's message quotes the invalid part, which may be a password.
             raise UsageError(
                 "the address has no valid host or port. In a user name or password, "
                 "characters such as / @ : ? # are written as %2F %40 %3A %3F %23"
@@ -81,7 +81,7 @@ class HttpServer:
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-        # The key of `Bearer KEY`, too.
+        # Also the key alone of `Bearer KEY`.
         keys = (text.removeprefix("Bearer ").removeprefix("Basic ") for text in headers.values())
         login = self._headers.get("Authorization", "").partition(" ")[2]
         self.secrets = frozenset((*secrets_of_address(url), *keys, login))
@@ -101,17 +101,18 @@ class HttpServer:
         longest: int = MAX_ANSWER,
         **content: Any,
     ) -> HttpResponse:
-        """One request to a `path` of the server, such as /batches, and its answer of any status.
+        """Make one request to a `path` of the server, such as /batches; returns any answer.
 
         Args:
-            silence: seconds without a byte until it is given up. (The client limits the whole.)
-            into: takes the body of an answer with success, of which the response then has none.
-            longest: bytes of the answer at most.
-            content: `data` and `headers`, as aiohttp takes them.
+            silence: seconds without a byte before giving up. (The client limits the whole call.)
+            into: file for the body of a successful answer; the response then has no body.
+            longest: most bytes of the answer.
+            content: `data` and `headers`, for aiohttp.
 
         Raises:
-            Unreachable, ServerFault: no server was spoken to; or its answer never ended.
-            Denied: the server redirects; what is sent is for this address alone.
+            Unreachable: no connection to a server.
+            ServerFault: the answer was too late, too long or cut off.
+            Denied: the server redirects; requests are for this address alone.
         """
         import aiohttp
 
@@ -119,7 +120,7 @@ class HttpServer:
         if silence is not None:
             limits = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=silence)
             content["timeout"] = limits
-        # Files may lie elsewhere. The key goes to no other host.
+        # Files may be on another host; aiohttp drops the Authorization header on the way there.
         follow, body, size = "data" not in content, bytearray(), 0
         try:
             async with session.request(method, url, allow_redirects=follow, **content) as response:
@@ -141,7 +142,7 @@ class HttpServer:
         return f"{self._base}{path}?{terms}" if terms else self._base + path
 
     def _refuse_elsewhere(self, url: str, response: ClientResponse) -> None:
-        """Raise the error for an answer of the proxy's own, or one that leads to another host."""
+        """Raise an error if the proxy itself answered, or if the answer redirects."""
         status = response.status
         if self._proxy and status in _BY_PROXIES:
             text = f"{self._proxy}, on the way to {self.server}, answers HTTP {status}"
@@ -152,7 +153,7 @@ class HttpServer:
             raise ServerFault(text, retry_after=retry_after(response.headers))
         location = response.headers.get("Location")
         if status in _MOVED and location is not None:
-            elsewhere = "an address that is none"
+            elsewhere = "an invalid address"
             with suppress(ValueError):
                 elsewhere = without_secrets(urljoin(url, location)).removesuffix(CHAT)
             raise Denied(
@@ -162,7 +163,7 @@ class HttpServer:
             )
 
     def _fault(self, error: Exception) -> BackendError:
-        """An error of aiohttp's as one of ours."""
+        """aiohttp's error as one of ours."""
         import aiohttp
 
         if isinstance(error, aiohttp.ClientSSLError):
@@ -208,18 +209,18 @@ class HttpServer:
 
 
 def _refusal(error: OSError) -> str:
-    """Why no connection came about; asyncio's own text hides it behind addresses."""
+    """Why no connection was made; asyncio's own text hides it behind addresses."""
     number = error.errno if isinstance(error.errno, int) and error.errno > 0 else None
     return os.strerror(number) if number else scrubbed(error)
 
 
 def _verified() -> ssl.SSLContext:
-    """The trusted certificates; raises Unreachable where SSL_CERT_FILE names no file of them."""
+    """The trusted certificates; raises Unreachable if SSL_CERT_FILE is not a file of them."""
     import certifi
 
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     try:
-        # OpenSSL reads them by itself, and says nothing where it cannot.
+        # Named here, because OpenSSL by itself ignores a file that it cannot read.
         trusted = file or (None if folder else certifi.where())
         return ssl.create_default_context(cafile=trusted, capath=folder or None)
     except OSError as error:

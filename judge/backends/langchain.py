@@ -38,11 +38,11 @@ _TRANSLATIONS: Mapping[str, type[errors.BackendError]] = {
     "TypeError": errors.BadRequest,
     "ValueError": errors.BadRequest,
 }
-"""By class name: langchain_core's errors, and what a model says to arguments it does not know."""
+"""By class name: langchain_core's errors, and those of a model for arguments it does not know."""
 
 
 class LangChainBackend:
-    """One LangChain chat model; JSON comes by tool call where the model has them, else in words.
+    """One LangChain chat model; JSON by tool call if the model has them, else asked for in words.
 
     Raises:
         UsageError: the model cannot be built.
@@ -73,8 +73,8 @@ class LangChainBackend:
         settings: dict[str, Any] = {"max_tokens": call.max_tokens}
         if call.temperature is not None:
             settings["temperature"] = call.temperature
-        # LangChain's ModelError is raised by some integrations only; the others let through what
-        # their provider's library raises. So everything is caught, around their own calls alone.
+        # Only some integrations raise LangChain's ModelError; the others pass on their provider's
+        # errors. So everything is caught, but only around their own calls.
         try:
             if call.schema is not None and mode is Mode.TOOLS:
                 runnable = self._model.bind_tools([tool(call)], tool_choice="any")
@@ -113,7 +113,7 @@ def _build(name: str) -> BaseChatModel:
         from langchain.chat_models import init_chat_model
 
         try:
-            # Retries are judge's business, where a model lets it.
+            # judge retries itself, if the model's own retries can be turned off.
             return init_chat_model(name, max_retries=0)
         except (TypeError, ValueError):
             return init_chat_model(name)
@@ -126,7 +126,8 @@ def _build(name: str) -> BaseChatModel:
 
 
 def _chat_model(dotted: str) -> type[BaseChatModel]:
-    """A class by its name; whatever else has that name is not called."""
+    """A chat model class by its dotted name; raises TypeError, without calling it, if it is
+    none."""
     from langchain_core.language_models import BaseChatModel
 
     module, _, symbol = dotted.rpartition(".")

@@ -48,34 +48,35 @@ from judge.redact import reply_redactor, without_secrets
 _log = logging.getLogger(__name__)
 
 DEFAULT_URL = "https://api.openai.com/v1"
-"""Where models are asked if $OPENAI_BASE_URL names no other server."""
+"""The server if $OPENAI_BASE_URL names no other."""
 
 _AZURE = re.compile(r"^https?://[^/?#]*\.azure(-api)?\.(com|net|us|cn)\b|/openai/deployments/")
 
 _MAX_SHOWN = 120
-"""Characters shown of an answer that is not a completion."""
+"""Most characters shown of an answer that is not a completion."""
 
 _LIST_SECONDS = 10.0
-"""For a server's list of models, which a run can go without."""
+"""Time limit for a server's list of models, which a run can do without."""
 
 _VERSIONED = re.compile(r"/v\d|/openai/deployments/")
 _NO_SUCH_WAY = re.compile(r"endpoints|provider|support|tool|parameter|response_format|schema")
-"""How proxies that look for a provider say (HTTP 404) that none takes such a request."""
+"""Words of proxies' HTTP 404 if none of their providers accepts such a request."""
 
 _ADAPTABLE = frozenset((400, 404, 405, 415, 422, 500, 501))
-"""Statuses by which servers refuse a part of a request; llama.cpp's templates raise 500."""
+"""Statuses with which servers refuse a part of a request; llama.cpp's templates give 500."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user wants in every request to one server.
+    """The user's settings for every request to one server.
 
     Args:
-        omit: parameters that are not sent; `system` puts the system's text into the user's message.
+        omit: parameters that are not sent; `system` moves the system message's text into the
+            user's message.
         mode: the only way to ask for JSON (None: the best that works).
         effort: `reasoning_effort` (None: not sent).
-        exact: a reply gets the tokens that a call allows, and no room for thoughts besides.
-        identity: what else of a request replies depend on, such as headers.
+        exact: a reply gets the tokens that a call allows, without extra room for thoughts.
+        identity: other parts of a request that replies depend on, such as headers.
     """
 
     omit: tuple[str, ...] = ()
@@ -85,7 +86,7 @@ class Request:
     identity: str = ""
 
     def as_identity(self) -> dict[str, str]:
-        """What replies depend on, for the backend's identity."""
+        """The settings that replies depend on, for the backend's identity."""
         parts = {
             "omit": ",".join(self.omit),
             "mode": self.mode or "",
@@ -97,7 +98,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A request as it is sent: for which call, adapted in which state, and its parts."""
+    """A request as sent: its call and mode, the state that adapted it, arguments and body."""
 
     call: Call
     mode: Mode
@@ -109,8 +110,8 @@ class _Sent:
 class OpenAIBackend:
     """One model behind an OpenAI-compatible server.
 
-    What the server refuses of a request is sent otherwise from then on (`Adaptations`). `server` is
-    another one than OPENAI_BASE_URL with OPENAI_API_KEY.
+    Parts of a request that the server refuses are sent differently from then on (`Adaptations`).
+    `server` replaces OPENAI_BASE_URL with OPENAI_API_KEY.
 
     Raises:
         UsageError: OPENAI_API_KEY or OPENAI_BASE_URL is missing or cannot be used.
@@ -136,7 +137,7 @@ class OpenAIBackend:
         self._redact = reply_redactor(self._http.secrets)
 
     def _usual(self) -> dict[str, str | int]:
-        """What is sent otherwise from the start."""
+        """Adaptations made from the start."""
         usual: dict[str, str | int] = dict.fromkeys(self._request.omit, LEFT_OUT)
         if thinks(self._name) and not self._request.exact:
             usual["thinking_tokens"] = THINKING_ROOM
@@ -148,7 +149,7 @@ class OpenAIBackend:
 
     @property
     def adaptations(self) -> AdaptationState:
-        """What the server does not take as it is usually sent, and what is sent instead."""
+        """Parts of a request that the server does not accept, and what is sent instead."""
         return self._adaptations.kept
 
     @adaptations.setter
@@ -156,7 +157,7 @@ class OpenAIBackend:
         self._adaptations.state = self._adaptations.kept = dict(state)
 
     def limit(self, call: Call) -> int:
-        """Most tokens of the reply, as the server is told."""
+        """Token limit of the reply, as sent to the server."""
         return self._adaptations.limit(call.max_tokens)
 
     def arguments(self, call: Call, mode: Mode) -> dict[str, Any]:
@@ -168,7 +169,7 @@ class OpenAIBackend:
         return self._read(await self._http.request("POST", CHAT, data=request.body), request)
 
     def _prepared(self, call: Call, mode: Mode) -> _Sent:
-        """The request for a call, as this server takes it; raises BadRequest."""
+        """The request for a call, in the form that this server accepts; raises BadRequest."""
         arguments = {"model": self._name, **self.arguments(call, mode)}
         if self._request.effort is not None:
             arguments["reasoning_effort"] = self._request.effort
@@ -216,7 +217,7 @@ class OpenAIBackend:
     def _refused(
         self, error: errors.BackendError, status: int, response: HttpResponse, request: _Sent
     ) -> errors.BackendError:
-        """The error for a request that was refused, `Adapted` where it is to be made again."""
+        """The error for a refused request; `Adapted` if it should be made again."""
         if status == 404 and not _VERSIONED.search(self._http.server):
             address = f"{self._http.server}/v1"
             error = errors.Denied(f"{error}; most addresses end in /v1: {address}")
@@ -251,7 +252,7 @@ class OpenAIBackend:
         return state, count_of(mapping_of(answer.get("usage")).get("prompt_tokens")) or 0
 
     async def listed(self) -> str | None:
-        """The entry of ours in /models, or the only one; None where there is no such list.
+        """This model's entry in /models, or the only entry; None if there is no such list.
 
         Raises:
             Unreachable: no server answers.
@@ -266,13 +267,13 @@ class OpenAIBackend:
         name = self._name if len(entries) != 1 else next(iter(entries))
         if name not in entries:
             return None
-        # vLLM and llama-server: what is loaded under the name.
+        # vLLM and llama-server say here what is loaded under the name.
         meta = mapping_of(entries[name].get("meta"))
         parts = [name, entries[name].get("root"), meta.get("n_params"), meta.get("size")]
         return self._redact(" ".join(str(part) for part in parts if part))
 
     async def models(self) -> dict[str, Any]:
-        """The entries of /models by their names; none where the server answers otherwise.
+        """The entries of /models by name; empty if the status is not 200.
 
         Raises:
             BackendError, LookupError, TypeError, ValueError: there is no such list.
@@ -298,10 +299,10 @@ def named_server(
     key_header: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> HttpServer:
-    """The server at an address; `url_from` and `key_from` name the settings in messages.
+    """The server at an address; `url_from` and `key_from` are the settings' names, for messages.
 
-    `key_header` has the key; None is `api-key` for addresses of Azure's form, else the key is a
-    bearer's.
+    `key_header` holds the key; None is `api-key` for addresses of Azure's form, else
+    `Authorization`, with a bearer token.
 
     Raises:
         UsageError: the address or the key cannot be used.
@@ -341,6 +342,6 @@ def _default_server(name: str) -> HttpServer:
 
 
 def unsuccessful(response: HttpResponse, source: str) -> errors.BackendError:
-    """The error for an answer without success; `source` names model and server."""
+    """The error for an unsuccessful answer; `source` names model and server."""
     text, code = complaint(response.body)
     return status_error(response.status, scrubbed(text), response.headers, code=code, source=source)

@@ -1,4 +1,4 @@
-"""The proxy that a request takes, by the environment; a request to this machine takes none."""
+"""The environment's proxy for a request; requests to this machine use none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loop
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy's address, and the variable (or the system's settings) that it comes from."""
+    """A proxy's address, and the variable (or the system's settings) that set it."""
 
     url: str
     source: str
@@ -49,10 +49,10 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
 
 
 def proxy_for(scheme: str, host: str) -> Proxy | None:
-    """The proxy for an address: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, but for NO_PROXY.
+    """The proxy for an address: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY; None by NO_PROXY.
 
     Raises:
-        UsageError: it is no HTTP proxy.
+        UsageError: it is not an HTTP proxy.
     """
     proxies = getproxies()
     url = proxies.get(scheme) or proxies.get("all")
@@ -85,7 +85,7 @@ def _exempt(host: str, no_proxy: str) -> bool:
 
 @contextmanager
 def direct_to_loopback() -> Iterator[None]:
-    """Inside, libraries that read NO_PROXY take no proxy to this machine."""
+    """Within the block, libraries that read NO_PROXY use no proxy to this machine."""
     names = [name for name in ("no_proxy", "NO_PROXY") if name in os.environ] or ["no_proxy"]
     before = {name: os.environ.get(name) for name in names}
     for name in names:

@@ -1,10 +1,10 @@
-"""What a completion says: its text without thoughts and code fence, how it ended, how many tokens
-it took, and whether the server read the whole prompt.
+"""Reads a completion: its text without thoughts and code fence, how it ended, its tokens, and
+whether the server read the whole prompt.
 
-Ollama and others read the end of a prompt that is longer than their context, and answer as if it
-were whole. A tokenizer makes at least one token of a word: those of GPT, Llama and Qwen never join
-words, and SentencePiece's do not either. Scripts without spaces take a token for a few characters.
-Only what is far below that is called cut, so that no tokenizer's thrift is.
+If a prompt is longer than their context, Ollama and others read only its end, and answer as if it
+were whole. A tokenizer makes at least one token per word: those of GPT, Llama and Qwen never join
+words, nor do SentencePiece's. Scripts without spaces take a token for a few characters. Only a
+count far below that is called cut, so that an economical tokenizer is not.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from judge.questions.evidence import UNSPACED
 Ending = Literal["stop", "length", "refusal", "fault"]
 
 CHARACTERS_PER_TOKEN = 4
-"""For the estimate of tokens where a server reports none."""
+"""For an estimate of tokens if a server reports none."""
 
 _MIN_READ = 128
-"""Tokens; a server that counts fewer does not count what it reads."""
+"""Tokens; a server that reports fewer is not counting what it reads."""
 
 _MIN_LOST = 256
 _MARGIN = 1.25
@@ -79,8 +79,8 @@ _ENDINGS: dict[str, Ending] = {
         "fault",
     ),
 }
-"""Finish reasons as OpenAI, Anthropic, Gemini, Bedrock, Mistral, Cohere, DeepSeek, Zhipu and the
-common servers spell them, in lower case."""
+"""Finish reasons of OpenAI, Anthropic, Gemini, Bedrock, Mistral, Cohere, DeepSeek, Zhipu and the
+common servers, in lower case."""
 
 _THOUGHTS = (
     ("<think>", "</think>"),
@@ -91,14 +91,14 @@ _THOUGHTS = (
     ("◁think▷", "◁/think▷"),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
-"""What models put before and behind thoughts in their text. A chat template may bring the first."""
+"""Marks before and after thoughts in a model's text. A chat template may write the first."""
 
 _CLOSED = re.compile("|".join(re.escape(end) for _, end in _THOUGHTS), re.IGNORECASE)
 _OPENED = re.compile("|".join(re.escape(start) for start, _ in _THOUGHTS), re.IGNORECASE)
 
 
 def ending(reason: object) -> Ending:
-    """How a reply ended, by its finish reason; an unknown one, or none, is a whole reply."""
+    """How a reply ended, by its finish reason; an unknown one, or none, counts as `stop`."""
     return _ENDINGS.get(str(reason).lower(), "stop")
 
 
@@ -106,7 +106,7 @@ def text_of(content: object) -> str:
     """The text of a message's content: a string, or a list of parts, thoughts left out.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: it is of another type.
     """
     if content is None or isinstance(content, str):
         return content or ""
@@ -139,7 +139,7 @@ def is_object(text: str) -> bool:
 
 
 def without_thoughts(text: str) -> str | None:
-    """The text behind the last mark that ends thoughts; None where the thoughts never end.
+    """The text after the last mark that ends thoughts; None if the thoughts never end.
 
     A JSON object stays whole: it may quote such a mark.
     """
@@ -149,8 +149,8 @@ def without_thoughts(text: str) -> str | None:
 
 
 def strip_fence(text: str) -> str:
-    """The text without a Markdown code fence around it, and without words before and after the only
-    fence, if a JSON object stands in that."""
+    """The text without a Markdown code fence around it; also without words before and after the
+    only fence, if that holds a JSON object."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```") and "\n" in bare:
         return bare[bare.index("\n") + 1 : -3].strip()
@@ -162,9 +162,9 @@ def strip_fence(text: str) -> str:
 
 
 def answer_of(call: Call, completion: Completion) -> Completion:
-    """The completion with its answer alone, whichever backend it comes from.
+    """The completion of any backend, reduced to its answer.
 
-    Thoughts that never end leave no text: the reply was cut off.
+    If its thoughts never end it has no text: the reply was cut off.
     """
     if call.logprobs is not None or call.layer is not None:
         return completion
@@ -194,16 +194,16 @@ def counted(call: Call, completion: Completion) -> Completion:
 
 
 def fewest_tokens(text: str) -> int:
-    """Tokens that a text has at the least: words of three letters and more, and a quarter of the
+    """Least number of tokens of a text: its words of three or more characters, and a quarter of the
     characters of scripts without spaces. Never above a quarter of all characters."""
     spaced, unspaced = (text, 0) if text.isascii() else re.subn(f"[{UNSPACED}]", " ", text)
     return len(_WORDS.findall(spaced)) + unspaced // CHARACTERS_PER_TOKEN
 
 
 def cut(call: Call, completion: Completion) -> str | None:
-    """How much of a prompt was read, where a server cut it; None where it read all of it."""
+    """How much of a prompt was read if the server cut it; None if it read all of it."""
     tokens = completion.input_tokens
-    # Some count what their cache holds apart.
+    # Some servers count cached tokens separately.
     if (cached := completion.cached_tokens or 0) > tokens:
         tokens += cached
     text = "\n".join(map(itemgetter("content"), call.messages))

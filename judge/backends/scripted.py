@@ -8,7 +8,7 @@ A script is a list `replies`; the first entry whose conditions (`when`) all hold
       - when: {rubric: relevance}
         p_yes: 0.9                   # for the `logprobs` method
       - when: {rubric: quiz}
-        words: {a: 0.7, b: 0.3}      # the same, for any words; what they lack is not listed
+        words: {a: 0.7, b: 0.3}      # the same, for any words; the rest to 1 is not listed
       - when: {vote: 1}
         error: rate-limited          # a kind of judge.errors.BackendError
         times: 2                     # only for the first two calls
@@ -67,7 +67,7 @@ _ORIGIN = ("rubric", "id", "vote", "round", "role")
 
 
 def _origin(call: Call) -> dict[str, Any]:
-    """What an entry can match besides the prompt."""
+    """What an entry can match beside the prompt."""
     origin = call.origin
     values = (origin.rubric, origin.record, origin.vote, origin.round, call.role)
     return dict(zip(_ORIGIN, values, strict=True))
@@ -131,7 +131,7 @@ class ScriptedBackend:
         self.method: Method = self._script.method
 
     def key_parts(self, call: Call) -> object:
-        """What this script matches besides the prompt."""
+        """What this script matches beside the prompt."""
         return [value for name, value in _origin(call).items() if name in self._looks_at]
 
     def identity(self) -> Mapping[str, str]:

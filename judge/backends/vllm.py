@@ -1,8 +1,8 @@
 """`vllm:MODEL`: a server that already runs (VLLM_BASE_URL, VLLM_API_KEY), or one that judge starts.
 
 Without VLLM_BASE_URL judge starts a server when the first call needs it, and ends its process group
-with the run. Where judge is killed, Linux sends the server SIGTERM (PR_SET_PDEATHSIG); elsewhere
-the server stays.
+with the run. If judge is killed, Linux sends the server SIGTERM (PR_SET_PDEATHSIG); on other
+systems the server stays.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ from judge.errors import BackendError, Denied, UsageError
 _log = logging.getLogger(__name__)
 
 KEY_VARIABLE = "VLLM_API_KEY"
-"""Holds the key that a server asks for. Never on a command line, which every user can read."""
+"""Variable with the server's key, which is never put on a command line: every user can read
+that."""
 
 MAX_LOGPROBS = 20
-"""Alternatives of the first token that are asked for, and so must be allowed."""
+"""Alternatives of the first token that the server must allow, because judge asks for so many."""
 
 READY_SECONDS = 1800.0
-"""From a start to the first answer."""
+"""Time limit from a start to the first answer."""
 
 GRACE_SECONDS = 10.0
-"""Between SIGTERM and SIGKILL."""
+"""Time between SIGTERM and SIGKILL."""
 
 _LOOK_SECONDS = 0.25
 _LIST_SECONDS = 10.0
@@ -56,7 +57,7 @@ class VLLMBackend(OpenAIBackend):
     """One model behind vLLM.
 
     Raises:
-        UsageError: VLLM_BASE_URL, VLLM_API_KEY or what `ModelServer` heeds cannot be used.
+        UsageError: VLLM_BASE_URL or VLLM_API_KEY cannot be used; or as `ModelServer`.
     """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.JSON)
@@ -70,7 +71,7 @@ class VLLMBackend(OpenAIBackend):
         super().__init__(name, server=http, request=request)
 
     def identity(self) -> Mapping[str, str]:
-        """A server that judge starts has the identity of what runs on it: its address changes."""
+        """The identity. A server that judge starts has its model's, because its address changes."""
         if self._own is not None:
             return {"provider": "vllm", **self._own.identity(), **self._request.as_identity()}
         return {**super().identity(), "provider": "vllm"}
@@ -87,23 +88,23 @@ class VLLMBackend(OpenAIBackend):
         }
 
     def embedded(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """The chat messages themselves: a pooling runner puts them through the model's template."""
+        """The chat messages themselves: a pooling runner applies the model's template."""
         return {"messages": list(messages), "add_generation_prompt": True}
 
     async def ready(self) -> None:
-        """Come back when the server answers, started if need be; raises as `ModelServer.ready`."""
+        """Wait until the server answers; starts it if needed. Raises as `ModelServer.ready`."""
         if self._own is not None:
             await self._own.ready()
 
 
 class ModelServer(HttpServer):
-    """The way to a vLLM server that judge starts, on a free port of the loopback.
+    """A vLLM server that judge starts, on a free port of the loopback.
 
-    $JUDGE_SERVER_OPTIONS (a shell's words) go to vLLM as they are, last, so that they win. The
-    output goes to a temporary file, which is removed unless something went wrong.
+    $JUDGE_SERVER_OPTIONS (a shell's words) are passed to vLLM unchanged, last, so that they win.
+    The output goes to a temporary file, which is removed unless something went wrong.
 
     Args:
-        model: a name of the Hugging Face hub or a folder.
+        model: a name on the Hugging Face hub, or a folder.
 
     Raises:
         UsageError: vLLM is not installed, or the options cannot be used.
@@ -120,7 +121,7 @@ class ModelServer(HttpServer):
         with socket.create_server(("127.0.0.1", 0)) as socket_:
             self.address = f"http://127.0.0.1:{socket_.getsockname()[1]}"
         super().__init__(f"{self.address}/v1", {"Authorization": f"Bearer {self.key}"})
-        # Without the address, which would differ between two runs' lines about the same fault.
+        # Without the address, which differs between runs: the same fault gives the same line.
         self.server = f"the vllm server of {model}"
         self._output: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -129,10 +130,10 @@ class ModelServer(HttpServer):
         self._looking = asyncio.Lock()
 
     async def ready(self) -> None:
-        """Come back when the server answers; started if need be, and again once after it died.
+        """Wait until the server answers; starts it if needed, and once more after it died.
 
         Raises:
-            Denied: it does not come up, or died twice; with the end of its log.
+            Denied: it does not come up, or died twice; the message has the end of its log.
         """
         async with self._looking:
             if self._failure is not None:
@@ -153,14 +154,14 @@ class ModelServer(HttpServer):
                 raise Denied(self._failure)
 
     async def aclose(self) -> None:
-        """Stop the server, if there is one, and wait for its end."""
+        """Stop the server, if it runs, and wait for its end."""
         await super().aclose()
         await self._stop()
         if self._output is not None and self._failure is None:
             self._output.unlink(missing_ok=True)
 
     async def _started(self) -> str | None:
-        """Start the server; None once it answers, else why it does not."""
+        """Start the server; returns None once it answers, else why it does not."""
         try:
             self._start()
         except OSError as error:
@@ -188,7 +189,7 @@ class ModelServer(HttpServer):
                 stdout=output,
                 stderr=output,
                 env={**os.environ, KEY_VARIABLE: self.key},
-                # Ctrl-C in a terminal goes to judge alone, which still needs the server then.
+                # Ctrl-C in a terminal must reach only judge, which still needs the server then.
                 start_new_session=True,
                 preexec_fn=_dies_with(os.getpid()),
             )
@@ -200,7 +201,7 @@ class ModelServer(HttpServer):
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
 
     async def _stop(self) -> None:
-        """End the process group; a worker that stayed would still hold the GPU's memory."""
+        """End the process group: a remaining worker would hold the GPU's memory."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -220,9 +221,9 @@ class ModelServer(HttpServer):
         return "\n".join(f"  {line}" for line in lines[-_TOLD_LINES:])
 
     def identity(self) -> dict[str, str]:
-        """What makes two answers comparable: model, engine, options; no address."""
+        """What replies depend on: model, engine, options; not the address."""
         engine = "vllm"
-        # The program may belong to another Python.
+        # vLLM may be installed in another Python.
         with suppress(PackageNotFoundError):
             engine = f"vllm {version('vllm')}"
         options = {"server options": shlex.join(self.options)} if self.options else {}
@@ -234,14 +235,14 @@ class ModelServer(HttpServer):
         words = [_vllm() or "vllm", "serve", self.model, "--host", "127.0.0.1", "--port", port]
         words += ["--served-model-name", self.model]
         words += ["--enable-prefix-caching", "--max-logprobs", str(MAX_LOGPROBS)]
-        # Else it does not say how much of a prompt it had read before.
+        # Otherwise it does not report cached tokens.
         words += ["--enable-prompt-tokens-details"]
-        # A line for each of millions of calls would fill the disk.
+        # An access log of millions of calls would fill the disk.
         return [*words, "--disable-uvicorn-access-log", *self.options]
 
 
 def _dies_with(parent: int) -> Callable[[], None] | None:
-    """What the new process runs first, so that it gets SIGTERM when judge dies."""
+    """A function that the new process runs first, so that it gets SIGTERM when judge dies."""
     if sys.platform != "linux":
         return None
     # Loaded here: as little as possible may happen between fork and exec.
@@ -256,20 +257,20 @@ def _dies_with(parent: int) -> Callable[[], None] | None:
 
 
 def _vllm() -> str | None:
-    """The program `vllm`: on the PATH, or beside the Python that runs, which need not be on it."""
+    """The program `vllm`: on the PATH, or beside this Python, which need not be on the PATH."""
     beside = Path(sys.executable).with_name("vllm")
     return shutil.which("vllm") or (str(beside) if beside.is_file() else None)
 
 
 def _options() -> tuple[str, ...]:
-    """The words of $JUDGE_SERVER_OPTIONS; raises UsageError where one holds a key."""
+    """The words of $JUDGE_SERVER_OPTIONS; raises UsageError if one holds a key."""
     try:
         options = shlex.split(os.environ.get("JUDGE_SERVER_OPTIONS", ""))
     except ValueError as error:
         raise UsageError(f"JUDGE_SERVER_OPTIONS cannot be read: {error}") from None
     for option in options:
         name = option.partition("=")[0].replace("_", "-")
-        # vLLM takes a name that is cut short, too.
+        # vLLM also accepts abbreviated options.
         if len(name) > 4 and any(key.startswith(name) for key in ("--api-key", "--hf-token")):
             raise UsageError(
                 f"{option.partition('=')[0]} puts a key on a command line, which every user of "
