@@ -1,8 +1,8 @@
-"""`--engine ray`: records are read and written here; Ray Data's pool of workers judges them.
+"""`--engine ray`: this process reads and writes records; Ray Data's worker pool judges them.
 
-The run is the local one: its input, order, output, resume and interrupts. Chunks of records go
-through a `Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray
-restarts workers that die and gives them their chunks again (judge/cluster/worker.py).
+Input, order, output, resume and interrupts are those of a local run. Chunks of records go through a
+`Feed` actor on this machine into a Ray Data stream, whose actor pool judges them. Ray restarts
+workers that die and gives them their chunks again (judge/cluster/worker.py).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from judge.run.task import OfWorker, RunInfo, Task
 from judge.settings import Settings
 
 CHUNK, GATHER_SECONDS = 8, 0.01
-"""Most records of a chunk, and how long it waits for them. With one record a chunk a run on two
-cores is half as fast."""
+"""Most records of a chunk, and how long a chunk waits for them. With one record per chunk a run on
+two cores is half as fast."""
 
 MAX_CHUNKS = 1_000_000
-"""Chunks that may be under way at once."""
+"""Most chunks under way at once."""
 
 JOIN_SECONDS = 10.0
 """Seconds to wait for the cluster to answer."""
@@ -45,23 +45,23 @@ JOIN_SECONDS = 10.0
 STORE_BYTES = 256 * 1024 * 1024
 
 RELEASES = ("2.60.",)
-"""Releases of Ray whose ports and authentication were tried (tests/cluster/test_command.py). Ray
-2.50 to 2.58 take code from everybody who reaches their ports."""
+"""Releases of Ray whose ports and authentication were tested (tests/cluster/test_command.py). Ray
+2.50 to 2.58 run code of anyone who reaches their ports."""
 
 CORES = 0.5
-"""Of a worker. One is started for each core, so half of each is left for the workers of a machine
-that dies; a worker that found no room would keep its chunks waiting."""
+"""Cores that Ray reserves for a worker. There is one worker per core, so half of each core is free
+for the workers of a machine that dies: without room to restart, their chunks would wait."""
 
 ON_GPUS = ("vllm", "transformers")
 """Providers whose models run on the worker's own GPUs."""
 
 
 class RayTask(Task):
-    """A task whose steps Ray workers take; its own clients only count.
+    """A task whose steps run on Ray workers; its own clients only count.
 
     Args:
-        here: the task as it is in this process.
-        of_worker: makes it anew in a worker, from the settings.
+        here: the task in this process.
+        of_worker: makes the same task in a worker, from the settings.
     """
 
     stream: ChunkStream
@@ -99,7 +99,7 @@ class RayTask(Task):
         return (self.resources.models.slots + 2 * CHUNK) * self.stream.workers
 
     async def prepare(self) -> None:
-        """Join or start Ray; raises UsageError where there is none, or no room in it."""
+        """Join or start Ray; raises UsageError if there is none, or it has no room."""
         self.here.watcher = self.watcher
         await self.here.look()
         arguments = self._settings, self._of_worker, self.resources, self._count
@@ -140,10 +140,10 @@ class RayTask(Task):
 class ChunkStream:
     """A Ray Data stream of chunks through an actor pool, in a Ray task on this machine.
 
-    `count` takes the traffic of workers by model, and its cost (USD).
+    `count` is called with the workers' traffic by model, and its cost (USD).
 
     Raises:
-        UsageError: Ray is not installed, cannot be reached, or holds no such workers.
+        UsageError: Ray is not installed, cannot be reached, or has no room for the workers.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class ChunkStream:
         count: Callable[[dict[str, Traffic], float], None],
     ) -> None:
         self._opened, self._count = ExitStack(), count
-        # Ray tells of lost nodes and workers on standard output, which is for data.
+        # Ray reports lost nodes and workers on standard output, which is for data.
         nowhere = self._opened.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115
         self._opened.enter_context(redirect_stdout(nowhere))
         _join(settings, self._opened)
@@ -169,7 +169,7 @@ class ChunkStream:
         except UsageError:
             self._opened.close()
             raise
-        # The feed and the stream run on this machine: while the run goes on, so do they.
+        # On this machine, feed and stream live as long as the run does.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         pinned = {"num_cpus": 0, "scheduling_strategy": here}
         self._feed = ray.remote(Feed).options(**pinned, max_concurrency=MAX_CHUNKS).remote()
@@ -184,15 +184,15 @@ class ChunkStream:
         self._full.set()
 
     async def judged(self, item: Record) -> bytes | None:
-        """The item's output line; None where its workers died.
+        """The item's output line; None if its workers died.
 
         Raises:
-            JudgeError: what ends the run.
+            JudgeError: an error that ends the run.
         """
         if self._full.is_set():
             self._chunk, self._full = [], asyncio.Event()
             self._asking = asyncio.create_task(self._ask(self._chunk, self._full))
-            # After a second interrupt nothing waits for it, and Ray's end is its error.
+            # After a second interrupt the task is not awaited, and fails because Ray has ended.
             self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         answer, place = self._asking, len(self._chunk)
         self._chunk.append(item)
@@ -204,7 +204,7 @@ class ChunkStream:
         return outcome
 
     async def _ask(self, chunk: list[Record], full: asyncio.Event) -> list[Done]:
-        """What a worker made of a chunk, once it is full or has waited long enough.
+        """Send a chunk once it is full or has waited long enough; returns its outcomes.
 
         Raises:
             Unavailable: the stream has ended.
@@ -217,7 +217,7 @@ class ChunkStream:
             await asyncio.wait((request, self._ended), return_when=asyncio.FIRST_COMPLETED)
             reply = request.result() if request.done() else self._ended.result()
         except Exception as error:
-            # Whatever Ray raises ends the run, with its words.
+            # Any error of Ray's ends the run, with its message.
             words = " ".join(str(getattr(error, "cause", error)).split())
             raise Unavailable(f"the Ray stream failed: {words[:300]}") from error
         finally:
@@ -230,22 +230,22 @@ class ChunkStream:
     @cached_property
     def _ended(self) -> asyncio.Future[Any]:
         end: asyncio.Future[Any] = asyncio.ensure_future(self._running)
-        # After a second interrupt nobody waits for it, and Ray's end is its error.
+        # After a second interrupt the future is not awaited, and fails because Ray has ended.
         end.add_done_callback(lambda task: task.cancelled() or task.exception())
         return end
 
     async def aclose(self) -> None:
-        """Drop what is under way, and leave the user's cluster or end judge's own."""
+        """Drop chunks under way, and leave the user's cluster or stop judge's own."""
         await asyncio.to_thread(self._opened.close)
 
 
 def _judge_all(
     arguments: tuple[Any, ...], workers: int, at_once: int, gpus: int, pinned: Any
 ) -> None:
-    """Take chunk after chunk of the feed through a pool of workers, without end; runs in Ray.
+    """Send the feed's chunks through a pool of workers until the run ends; runs in Ray.
 
     Args:
-        arguments: of each worker; the third is the feed.
+        arguments: those of each `Worker`; the third is the feed.
     """
     import pyarrow as pa
     import ray
@@ -268,7 +268,7 @@ def _judge_all(
 
     context = DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
-    # Each chunk goes on at once.
+    # Each chunk is passed on immediately.
     context.target_max_block_size = 1
     source = {"concurrency": 1, "override_num_blocks": 1, "ray_remote_args": pinned}
     chunks = read_datasource(FeedSource(), **source).map_batches(
@@ -289,10 +289,11 @@ def _judge_all(
 
 
 def workers_for(number: int | None, gpus: int, resources: dict[str, float]) -> int:
-    """How many workers a run gets: those wanted, else one for each core, or its share of GPUs.
+    """How many workers a run gets: `number`, else as many as the cluster's cores and GPUs allow.
 
     Args:
-        resources: what the cluster has, by Ray's names (CPU, GPU).
+        gpus: GPUs of each worker.
+        resources: those of the cluster, by Ray's names (CPU, GPU).
 
     Raises:
         UsageError: the cluster has no room for so many.
@@ -310,23 +311,23 @@ def workers_for(number: int | None, gpus: int, resources: dict[str, float]) -> i
 
 
 def _join(settings: Settings, stack: ExitStack) -> None:
-    """Join the cluster at --address, or start a Ray here; `stack` leaves or ends it.
+    """Join the cluster at --address, or start Ray here; `stack` leaves or stops it.
 
-    A Ray that starts here listens on loopback alone, asks each caller for a token that is new for
-    the run, and keeps its files in a folder of this user's.
+    A Ray started here listens on loopback only, requires a token that is new for each run, and
+    keeps its files in a folder of this user's.
 
     Raises:
-        UsageError: Ray is not installed, of a release that was not tried, in use in this process
-            already, or cannot be reached.
+        UsageError: Ray is not installed, of an untested release, already in use in this process, or
+            cannot be reached.
     """
     for name in ("USAGE_STATS_ENABLED", "ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
         os.environ.setdefault(f"RAY_{name}", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     address, options = settings.address or "local", {}
     if address == "local":
-        # Whoever reaches its ports with the token runs code as this user.
+        # With the token, a client of its ports can run code as this user.
         private = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
-        # Ray's own switch for an address of 127.0.0.1; it reads it when it is imported.
+        # Ray's own switch for the address 127.0.0.1, read when Ray is imported.
         private["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         stack.enter_context(_environment(private))
     try:
@@ -340,14 +341,14 @@ def _join(settings: Settings, stack: ExitStack) -> None:
     if ray.is_initialized():
         raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
     if address == "local":
-        # Ray's sockets lie in there, and their paths must be short.
+        # Ray's sockets are in this folder, and their paths must be short.
         short = "/tmp" if Path("/tmp").is_dir() else None
         home = tempfile.TemporaryDirectory("", "judge-ray-", short, ignore_cleanup_errors=True)
         cores = max(os.cpu_count() or 1, settings.workers or 1)
         options = {
             "num_cpus": cores,
             "include_dashboard": False,
-            # Ray opens its own folder to all users; the one around it stays closed.
+            # Ray opens its folder to all users; the one around it stays private.
             "_temp_dir": str(Path(stack.enter_context(home)) / "r"),
         }
         options["object_store_memory"] = STORE_BYTES
@@ -364,7 +365,7 @@ def _join(settings: Settings, stack: ExitStack) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except Exception as error:
-        # Where a node does not come up in time, Ray raises no other class.
+        # Ray raises a plain Exception if a node does not start in time.
         where = f"--address {address}" if settings.address else "Ray could not be started"
         raise UsageError(f"{where}: {error}") from error
     stack.callback(ray.shutdown)
@@ -378,7 +379,7 @@ def _join(settings: Settings, stack: ExitStack) -> None:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process, which those that it starts inherit; the old ones come back."""
+    """Set environment variables within the block, for child processes; restores the old ones."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

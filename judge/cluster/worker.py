@@ -1,4 +1,4 @@
-"""What a Ray worker does: it takes chunks of records through a task's step, as a local run would.
+"""The Ray worker, which judges chunks of records as a local run would, and its `Feed`.
 
 `Feed` is the actor between the run and its workers (judge/cluster/driver.py).
 """
@@ -22,22 +22,22 @@ from judge.run.task import OfWorker, Task, line_of
 from judge.settings import Settings
 
 ATTEMPTS = 3
-"""Workers that may die of one record before it is given up."""
+"""A record is given up after this many workers died judging it."""
 
 Chunk = int | tuple[int, int]
-"""A chunk, by its number, or a record, by its chunk's number and its place there."""
+"""A chunk's number, or a record's chunk and place in it."""
 
 Traffic = tuple[Counters, Mapping[str, str | int]]
-"""What a worker's client counted, and what its server is sent otherwise than usual."""
+"""Counts of a worker's client, and the adaptations to its server."""
 
 Done = bytes | JudgeError | None
-"""A record's output line, what ends the run, or None where the record killed its workers."""
+"""A record's output line, the error that ends the run, or None if its workers died."""
 
 
 class Feed:
     """The actor between a run and its workers: chunks by number, and how often each was tried.
 
-    A chunk is kept until its lines are here, because Ray may read it again after a death.
+    A chunk is kept until its lines are here, because Ray may read it again after a worker died.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Feed:
         self._changed = asyncio.Condition()
 
     async def judged(self, chunk: bytes) -> bytes:
-        """What a worker made of a chunk; waits for it."""
+        """Hand over a chunk, and wait for its outcomes."""
         async with self._changed:
             number, self._put = self._put, self._put + 1
             self._chunks[number] = chunk
@@ -59,31 +59,31 @@ class Feed:
         return outcomes
 
     async def get(self, number: int) -> bytes:
-        """A chunk; empty if it has been judged meanwhile."""
+        """Wait for a chunk and return it; empty if it has been judged already."""
         async with self._changed:
             await self._changed.wait_for(lambda: number < self._put)
             return self._chunks.get(number, b"")
 
     async def done(self, number: int, outcomes: bytes) -> None:
-        """A worker has judged this chunk."""
+        """Store the outcomes of a chunk, which a worker has judged."""
         if (future := self._lines.get(number)) is not None and not future.done():
             future.set_result(outcomes)
 
     async def begin(self, work: Chunk) -> int:
-        """Count a try of a chunk, or of a record alone; returns how many there were."""
+        """Count a try of a chunk, or of a single record; returns how many there were."""
         self._tries[work] += 1
         return self._tries[work]
 
     async def survived(self, work: Chunk) -> None:
-        """No worker has died of it."""
+        """Reset the tries of a chunk or record that was judged."""
         del self._tries[work]
 
 
 class Worker:
-    """Judges chunks as a local run would, from the run's settings alone, by the task that
-    `of_worker` makes of them. Ray makes actors of it.
+    """Judges chunks as a local run would, by the task that `of_worker` makes from the run's
+    settings. Ray makes actors of this class.
 
-    Files that the user named are relative to `folder`, the run's.
+    Files that the user named are relative to `folder`, the run's working directory.
     """
 
     def __init__(self, settings: Settings, folder: str, feed: Any, of_worker: OfWorker) -> None:
@@ -96,7 +96,7 @@ class Worker:
         self._slots = asyncio.Semaphore(1)
 
     async def __call__(self, batch: dict[str, Any]) -> Any:
-        """Judge one chunk and give the feed its lines, with the counts since the last."""
+        """Judge one chunk and give the feed its lines, with the traffic since the last chunk."""
         number, chunk = int(batch["number"][0]), batch["chunk"][0]
         if chunk:
             outcomes = await self._done(number, pickle.loads(chunk))
@@ -113,7 +113,7 @@ class Worker:
             return [error for _ in items]
         if tries < ATTEMPTS:
             return await asyncio.gather(*(self._judged(task, item) for item in items))
-        # One after another, beside nothing else, so that no record is blamed for another's death.
+        # One record at a time and nothing else, so that a death is blamed on the right record.
         async with self._turn:
             for _ in range(task.resources.models.slots):
                 await self._slots.acquire()

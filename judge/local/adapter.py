@@ -1,10 +1,10 @@
-"""Adapters: the upper layers of a local model taught by labels, as a file that llama.cpp loads.
+"""Adapters: low-rank updates of a local model's upper layers, trained on labels, for llama.cpp.
 
-Taught is the rubric's first-token question: after its prompt the model is to begin with the word of
-the label's answer. Each linear map of the upper layers gets an addition of low rank (LoRA: Hu et
-al. 2021, arXiv 2106.09685), trained by the cross-entropy over the question's words. What the lower
-layers make of a prompt is computed once and kept; the beginning that all prompts share is computed
-once a step.
+The model learns the rubric's first-token question: after its prompt it should begin with the word
+of the label's answer. Each linear map of the upper layers gets a low-rank update (LoRA: Hu et al.
+2021, arXiv 2106.09685), trained by the cross-entropy over the question's words. The lower layers'
+output for each prompt is computed once and kept; that of the upper layers for the shared prefix of
+all prompts is computed once per part of a batch.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 RANK = 16
-"""Rank of what is trained beside a map; the addition is scaled by 2."""
+"""Rank of a trained update, which is scaled by 2."""
 
 WRITTEN = 4
-"""Rank of what is written: the best approximation of what was trained, a quarter of its size."""
+"""Rank of a written update: the best approximation of the trained one, at a quarter of its size."""
 
 LOWER = 0.36
-"""Share of the layers, from below, that stay as they are."""
+"""Share of the layers, from below, that are not trained."""
 
 BATCH = 16
 PART = 8
-"""Prompts of a batch whose gradients are computed at once, for memory's sake."""
+"""Prompts of a batch whose gradients are computed at once; a limit of memory."""
 
 RATE = 2e-4
-"""Learning rate of AdamW: reached after a share `_WARM` of the steps, then down along a cosine to a
+"""Learning rate of AdamW, reached after a share `_WARM` of the steps; a cosine then lowers it to a
 twentieth."""
 
 _WARM = 0.05
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 _MLP = ("gate_proj", "up_proj", "down_proj")
 _ARCHITECTURES = ("llama", "qwen2")
-"""GGUF's names of the models whose maps are known here by name."""
+"""GGUF's names of the architectures that can be taught."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """A prompt, the number of the word that it is to be answered with, and what tells the item
-    again (`judge.calibration.labels.key_of`)."""
+    """A prompt, the number of the word that should answer it, and the item's key
+    (`judge.calibration.labels.key_of`)."""
 
     messages: Sequence[Message]
     word: int
@@ -61,13 +61,13 @@ class TrainingExample:
 
 
 class Trainer:
-    """A model whose upper layers learn.
+    """Trains low-rank updates of a model's upper layers.
 
     Args:
         weights: a .gguf file of llama.cpp.
 
     Raises:
-        UsageError: a model of another architecture than those that are known here.
+        UsageError: the model's architecture cannot be taught.
     """
 
     def __init__(self, weights: Path) -> None:
@@ -110,7 +110,7 @@ class Trainer:
         self._low: list[Tensor] = []
 
     def read(self, examples: Sequence[TrainingExample], words: Sequence[str]) -> Iterator[int]:
-        """Take every prompt through the lower layers; yields how many are done."""
+        """Run every prompt through the lower layers; yields how many are done."""
         import torch
 
         self.words = self._tokens(words)
@@ -137,8 +137,8 @@ class Trainer:
     def teach(
         self, examples: Sequence[TrainingExample], epochs: float, seed: int
     ) -> Iterator[tuple[int, int, float]]:
-        """Train the additions, in batches of prompts of like length; yields, step by step, how many
-        are done, how many there are, and the mean loss of late in nats."""
+        """Train the updates, in batches of prompts of similar length. After each step yields the
+        steps done, all steps, and the running mean of the loss in nats."""
         import torch
 
         generator = random.Random(seed)
@@ -179,7 +179,7 @@ class Trainer:
         return batches
 
     def _logits(self, places: Sequence[int]) -> Tensor:
-        """(prompts, words): how likely each prompt is answered with each word."""
+        """(prompts, words): the logit of each word as the answer to each prompt."""
         import torch
 
         states = [self._low[n] for n in places]
@@ -191,7 +191,7 @@ class Trainer:
         return torch.stack([torch.logsumexp(last.float() @ head.T, dim=1) for head in heads], dim=1)
 
     def _through(self, part: Any, start: Tensor, embeddings: Sequence[Tensor]) -> Tensor:
-        """(prompts, tokens, width): what layers make of prompts behind their shared beginning."""
+        """(prompts, tokens, width): the layers' output for prompts after their shared prefix."""
         import torch
         from transformers import DynamicCache
 
@@ -216,7 +216,7 @@ class Trainer:
         return torch.tensor(rows, device=self.device)
 
     def _tokens(self, words: Sequence[str]) -> list[list[int]]:
-        """The tokens that stand for each word, as a reading of first tokens takes them."""
+        """The tokens that count as each word when first tokens are read (`word_of`)."""
         tokens: dict[str, list[int]] = {word: [] for word in words}
         for token in range(len(self.tokenizer)):
             if (word := word_of(str(self.tokenizer.decode([token])))) in tokens:
@@ -224,7 +224,7 @@ class Trainer:
         return list(tokens.values())
 
     def write(self, file: Path, notes: Mapping[str, str]) -> None:
-        """The additions as a GGUF adapter, 2 bytes a number; `notes` go into its header."""
+        """Write the updates as a GGUF adapter, 2 bytes per number, with `notes` in its header."""
         import gguf
 
         names = gguf.get_tensor_name_map(
@@ -252,7 +252,8 @@ class Trainer:
         writer.close()
 
     def _turned(self, data: Tensor, linear: str) -> Tensor:
-        """Rows in llama.cpp's order: its llama models have the halves of a head's turns in turn."""
+        """Rows in llama.cpp's order: for llama it interleaves the two halves of a head's rotary
+        dimensions."""
         heads = {
             "q_proj": self.config.num_attention_heads,
             "k_proj": self.config.num_key_value_heads,
@@ -264,7 +265,7 @@ class Trainer:
 
 
 def _beside(linear: Any) -> Any:
-    """A linear map with something trained beside it: up(down(x)), which is 0 at first."""
+    """A linear map plus a trained update, up(down(x)), which starts at 0."""
     import torch
 
     class Added(torch.nn.Module):
@@ -295,7 +296,7 @@ def _shortened(down: Tensor, up: Tensor, rank: int) -> tuple[Tensor, Tensor]:
 
 
 def _part(inner: Any, layers: Any, norm: Any) -> Any:
-    """The model with these layers alone, numbered anew so that a cache has one place for each."""
+    """The model with only these layers, renumbered so that a cache has one place for each."""
     part = copy.copy(inner)
     part._modules = dict(inner._modules)
     part.layers, part.norm = layers, norm

@@ -1,4 +1,4 @@
-"""Prompts by chat templates, which are programs that come with a model, and are bounded here."""
+"""Prompts by chat templates, which are programs of a model's publisher: their steps are limited."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from judge.backends.base import Message
 from judge.errors import Denied
 
 MAX_STEPS = 100_000
-"""Lines of a template's code that one prompt may take; the usual ones take some hundred."""
+"""Most lines of a template's code that one prompt may run; the usual templates run some hundred."""
 
 _FILE = "<template>"
-"""How Jinja names compiled templates."""
+"""Jinja's file name for compiled templates."""
 
 
 def prompt_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """The tokens of a prompt, by the template of a tokenizer of transformers.
+    """The tokens of a prompt, by the chat template of a transformers tokenizer.
 
     Raises:
         Denied: the template took more than `MAX_STEPS`.
@@ -37,7 +37,7 @@ def prompt_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
 
 @contextmanager
 def _bounded(model: str) -> Iterator[None]:
-    """End a template that goes on for too long; nothing else could, since it runs on a thread."""
+    """Stop a template that runs too long; on a thread nothing else could stop it."""
     steps = 0
 
     def trace(frame: FrameType, event: str, arg: object) -> Any:

@@ -1,4 +1,4 @@
-"""The model that judges where none is named, with its profile and its adapters."""
+"""The default model, which judges if none is named, and its profile."""
 
 from __future__ import annotations
 

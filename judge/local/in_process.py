@@ -1,4 +1,4 @@
-"""What the engines in this process share: one model, one thread, one call after another."""
+"""The base of engines in this process: one model on one thread, one call at a time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 class InProcess:
-    """A model that is loaded at the first call, as `_engine`; calls run one after another on one
-    thread, which is named `thread`."""
+    """A model that is loaded at the first call, as `_engine`. Calls run one at a time on one thread
+    with the name `thread`."""
 
     in_process = True
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
@@ -28,7 +28,7 @@ class InProcess:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix=thread)
 
     async def _on_thread(self, work: Callable[[Call, Event], T], call: Call) -> T:
-        """What `work` makes of a call; the event is set where the call is cancelled."""
+        """Run `work` on a call; the event is set if the call is cancelled."""
         refuse_half_pairs(call)
         stop = Event()
         loop = asyncio.get_running_loop()
@@ -39,6 +39,6 @@ class InProcess:
             raise
 
     async def aclose(self) -> None:
-        """Wait for the call that runs, if any, and free the model."""
+        """Wait for the running call, if any, and free the model."""
         await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
         self.__dict__.pop("_engine", None)

@@ -31,8 +31,8 @@ _CONTEXT_TOKENS = 8192
 _BATCH_TOKENS = 256
 _PROMPT_CACHE_MIB = 512
 
-# A batch of fewer tokens goes through other kernels, which round otherwise (measured: P(yes) moves
-# by up to 0.015). Kept above it, a question has one probability, whatever was asked before it.
+# Smaller batches use other kernels, which round differently (measured: P(yes) changes by up to
+# 0.015). With larger ones a question has the same probability whatever was asked before it.
 _LEAST_TOKENS = 8
 _REWOUND_CHARACTERS = 80
 
@@ -45,20 +45,20 @@ _TEMPLATE_SECONDS = 30
 _NO_THINKING: Mapping[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
 
 TAUGHT = "judge.taught"
-"""The key in an adapter's header of what it was taught by."""
+"""The key in an adapter's header that lists the items it was taught by."""
 
 
 class LocalBackend(InProcess):
     """One GGUF model.
 
     `name` is one of `judge models list`, ORG/REPO:FILE of a hub, or the path of a .gguf file;
-    `+ADAPTER` behind it loads an adapter that `judge teach` made. $JUDGE_LOCAL_CTX is the context
-    in tokens (8192), at most that of the model's training. Where other processes keep the cores
-    busy, OMP_WAIT_POLICY=passive in the environment makes calls several times faster; on idle cores
-    it slows replies down.
+    `+ADAPTER` after it loads an adapter that `judge teach` made. $JUDGE_LOCAL_CTX is the context in
+    tokens (8192), at most that of the model's training. If other processes keep the cores busy,
+    OMP_WAIT_POLICY=passive in the environment makes calls several times faster; on idle cores it
+    slows replies down.
 
-    A decision model, whose file says so (`ARCHITECTURE.decision.type`), answers by llama.cpp's own
-    System One. Its probabilities move in their last digits with what was asked before
+    A decision model (the file's header has `ARCHITECTURE.decision.type`) answers through
+    llama.cpp's own System One. The last digits of its probabilities depend on what was asked before
     (docs/explain/decision-models.md); the reply cache makes a run repeatable.
 
     Raises:
@@ -103,7 +103,7 @@ class LocalBackend(InProcess):
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
-        """As `HiddenStates` says. The prompt is evaluated anew, whatever was asked before."""
+        """As `HiddenStates`. The prompt is always evaluated anew, not taken from the cache."""
         refuse_inner_layer(layer)
         return await self._on_thread(self._state, Call(messages))
 
@@ -144,7 +144,7 @@ class LocalBackend(InProcess):
         params.no_extra_bufts = True
         params.verbosity = 0
         params.n_parallel = 1
-        # The engine also listens on a loopback port, open to every page and user of this machine.
+        # The engine also listens on a loopback port, which every web page and user can reach.
         params.api_keys = [self._key]
         params.embedding = self._decision is None
         params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_LAST
@@ -164,14 +164,14 @@ class LocalBackend(InProcess):
         return reply["data"][0]["embedding"], reply["usage"]["prompt_tokens"]
 
     def _templated(self, messages: Sequence[Message]) -> str:
-        """The prompt by the model's chat template, which only the engine knows."""
+        """The prompt by the model's chat template, which only the engine has."""
         request = Request(
             f"{self._engine.listening_address}/apply-template",
             json.dumps({"messages": list(messages), **_NO_THINKING}).encode(),
             {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
         )
         try:
-            # No proxy: the prompt and the key are for this machine alone.
+            # No proxy: prompt and key must not leave this machine.
             direct = build_opener(ProxyHandler({}))
             with direct.open(request, timeout=_TEMPLATE_SECONDS) as answer:
                 return str(json.load(answer)["prompt"])
@@ -210,7 +210,7 @@ class LocalBackend(InProcess):
     def _events(
         self, body: Mapping[str, Any], stop: threading.Event, *, careful: bool = False
     ) -> list[dict[str, Any]]:
-        """The stream's events; if `careful`, none where a batch would be too small."""
+        """The stream's events; if `careful`, none if a batch would be too small."""
         events: list[dict[str, Any]] = []
         too_small = False
 
@@ -236,7 +236,7 @@ class LocalBackend(InProcess):
 
 
 def _rewound(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A call that rewinds the engine's cache to before the end of `body`'s prompt."""
+    """A call that rewinds the engine's cache to before the end of the prompt in `body`."""
     messages = [dict(message) for message in body["messages"]]
     messages[-1]["content"] = messages[-1]["content"][:-_REWOUND_CHARACTERS]
     return {"messages": messages, "max_tokens": 1, "temperature": 0, "id_slot": 0}

@@ -1,4 +1,4 @@
-"""Weights, each one file, pinned by size and SHA-256: a catalog, those of hubs, where they lie."""
+"""Weights files, pinned by size and SHA-256: the catalog, those of hubs, where they are stored."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class WeightsPiece:
 class Weights:
     """One file of weights; `licence` is an SPDX identifier, `url` the publisher's.
 
-    Those of a hub are called ORG/REPO:FILE; their `file` may be the path of one in the cache of
-    Hugging Face's tools. The packages with the `pieces` are not trusted: nothing of them is
-    imported or run, and the bytes count only if `size` and `sha256` agree.
+    Weights of a hub are named ORG/REPO:FILE; their `file` may be a path in the cache of Hugging
+    Face's tools. The packages with the `pieces` are not trusted: they are neither imported nor run,
+    and the bytes count only if `size` and `sha256` agree.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Weights:
 
     @property
     def short(self) -> str:
-        """The name that is typed: of a hub's the file's, without its ending."""
+        """The name to type: for weights of a hub, the file's name without its extension."""
         return Path(self.file).stem if ":" in self.name else self.name
 
 
 _HEADER = 32 * 1024 * 1024
-"""Bytes of a weights file that hold what it says of itself, before its numbers."""
+"""Bytes at the start of a weights file that are searched for its metadata."""
 
 HUB = "https://huggingface.co"
 LOCK = ".lock"
@@ -102,7 +102,7 @@ CATALOG = {weights.name: weights for weights in (_QWEN, _SMOLLM2)}
 
 
 def known() -> dict[str, Weights]:
-    """The catalog, and what was pulled from a hub, by name."""
+    """The catalog, and the weights pulled from hubs, by name."""
     pulled: dict[str, Weights] = {}
     with suppress(OSError, ValueError, TypeError, AttributeError):
         notes = json.loads(_notes().read_text("utf-8"))
@@ -111,12 +111,12 @@ def known() -> dict[str, Weights]:
 
 
 def _notes() -> Path:
-    """The file that holds size and SHA-256 of what was pulled from a hub."""
+    """The file with size and SHA-256 of weights pulled from hubs."""
     return weights_dir() / "pulled.json"
 
 
 def note(weights: Weights, *, forget: bool = False) -> None:
-    """Keep the size and SHA-256 of weights of a hub, or forget them."""
+    """Store the size and SHA-256 of weights of a hub, or remove them."""
     from judge.run.output import write_whole
 
     pulled = {name: one for name, one in known().items() if name not in CATALOG}
@@ -129,11 +129,10 @@ def note(weights: Weights, *, forget: bool = False) -> None:
 
 
 def find(name: str) -> Weights | None:
-    """The weights of that name, or of a hub's file of that name without its ending; None where
-    there are none.
+    """The weights with this name, full or `short`; None if there are none.
 
     Raises:
-        UsageError: several hubs' files have this name.
+        UsageError: several hubs' files have this short name.
     """
     weights = known()
     if name in weights:
@@ -145,7 +144,7 @@ def find(name: str) -> Weights | None:
 
 
 def entry(name: str) -> Weights:
-    """The weights of that name; raises UsageError for an unknown name."""
+    """As `find`; raises UsageError for an unknown name."""
     if (weights := find(name)) is None:
         of_hub = "; hf:ORG/REPO:FILE is a file of a hub" if "/" in name or ":" in name else ""
         raise UsageError(f"no weights are named {name!r}; there are {', '.join(known())}{of_hub}")
@@ -159,7 +158,7 @@ def weights_dir() -> Path:
 
 
 def file_path(weights: Weights) -> Path:
-    """Where the weights are stored, if they are here."""
+    """Where the weights are stored once they are fetched."""
     return folder_of(weights) / weights.file
 
 
@@ -183,13 +182,13 @@ def path_of(weights: Weights) -> Path | None:
 
 
 def remove(name: str) -> tuple[Path, int]:
-    """Delete weights, also a half pull of them; a file in another tool's cache stays there.
+    """Delete weights, also if only partly pulled; a file in another tool's cache is kept.
 
     Returns:
         The file, and how many bytes were freed.
 
     Raises:
-        UsageError: an unknown name, or nothing of it is here.
+        UsageError: an unknown name, or no such file of the catalog's is here.
     """
     weights, whole = entry(name), weights_dir().resolve()
     file = file_path(weights)
@@ -213,12 +212,12 @@ def remove(name: str) -> tuple[Path, int]:
 
 
 def part_of(file: Path) -> Path:
-    """Where a pull keeps what it has of a file so far."""
+    """Where a pull stores an incomplete file."""
     return file.with_name(f"{file.name}.part")
 
 
 def resolve(name_or_path: str) -> Path:
-    """The weights file of a catalog's name or of the path of a .gguf file.
+    """The weights file for a known name, or for the path of a .gguf file.
 
     Raises UsageError for weights that are not here, or were changed since they were fetched.
     """
@@ -247,7 +246,7 @@ def resolve(name_or_path: str) -> Path:
 
 
 def decision_type(weights: Path) -> str | None:
-    """What kind of decision model a file holds, by its header; None for any other model."""
+    """The kind of decision model in a file, by its header; None for any other model."""
     with weights.open("rb") as file:
         header = file.read(_HEADER)
     match = re.search(rb"\.decision\.type\x08\x00{3}(.)\x00{7}", header, re.DOTALL)
@@ -269,20 +268,20 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
 
 
 def shipped_adapter(name: str) -> Path | None:
-    """The file of an adapter that comes with judge; None where none has this name."""
+    """The file of an adapter that comes with judge; None if none has this name."""
     file = Path(str(resources.files("judge.local") / f"{name}.gguf"))
     return file if "/" not in name and file.is_file() else None
 
 
 def proved(weights: Weights) -> bool:
-    """Whether the file has the bytes that the catalog pins; see `sha256_of`."""
+    """Whether the file has the pinned SHA-256; see `sha256_of`."""
     return sha256_of(file_path(weights)) == weights.sha256
 
 
 def sha256_of(file: Path) -> str:
     """The file's SHA-256 in hexadecimal, computed again only if its size or times have changed.
 
-    This finds damage and changes by other programs, not deliberate deception.
+    This detects damage and changes by other programs, not deliberate tampering.
     """
     notes, status, key = weights_dir() / ".hashes.json", file.stat(), str(file.resolve())
     stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
@@ -301,10 +300,10 @@ def sha256_of(file: Path) -> str:
 
 
 def hugging_face(name: str) -> tuple[Path, str]:
-    """The folder of a Hugging Face model, and its title: the hub's name, or the folder's own.
+    """The folder of a Hugging Face model, and its title: its name on the hub, or the folder's name.
 
-    `name` is a folder, or a hub's name in the local Hugging Face cache. Raises UsageError where it
-    is not here, or has no safetensors.
+    `name` is a folder, or a hub's name in the local Hugging Face cache. Raises UsageError if it is
+    not here, or has no config.json or safetensors.
     """
     folder, title = Path(name).expanduser(), name
     if folder.is_dir():

@@ -1,4 +1,4 @@
-"""`judge teach`: an adapter of a local model, trained on labelled items."""
+"""`judge teach`: trains an adapter of a local model on labelled items."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from judge.run.profiles import NO_PROFILE
 from judge.settings import Settings
 
 KEPT = 0.3
-"""Share of the records that nothing is taught by, so that `judge calibrate` can report on them."""
+"""Share of the records kept out of training, so that `judge calibrate` can report on them."""
 
 EPOCHS = 2.0
 
 _KEEP_EVERY = 25
-"""Steps after which the adapter is written beside OUT, as it is; a killed training leaves that."""
+"""Steps after which the unfinished adapter is written to OUT.part, which survives a kill."""
 
 _LIBRARIES = ("accelerate", "gguf", "torch", "transformers")
 
@@ -37,9 +37,13 @@ TeachingProgress = Callable[[str, int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Teaching:
-    """An adapter that was made: the model's name with it, the fields that are shown where none are
-    named and those withheld as people's answers, items taught by and kept apart, lines that could
-    not be used, the mean loss at the end in nats, and how many answers stood for no label."""
+    """An adapter that was made.
+
+    `model`: the model's name with it. `shown`: the fields shown if the rubric names none.
+    `withheld`: fields withheld as people's answers. `items`, `kept`: how many items were used for
+    training, and kept out. `problems`: lines that could not be used. `loss`: the mean at the end,
+    in nats. `no_label`: how many answers are no label.
+    """
 
     model: str
     check: str
@@ -63,8 +67,8 @@ def teach(
     """Teach a local model a check by labels, and write the adapter.
 
     Args:
-        job: `sources`, `records` and `group` say which labels; a share `KEPT` of them is left out.
-        epochs: how often each item is gone through.
+        job: its `sources`, `records` and `group` give the labels; a share `KEPT` is left out.
+        epochs: passes over the items.
         out: a file whose name ends in .gguf.
 
     Raises:
@@ -121,7 +125,7 @@ def teach(
 
 
 def unfinished(out: Path) -> Path:
-    """Where the adapter is while it is taught."""
+    """The adapter's file during training."""
     return out.with_name(f"{out.name}.part")
 
 

@@ -1,4 +1,4 @@
-"""Models in this process: Hugging Face weights, run by the library's own generation."""
+"""Models in this process: Hugging Face weights, run by transformers' own generation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEVICE = "JUDGE_TORCH_DEVICE"
 _LIBRARIES = ("torch", "transformers", "llguidance")
 
 _SPACING: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""As in the rubrics' examples: a model that may choose can fill its reply with blanks."""
+"""As in the rubrics' examples: a model that may choose can fill its reply with white space."""
 
 
 class TransformersBackend(InProcess):
@@ -53,7 +53,7 @@ class TransformersBackend(InProcess):
         super().__init__("torch")
 
     def identity(self) -> Mapping[str, str]:
-        """Name, SHA-256 of weights, configuration and tokenizer, libraries, numbers, device."""
+        """Name, SHA-256 of weights, configuration and tokenizer; libraries, precision, device."""
         import torch
 
         gpu = self._device.type == "cuda"
@@ -74,7 +74,7 @@ class TransformersBackend(InProcess):
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
-        """As `HiddenStates` says, of any layer. Raises BadRequest for one that is not there."""
+        """As `HiddenStates`, for any layer; raises BadRequest for one that does not exist."""
         call = Call(messages, max_tokens=1, layer=layer)
         completion, state = await self._on_thread(self._answer, call)
         return state, completion.input_tokens
@@ -92,14 +92,14 @@ class TransformersBackend(InProcess):
             return self._generate(call, tokens, grammar, stop)
         except Exception as error:
             message = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
-            # A lack of memory, which on a CPU is a RuntimeError like any other.
+            # Known by its words: on a CPU a lack of memory is a plain RuntimeError.
             short = "out of memory" in str(error) or "allocate memory" in str(error)
             lacking = isinstance(error, IndexError) and call.layer is not None
             kind = errors.BadRequest if short or lacking else errors.ServerFault
             raise kind(message) from error
 
     def _prompt(self, call: Call) -> list[int]:
-        """The prompt's tokens; raises ContextExceeded where they leave no room for a reply."""
+        """The prompt's tokens; raises ContextExceeded if they leave no room for a reply."""
         tokens = prompt_tokens(self._engine.tokenizer, call.messages)
         if len(tokens) >= self._engine.context:
             problem = (
@@ -109,7 +109,7 @@ class TransformersBackend(InProcess):
         return tokens
 
     def _grammar(self, call: Call) -> _Grammar | None:
-        """What keeps the reply to the call's schema; raises ValueError for one without grammar."""
+        """The grammar of the call's schema (None: no schema); raises ValueError if it has none."""
         from llguidance import LLMatcher
 
         if call.schema is None:
@@ -141,7 +141,7 @@ class TransformersBackend(InProcess):
             torch.inference_mode(),
             torch.random.fork_rng([device] if device.type == "cuda" else []),
         ):
-            # Without a seed of its own, no two runs would agree.
+            # Without a fixed seed, no two runs would agree.
             torch.manual_seed(call.vote if call.seed is None else call.seed)
             out = loaded.model.generate(
                 input_ids=prompt,
@@ -205,7 +205,7 @@ class TransformersBackend(InProcess):
         shape, ids = model.config.get_text_config(), model.generation_config.eos_token_id
         ids = ids if isinstance(ids, list) else [ids]
         ends: list[int] = sorted({*ids, tokenizer.eos_token_id} - {None})
-        # The checkpoint's own penalties and temperatures are not what the call asks for.
+        # Without the checkpoint's own penalties and temperatures, which the call does not ask for.
         model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=ends[0])
         guide = hf.from_tokenizer(tokenizer, n_vocab=shape.vocab_size, eos_token=ends)
         return _Loaded(model, tokenizer, ends, int(shape.max_position_embeddings), guide)
@@ -224,7 +224,7 @@ class _Loaded:
 
 @dataclass(slots=True)
 class _Grammar:
-    """A logits processor that rules out the tokens that the grammar does not allow next."""
+    """A logits processor that excludes the tokens that the grammar does not allow next."""
 
     matcher: Any
     ends: list[int]
@@ -248,7 +248,8 @@ class _Grammar:
 
 
 def _device(name: str) -> Any:
-    """A torch device: that of this name, else the first GPU, else the CPU; raises UsageError."""
+    """The torch device of this name; without a name the first GPU, else the CPU. Raises UsageError
+    for another name."""
     import torch
 
     gpus = torch.cuda.device_count()
