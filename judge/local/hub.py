@@ -19,7 +19,7 @@ from judge.redact import redacted, without_secrets
 _log = logging.getLogger(__name__)
 
 PREFIX = "hf:"
-NO_TOKEN = "; HF_TOKEN holds the key of an account that may read it"
+NO_TOKEN = "; for a private one set HF_TOKEN to the key of an account that may read it"
 _REPOSITORY = re.compile(r"(?!\.)[\w.-]+/(?!\.)[\w.-]+")
 _PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 """One file of a model in several files, all of which llama.cpp needs."""
@@ -72,7 +72,7 @@ def weights_of_hub(name: str) -> Weights:
             api = HfApi(endpoint=hub(), token=hub_token() or False)
             info = api.model_info(repository, files_metadata=True)
     except RepositoryNotFoundError as error:
-        raise UsageError(f"there is no {place}, or it is not open to all{NO_TOKEN}") from error
+        raise UsageError(f"there is no {place}, or it is not public{NO_TOKEN}") from error
     except Exception as error:  # httpx's or httpx2's, depending on huggingface_hub's release.
         why = redacted(" ".join(str(error).split()))
         raise SourceUnreachable(f"cannot read {place}: {why}") from error

@@ -116,7 +116,7 @@ class LocalBackend(InProcess):
         if self.adapter is None:
             return frozenset()
         if find_spec("gguf") is None:
-            message = f"{self.adapter}: what it was taught by is read by gguf"
+            message = f"{self.adapter}: reading what it was taught by needs gguf"
             raise errors.missing_extra(message, "calibrate")
         from gguf import GGUFReader
 

@@ -230,7 +230,7 @@ def resolve(name_or_path: str) -> Path:
             )
         if not proved(weights):
             raise UsageError(
-                f"{file} was changed since it was fetched, its SHA-256 is another: "
+                f"{file} was changed since it was fetched, its SHA-256 differs: "
                 f"`judge models pull {name_or_path}` fetches it anew"
             )
         return file
