@@ -1,7 +1,7 @@
 """Pass rates by check, corrected for the judges' errors.
 
-A profile's error rates hold for records as they came in. A repaired record was rewritten until the
-judge passed it, so its checks count as they were before.
+A profile's error rates apply to records before repair. A repaired record was rewritten until the
+judge passed it, so its checks from before the repair are counted.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _PARTS = 2**16
 
 
 class Errors(NamedTuple):
-    """How a check's verdicts err on records as they came in.
+    """A check's error rates, which apply to records before repair.
 
-    `unseen` is the deciding field, where the controls do not show that the judge looks at it;
-    records of one `group`, a field, are not independent of one another.
+    `unseen` is the deciding field, if the controls do not show that the judge looks at it; `group`
+    is a field: records with the same value of it are not independent.
     """
 
     rates: Rates
@@ -45,11 +45,11 @@ class Errors(NamedTuple):
 def error_rates(
     panel: Panel, in_force: Mapping[str, JudgeProfile], profiles: Profiles
 ) -> Errors | None:
-    """How a panel's verdicts err, a cascade's as a whole.
+    """The error rates of a panel; of a cascade as a whole.
 
-    None for a panel of several judges, of a judge without a profile or with one whose labels a
-    field told, or of one that reads by another margin than its profile's. `in_force` has the
-    profiles in force, by model.
+    None for several judges, for a judge without a profile or with another margin than its
+    profile's, and for a profile whose labels a field gave away. `in_force` has the profiles in
+    force, by model.
     """
     deciding = [*panel.judges, *([panel.cheap] if panel.cheap else ())]
     for judge in deciding:
@@ -68,12 +68,12 @@ def error_rates(
 
 @dataclass(slots=True)
 class CorrectedRate:
-    """One check's pass rate over the added records, as they came in.
+    """One check's pass rate over the added records, before repair.
 
-    Records of one value of the `errors.group`, or else of one text, are a cluster; `ungrouped`
-    have no such value. Clusters are counted in `_PARTS` parts at most, by the hash of their name:
-    the spread between random groups of clusters shows the error of a share as that between clusters
-    does (Wolter 2007, Introduction to Variance Estimation, chapter 2), in bounded memory.
+    Records with the same value of `errors.group`, or else the same text, are a cluster; `ungrouped`
+    counts those without such a value. To bound memory, clusters are hashed by name into `_PARTS`
+    parts at most: the spread between random groups of clusters estimates the error of a share as
+    the spread between clusters does (Wolter 2007, Introduction to Variance Estimation, chapter 2).
     """
 
     check: str
@@ -84,7 +84,7 @@ class CorrectedRate:
     sizes: Counter[int] = field(default_factory=Counter)
 
     def add(self, verdicts: Collection[Verdict], fields: Mapping[str, Any]) -> None:
-        """Count one record's verdicts: one for each value, or one for the record."""
+        """Count one record's verdicts: one per value, or one for the record."""
         group = fields.get(self.errors.group) if self.errors.group else None
         self.ungrouped += group in (None, "")
         name = telling_texts(fields) if group in (None, "") else str(group)
@@ -95,12 +95,12 @@ class CorrectedRate:
 
     @property
     def corrected(self) -> Corrected:
-        """Rogan and Gladen's estimate from the profile's error rates, or why it is refused.
+        """Rogan and Gladen's estimate from the profile's error rates, or why there is none.
 
-        It is over all records, since a judge may abstain more where they are bad: the undecided
-        ones, among the labels as here, count once as failed and once as passed. Where the judge
-        abstains as it did on the labels, both estimate the same rate; the more it does otherwise,
-        the farther they are apart. The value is their mean, the interval has both of theirs.
+        All records count, since a judge may abstain more often on bad ones: the undecided ones,
+        here and among the labels, count once as failed and once as passed. If the judge abstains as
+        it did on the labels, both estimate the same rate; the more it differs, the farther apart
+        they are. The value is their mean; the interval spans both intervals.
         """
         lowest, highest = (self._counted(undecided_pass=flag) for flag in (False, True))
         if lowest.reason or highest.reason:
@@ -145,9 +145,9 @@ def count(
     """Count one line in the rates, by check.
 
     Args:
-        errors: by check and who makes it. What no judge was asked about counts nowhere.
+        errors: by check and who makes it. Checks without votes or with an error are not counted.
     """
-    # A judge's errors are those of the judge, also where a person answered behind it.
+    # The error rates are the judge's, so its check counts, also where a person decided after it.
     by_judges = (check for check in line.checks if check["by"] != "person")
     checks, fields = _as_it_came(by_judges), line.original_fields
     for check in {check["check"]: check for check in checks}.values():
@@ -158,7 +158,7 @@ def count(
 
 
 def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The checks of the record as it came in: a repair makes the first of them again."""
+    """The checks before repair, which begins where the first check is made again."""
     keys: set[tuple[str, str]] = set()
     for check in checks:
         if (key := (check["check"], check["by"])) in keys:

@@ -1,7 +1,7 @@
-"""People's answers about records that judges left open or failed, read back into a run's lines.
+"""Writes people's answers about records that judges left open or failed into a run's lines.
 
-A person's answer is a check of its own behind those of the judges, so that it decides (the last
-check of each name does), and gates, `judge build` and `judge report` count it.
+A person's answer is a check of its own after those of the judges. The last check of each name
+decides, so gates, `judge build` and `judge report` count the person's.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ PERSON = "person"
 
 
 class Decisions:
-    """The labels of a file, by record: a `--review` in which people wrote `labels`, or what `judge
-    agreement -o` made of their votes. Lines without a label, or with `unsure`, are not decided.
-    What people took back, or no more than half of them say, is open again.
+    """The labels in a file, by record.
 
-    `unmatched` are the keys of records that no line was about so far.
+    The file is a `--review` in which people wrote `labels`, or the output of `judge agreement -o`.
+    Lines without a label, or with `unsure`, decide nothing. An answer that people took back, or
+    that no more than half of them gave, is open again.
+
+    `unmatched` are the keys of decided records that no line has matched so far.
 
     Raises:
-        UsageError: the file has no labels, it or a label cannot be used, or there is no such check,
-            with its line.
+        UsageError: the file has no labels, it or a label cannot be used, or there is no such check;
+            with the line.
     """
 
     def __init__(self, path: Path, rubric_of: Callable[[str], Rubric]) -> None:
@@ -78,8 +80,11 @@ class Decisions:
         self.unmatched = {*self._answers}
 
     def unused(self, records: str) -> Iterator[str]:
-        """What to say of answers that decided nothing, once all lines were seen; `records` is what
-        they are about."""
+        """Messages about answers that decided nothing, once all lines were seen.
+
+        Args:
+            records: the noun for those lines in the message.
+        """
         if not self._answers:
             yield f"--decisions {self._path}: holds no answer, and decides nothing"
         if count := len(self.unmatched):
@@ -87,15 +92,15 @@ class Decisions:
             yield f"--decisions: {count} {noun} not among the {records}"
 
     def settled(self, line: Line, columns: Mapping[str, str]) -> Line:
-        """The line with people's answers, and the verdict that follows; the line itself where there
-        is nothing new."""
+        """The line with people's answers and the resulting verdict; the same line if nothing
+        changes."""
         key = label_key(line.original_fields)
         answers = self._answers.get(key, {})
         asked = answers.keys() | self._asked.get(key, set())
         if line.fingerprint is None or line.error:
             return line
         self.unmatched.discard(key)
-        # As people saw it: with a new text, and without values that were dropped.
+        # The record as people saw it: with rewritten texts, and without dropped values.
         record = Record(line.source, line.number, dict(line.fields), columns=columns).of_kind()
         judgement = line.judgement()
         checks = [c for c in judgement.checks if c.by != PERSON or c.name not in asked]
@@ -123,9 +128,11 @@ class Decisions:
         record: Record,
         judged: Check | None,
     ) -> Check:
-        """The answers, with the reasons that people gave, as a check; of a check about entries with
-        an answer for each, and with what the judges' check (`judged`) says of those that nobody
-        answered."""
+        """People's answers, with their reasons, as a check.
+
+        A check on entries has an answer per entry; entries without a person's answer have that of
+        the judges' check (`judged`).
+        """
         rubric = self._rubric_of(name)
         entries = record.entries(rubric.each) if rubric.each and 0 not in answers else ()
         given = tuple(
@@ -168,8 +175,8 @@ def decide(out: Path, decisions: Decisions, columns: Mapping[str, str]) -> None:
     """Write people's answers into the lines of OUT, which is replaced in one step.
 
     Raises:
-        UsageError: a run is writing to it.
-        JudgeError: it cannot be written, and is as it was.
+        UsageError: a run is writing to OUT.
+        JudgeError: OUT cannot be written; it is unchanged.
     """
     sink = Sink(out)
     try:
@@ -184,7 +191,7 @@ def decide(out: Path, decisions: Decisions, columns: Mapping[str, str]) -> None:
 
 
 def _of_judges(judged: Check | None, entries: Sequence[str]) -> Iterator[Answer]:
-    """The evidence of the judges' check on these entries; a bare verdict where it has none."""
+    """The evidence of the judges' check on these entries; a bare verdict if there is none."""
     if judged is None:
         yield from (Answer(value=entry, verdict=Verdict.ABSTAIN) for entry in entries)
         return
@@ -199,7 +206,7 @@ def _of_judges(judged: Check | None, entries: Sequence[str]) -> Iterator[Answer]
 def _no_entry(
     rubric: Rubric, number: int, line: Line | None, fields: Mapping[str, Any]
 ) -> str | None:
-    """Why a list of answers has none for an entry with this number; None where it may."""
+    """Why there is no entry with this number to answer; None if there may be one."""
     if rubric.each is None:
         return "is not asked of entries: give one answer, not a list"
     record = Record("", 0, dict(fields if line is None else line.fields)).of_kind()

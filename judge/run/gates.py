@@ -1,4 +1,4 @@
-"""Gates: what the checks of a run, or its records, must reach, such as `faithful >= 0.9`."""
+"""Gates: bounds on a run's pass rates and mean scores, such as `faithful >= 0.9`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _GATE = re.compile(r"(mean\s+)?(\S+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A bound on the share of passes of a check (`record`: of whole records, as they came in, or
-    `repaired`), or on its `mean` score."""
+    """A bound on the pass rate of a check, or on its `mean` score.
+
+    The subject `record` stands for whole records: before repair, or after it (`repaired`).
+    """
 
     subject: str
     bound: Bound
@@ -34,10 +36,10 @@ class Gate:
 
     @classmethod
     def of(cls, text: str) -> Gate:
-        """The gate of a text such as `faithful >= 90%`.
+        """Parse a gate such as `faithful >= 90%`.
 
         Raises:
-            UsageError: it is none.
+            UsageError: the text is not a gate.
         """
         match = _GATE.fullmatch(text.strip())
         if match is None:
@@ -59,10 +61,11 @@ class Gate:
         return f"{mean}{self.subject}{repaired} {self.bound.sign} {self.bound.limit:g}"
 
     def refuse_unfit(self, rubrics: Mapping[str, Rubric], checks: Collection[str]) -> None:
-        """Check that the run has what the gate is about.
+        """Check that the gate fits the run.
 
         Raises:
-            UsageError: it has no such check, or one without scores, or without answers that pass.
+            UsageError: the run has no such check, or the check has no scores (for a mean) or no
+                answers that pass or fail (for a pass rate).
         """
         if self.subject == RECORD:
             if self.mean:
@@ -81,7 +84,7 @@ class Gate:
             )
 
     def outcome(self, summary: Summary) -> GateOutcome:
-        """What the run reached."""
+        """The value that the run reached."""
         if self.mean:
             return self._mean_outcome(summary)
         if self.subject == RECORD:
@@ -95,7 +98,7 @@ class Gate:
         return GateOutcome(self, passed / of if of else None, passed, of, undecided)
 
     def _mean_outcome(self, summary: Summary) -> GateOutcome:
-        """The mean of the scores that stand; each undecided record counts as the scale's end that
+        """The mean of the decided scores; each undecided record counts as the end of the scale that
         is worst for the bound."""
         of = summary.asked(self.subject) + summary.unread(self.subject)
         n, total, _ = summary.scores.get(self.subject, (0, 0.0, 0.0))
@@ -115,8 +118,8 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class OpenScores:
-    """How many records are undecided under a gate on a mean, which score each `counts_as` (None:
-    the scale is not known), and the mean `with_them`."""
+    """The undecided records under a gate on a mean: their `count`, the score that each `counts_as`
+    (None: the scale is unknown), and the mean `with_them`."""
 
     count: int
     counts_as: float | None
@@ -124,16 +127,19 @@ class OpenScores:
 
     def __str__(self) -> str:
         if self.counts_as is None:
-            return f"{self.count} without a score, on a scale that is not known"
+            return f"{self.count} without a score, on an unknown scale"
         verb = "counts" if self.count == 1 else "count"
         return f"{self.count} without a score {verb} as {self.counts_as:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """A share, or a mean, that a run reached: `n` records of `of` passed, or have a score that
-    stands. The `undecided` ones, by verdict, count as not passing; under a mean they are
-    `open_scores`."""
+    """The pass rate or mean that a run reached; `n` records of `of` passed, or have a decided
+    score.
+
+    Under a pass rate, `undecided` records, by verdict, count as not passing; under a mean they are
+    `open_scores`.
+    """
 
     gate: Gate
     value: float | None
@@ -144,8 +150,10 @@ class GateOutcome:
 
     @property
     def holds(self) -> bool:
-        """Whether the bound is reached, whatever undecided records would say; without a record it
-        is not."""
+        """Whether the bound is reached; False without records.
+
+        Undecided records count as not passing, or, under a mean, as the worst score for the bound.
+        """
         value = self.value if self.open_scores is None else self.open_scores.with_them
         return value is not None and self.gate.bound.holds(round(value, 9))
 
@@ -162,7 +170,7 @@ class GateOutcome:
         return f"gate {self.gate}: {verb} ({reached}, {of}{noted})"
 
     def as_json(self) -> dict[str, Any]:
-        """As the summary file has it."""
+        """The form in the summary file."""
         value = None if self.value is None else round(self.value, 6)
         undecided: dict[str, Any] = {}
         if self.undecided:
@@ -180,10 +188,11 @@ class GateOutcome:
 
 
 def gates_of(rubrics: RubricSet) -> list[Gate]:
-    """The gates of a run: `--fail-under`, which is on whole records, and those of `--gate`.
+    """The gates of a run: `--fail-under` and `--fail-under-repaired`, on whole records, and
+    `--gate`.
 
     Raises:
-        UsageError: one that is no gate, or about what the run does not have.
+        UsageError: a gate is malformed or does not fit the run.
     """
     settings = rubrics.settings
     shares = ((settings.fail_under, False), (settings.fail_under_repaired, True))
@@ -195,7 +204,7 @@ def gates_of(rubrics: RubricSet) -> list[Gate]:
             raise UsageError(f"gate {gate}: no answer passes or fails in this run; add --pass")
         if gate.subject != RECORD and settings.repair:
             raise UsageError(
-                f"--gate '{gate}' with --repair: checks would speak of rewritten texts; gate whole "
+                f"--gate '{gate}' with --repair: the checks are of rewritten texts; gate whole "
                 "records (--fail-under), or leave --repair out"
             )
     return gates

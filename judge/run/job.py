@@ -1,4 +1,4 @@
-"""A job: the inputs of a run, the part of them to judge, and its output files."""
+"""A job: the inputs of a run, which part of them to judge, and the output files."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ from judge.run.output import (
 )
 
 _TABLES = {".csv": None, ".parquet": "pyarrow", ".xlsx": "openpyxl"}
-"""Endings of tables that a run can make of its lines, each with the library that it needs."""
+"""Endings of tables that a run can make from its lines, with the library that each needs."""
 
 _LINES = ("", ".jsonl", ".ndjson")
-"""Endings of JSON lines: under another they would be misread."""
+"""Endings of JSON lines. With another ending, the file would be read as another format."""
 
 
 def files_of(out: Path | None) -> dict[str, Any]:
-    """Of OUT the file of lines, and the file that is made of them at the end, if OUT's name has the
-    ending of a table or of packed lines: `judged.csv` is made of `judged.csv.jsonl`,
-    `judged.jsonl.gz` of `judged.jsonl`."""
+    """OUT's file of lines (`out`), and the file made from it at the end (`table`).
+
+    There is a `table` if OUT has the ending of a table or of gzipped lines: `judged.csv` is made
+    from `judged.csv.jsonl`, `judged.jsonl.gz` from `judged.jsonl`.
+    """
     if out is not None and out.suffix.lower() in _TABLES:
         return {"out": out.with_name(f"{out.name}.jsonl"), "table": out}
     if out is not None and out.name.lower().endswith((".jsonl.gz", ".ndjson.gz")):
@@ -55,21 +57,20 @@ class Job:
 
     Args:
         inputs: files, or `-` for standard input.
-        records: in memory, behind those of the inputs.
-        rubrics: asked besides those that the settings name.
-        out: the file of output lines; None writes standard output, or nothing where the run is
-            `silent`.
-        table: a file that is made of `out` at the end, in the form that its name has.
-        resume, overwrite: go on with `out`, or replace it; without either it must be new.
-        rejudge: with `resume`, records with one of these verdicts are judged again.
-        limit: only the first records.
-        sample: so many at random (by `sample_seed`) in input order, spread evenly over what
-            records have in the fields `by`.
-        review: a file for records that need people.
-        review_verdicts: verdicts of the records that go there; none for the usual ones.
+        records: records in memory, read after the inputs.
+        rubrics: asked besides those of the settings.
+        out: the file of output lines; None writes to standard output, or nowhere if `silent`.
+        table: a file made from `out` at the end, in the format of its ending.
+        resume, overwrite: continue `out`, or replace it; without either it must be new.
+        rejudge: with `resume`, judge records with one of these verdicts again.
+        limit: judge only the first so many records.
+        sample: judge so many records, drawn at random (by `sample_seed`), in input order, spread
+            evenly over the values of the fields `by`.
+        review: a file for records that need a person.
+        review_verdicts: the verdicts whose records go to `review`; empty for the default ones.
         decisions: a file with people's answers (`judge.run.decisions`).
-        discarded: a file for the lines that the task leaves out of `out`.
-        summary: a file for the sums, as JSON.
+        discarded: a file for the lines that the task keeps out of `out`.
+        summary: a file for the summary, as JSON.
     """
 
     inputs: Sequence[str] = ()
@@ -102,7 +103,7 @@ class Job:
         return [(flag, path) for flag, path in pairs if path is not None]
 
     def items(self) -> Iterator[Record]:
-        """The items of all inputs and records, cut down to the limit or the sample."""
+        """The records of all inputs and in memory, cut to the sample or the limit."""
         files = self.among(
             chain.from_iterable(_opened(source, self.format) for source in self.inputs)
         )
@@ -112,29 +113,29 @@ class Job:
         return islice(items, self.limit)
 
     def among(self, items: Iterator[Record]) -> Iterator[Record]:
-        """The items, marked if the job has several inputs."""
+        """The items, marked as `among` others if the job has several inputs."""
         if len(self.inputs) > 1:
             return (replace(item, among=True) for item in items)
         return items
 
     def check(self) -> None:
-        """Check that inputs can be read and OUT may be written, before anything is paid.
+        """Check that inputs can be read and outputs written, before any call is paid for.
 
         Raises:
-            UsageError: naming the file, and what to do.
+            UsageError: names the file, and what to do.
         """
         for source in self.inputs:
-            # What a named pipe holds can be read only once, so its form is not looked at.
+            # A named pipe can be read only once, so its format is not checked here.
             path = Path(source)
             if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
                 read(source, format=self.format)
         self.check_outputs()
 
     def check_outputs(self) -> None:
-        """Check that OUT, the review file and the summary may be written.
+        """Check that OUT, the review and the summary may be written.
 
         Raises:
-            UsageError: naming the file, and what to do.
+            UsageError: names the file, and what to do.
         """
         self._refuse_unfit()
         files = [(input_path(source), "the input") for source in self.inputs]
@@ -157,7 +158,7 @@ class Job:
                 refuse_foreign(unmatched_file(self.out), "-o")
 
     def _refuse_unfit(self) -> None:
-        """Raises UsageError for arguments that do not fit one another, or say nothing."""
+        """Raises UsageError for arguments that exclude or lack one another, or name no verdict."""
         if self.resume and self.overwrite:
             raise UsageError("--resume and --overwrite exclude each other")
         if self.resume and self.out is None:
@@ -178,7 +179,7 @@ class Job:
             _refuse_foreign_summary(path)
 
     def _check_lines(self, flag: str, path: Path) -> None:
-        """Check that lines, or a table of them, may be written to this file."""
+        """Check that lines, or a table of them, may be written to `path`."""
         if path == self.table:
             _refuse_without_library(path)
         elif path.suffix.lower() not in _LINES:
@@ -199,23 +200,23 @@ class Job:
 
 def _opened(source: str, format: str | None) -> Iterator[Record]:
     if source != "-":
-        # By its path as typed: files in several folders may have the same name.
+        # The path as typed: files in several folders may have the same name.
         return (replace(item, source=source) for item in read(source, format=format))
     if sys.stdin is None:
         raise UsageError("standard input is closed: name a file, or pipe records in")
-    # Not through Python's own buffer: a thread that waits for input holds that buffer's lock, and
-    # an interpreter that finds it held at its exit aborts.
+    # Bypass Python's own buffer: a thread waiting for input holds its lock, and the interpreter
+    # aborts if that is held at exit.
     return read("-", stdin=io.FileIO(sys.stdin.fileno(), closefd=False), format=format)
 
 
 def sampled(
     items: Iterable[Record], count: int, seed: int, by: Sequence[str] = ()
 ) -> Iterator[Record]:
-    """`count` items in input order, spread evenly over what they have in the fields `by`.
+    """Draw `count` items, in input order, spread evenly over the values of the fields `by`.
 
-    Of one stratum, each set of items is equally likely. Items without the fields, and unreadable
-    ones, are a stratum of their own. Never more than `count` are held: each has drawn a
-    number, and the largest of the largest group goes when one more comes.
+    Within a stratum every set of items is equally likely. Items without the fields, unreadable ones
+    included, are a stratum of their own. Only `count` items are held: each draws a number, and for
+    each further item the one with the largest number in the largest stratum is dropped.
 
     Raises:
         UsageError: no item has any of the fields.
@@ -233,8 +234,11 @@ Group = TypeVar("Group", bound=Hashable)
 def drawn_evenly(
     items: Iterable[Record], count: int, seed: int, group_of: Callable[[Record], Group]
 ) -> dict[Group, tuple[int, list[tuple[int, Record]]]]:
-    """`count` items spread evenly over the groups: of each group that has one among them how many
-    items it has in all, and its items that were drawn, each with its place among all."""
+    """Draw `count` items, spread evenly over the groups.
+
+    Returns, for each group with a drawn item, its size before the draw and its drawn items, each
+    with its place among all items.
+    """
     chance = random.Random(seed)
     lots: dict[Group, float] = {}
     sizes: Counter[Group] = Counter()
@@ -242,7 +246,8 @@ def drawn_evenly(
     for place, item in enumerate(items):
         group = group_of(item)
         sizes[group] += 1
-        # Of groups of one size, the same must always lose: what it has is its smallest numbers.
+        # Of groups of equal size the same one must always lose an item, so that each group holds
+        # its smallest numbers.
         lots.setdefault(group, random.Random(f"{seed} {group}").random())
         heapq.heappush(groups.setdefault(group, []), (-chance.random(), place, item))
         if place >= count:
@@ -257,14 +262,14 @@ def drawn_evenly(
 
 
 def _refuse_without_library(table: Path) -> None:
-    """Raises UsageError where the table could not be written at the end."""
+    """Raises UsageError if the library that writes the table is missing."""
     if (library := _TABLES.get(table.suffix.lower())) and find_spec(library) is None:
         extra = "excel" if library == "openpyxl" else "parquet"
         raise missing_extra(f"-o {table} needs {library}", extra)
 
 
 def _refuse_foreign_summary(path: Path) -> None:
-    """Raises UsageError for a file that holds something else than the summary of a run."""
+    """Raises UsageError if the file has content that is not a run's summary."""
     if not path.is_file() or not path.stat().st_size:
         return
     try:

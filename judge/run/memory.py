@@ -1,7 +1,7 @@
-"""A run whose lines are taken in memory, in a thread and an event loop of its own.
+"""A run in a thread and an event loop of its own, whose lines are taken in memory.
 
-So it can be read from any code, also inside of a running loop. It is the run of `judge validate`;
-only where its lines go differs.
+So any code can read it, also inside a running loop. It is the run of `judge validate`; only the
+destination of its lines differs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from judge.settings import Settings
 
 
 def lines(job: Job, settings: Settings, watcher: Watcher) -> Generator[Line, None, None]:
-    """Each line as soon as it and all before it are there; ends the run when it is closed.
+    """Yield each line once it and all before it are done; closing the generator ends the run.
 
     Raises:
-        UsageError: at the first line, for a model that cannot be used.
-        JudgeError: behind the last line: what ended the run early.
+        UsageError: before the first line: a model cannot be used.
+        JudgeError: after the last line: what ended the run early.
     """
     memory_run = _MemoryRun(job, settings, watcher)
     try:
@@ -46,13 +46,13 @@ async def async_lines(job: Job, settings: Settings, watcher: Watcher) -> AsyncGe
         while (line := await asyncio.to_thread(memory_run.take)) is not None:
             yield line
     finally:
-        # First, because a `take` may hold the last free thread.
+        # Stop first: a waiting `take` may hold the last free thread.
         memory_run.stop()
         await asyncio.to_thread(memory_run.close)
 
 
 class _InMemory(Validation):
-    """Validation whose lines are handed out, and whose records are read as those are taken."""
+    """Validation that hands out its lines, and reads records only as lines are taken."""
 
     def __init__(self, resources: Resources, job: Job, hand_out: Callable[[Line], None]) -> None:
         super().__init__(resources, job.items(), job.by)
@@ -72,7 +72,7 @@ class _InMemory(Validation):
 
 
 class _MemoryRun:
-    """A run in a thread of its own, whose lines are taken in the order of the records."""
+    """A run in a thread of its own, whose lines are taken in input order."""
 
     def __init__(self, job: Job, settings: Settings, watcher: Watcher) -> None:
         self._job, self._settings, self._watcher = job, settings, watcher
@@ -80,13 +80,13 @@ class _MemoryRun:
         self._task: _InMemory | None = None
         self._interrupt: Callable[[bool], None] | None = None
         self._closed = False
-        # In the caller's context, so that its spans are above ours.
+        # In the caller's context, so that its tracing spans are the parents of the run's.
         go = partial(copy_context().run, self._go)
         self._thread = threading.Thread(target=go, name="judge-run", daemon=True)
         self._thread.start()
 
     def take(self) -> Line | None:
-        """The next line, None at the end; raises what ended the run early."""
+        """The next line, or None at the end; raises what ended the run early."""
         line = self._queue.get()
         if isinstance(line, BaseException):
             raise line
@@ -95,22 +95,22 @@ class _MemoryRun:
         return line
 
     def stop(self) -> None:
-        """End the run, which drops what is under way; `take` then comes back."""
+        """End the run and drop what is under way; a waiting `take` returns."""
         self._closed = True
         if self._interrupt is not None:
-            # Its loop may have ended meanwhile.
+            # The run's loop may have ended meanwhile.
             with suppress(RuntimeError):
                 self._interrupt(True)
         self._end_reading()
 
     def close(self) -> None:
-        """`stop`, and wait until the run has freed everything."""
+        """Stop, and wait until the run has freed everything."""
         self.stop()
         self._thread.join()
         self._end_reading()
 
     def _end_reading(self) -> None:
-        """Let the thread that reads end, which may wait for room."""
+        """Let the reading thread end, which may be waiting for room."""
         if self._task is not None:
             self._task.closed = True
             self._task.room.release()

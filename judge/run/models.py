@@ -1,4 +1,4 @@
-"""The models of a run: from the names in the settings to clients."""
+"""The models of a run: makes clients from the names in the settings."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ ClientBuilder = Callable[[str, Settings, ReplyCache | None, Budget], Client]
 """Makes the client of a model."""
 
 RESERVE = 128
-"""Open files beside the connections: inputs, OUT, cache, modules being loaded, pipes."""
+"""Open files besides the connections: inputs, OUT, cache, modules being loaded, pipes."""
 
 BATCH_RECORDS = 5_000
-"""Default for records under way with `--engine batch`: a batch takes as long
-whatever is in it. A record takes some 60 kB of memory."""
+"""Default number of records under way with `--engine batch`.
+
+A batch's duration does not depend on its size. A record takes some 60 kB of memory."""
 
 _NO_LIMIT = 1 << 30
 _BATCHED = "openai"
@@ -43,10 +44,10 @@ _BATCHED = "openai"
 
 @dataclass(slots=True)
 class Models:
-    """The models of a run: a client for each, built once, with one budget and one cache.
+    """The models of a run: a client for each, built once, which share one budget and one cache.
 
     `settings` name the models, their servers, prices and limits; `build` makes a client. An `idle`
-    run asks none.
+    run asks no model.
     """
 
     settings: Settings
@@ -66,16 +67,16 @@ class Models:
         build: ClientBuilder | None = None,
         idle: bool = False,
     ) -> Self:
-        """Build the clients of these models, else of all that the settings name.
+        """Build the clients of the models `specs`, else of all that the settings name.
 
         Args:
-            budget: one that others spend from, too (None: one of these settings).
+            budget: a budget shared with others (None: one made from the settings).
             idle: whether the run asks no model, whatever the settings name.
 
         Raises:
-            UsageError: a model that cannot be used as named, or the cache cannot.
+            UsageError: a model cannot be used as named, or the cache cannot be used.
         """
-        # On another engine each worker has a cache; one here would never be looked into.
+        # On another engine each worker has a cache; one here would never be used.
         own = settings.cache and settings.engine in IN_PROCESS and not idle
         cache = ReplyCache(cache_dir(settings.cache_dir)) if own else None
         budget = budget or Budget(settings.max_calls, settings.max_cost)
@@ -104,14 +105,14 @@ class Models:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every model of the run, once; the cheap one of a cascade and the one that says why stand
+        """Every model of the run, once; a cascade's cheap model and the explaining one come
         last."""
         explains = () if self.idle else (self.settings.explain_with,)
         specs = (*self.of_steps(self.settings.model_for), *explains)
         return tuple(dict.fromkeys(spec for spec in specs if spec))
 
     def of_steps(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """The models that judge, accept and rewrite, these steps' own, and the cheap one."""
+        """The models that judge, accept and rewrite, those of these steps, and the cheap one."""
         if self.idle:
             return ()
         step_models = (self.settings.model_for[name].model for name in steps)
@@ -121,7 +122,7 @@ class Models:
 
     @property
     def slots(self) -> int:
-        """Records worked on at once, by one process or several."""
+        """How many records are worked on concurrently, by one process or several."""
         return records_at_once(self.settings, self.clients.values())
 
     def client(self, spec: str) -> Client:
@@ -131,15 +132,15 @@ class Models:
         return self.clients[spec]
 
     def identity(self, spec: str) -> dict[str, Any]:
-        """What makes this model another one than others of its name."""
+        """What distinguishes this model from others of the same name."""
         return dict(self.client(spec).backend.identity())
 
     async def prepare(self, methods: Callable[[str], Method]) -> None:
-        """Reach every model before the first record, as it will be asked by `methods`.
+        """Reach every model before the first record, by the method that it will be asked by.
 
         Raises:
-            BackendError: unreachable, or the key is refused.
-            UsageError: no way of asking brought valid JSON, or there are no log-probabilities.
+            BackendError: a model is unreachable, or refuses the key.
+            UsageError: no way of asking a model gives valid JSON, or it has no log-probabilities.
         """
         if not self.idle and (explains := self.settings.explain_with) is not None:
             await self.client(explains).prepare()
@@ -177,8 +178,8 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
 
         name = parse_model(spec)[1]
         backend = BatchBackend(name, cache=cache, request=_request(settings))
-        # A batch is pause enough before a call is repeated, and may take a day.
-        price = settings.prices.get(spec)  # Lists have no discount for batches.
+        # No backoff: a batch is pause enough before a retry. No timeout: it may take a day.
+        price = settings.prices.get(spec)  # Price lists lack the discount for batches.
         return Client(
             spec, backend, limit=_NO_LIMIT, backoff=0.0, timeout=None, price=price, **common
         )
@@ -189,7 +190,7 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
 
 
 def backend_of(spec: str, settings: Settings) -> Backend:
-    """A model's backend: at a server named in the settings, else its provider's.
+    """A model's backend: that of a server named in the settings, else its provider's.
 
     Raises:
         UsageError: the model cannot be used as named.
@@ -225,8 +226,8 @@ def backend_of(spec: str, settings: Settings) -> Backend:
 
 
 def model_names(provider: str, settings: Settings, seconds: float) -> list[str]:
-    """A provider's models: those on this machine, or those that its server lists within so many
-    seconds; else those with a list price.
+    """A provider's models: those on this machine, or those that its server lists within `seconds`;
+    else those with a list price.
 
     Raises:
         UsageError: the provider is unknown.
@@ -253,12 +254,13 @@ def model_names(provider: str, settings: Settings, seconds: float) -> list[str]:
 
 
 def _speaks_openai(kind: Any) -> bool:
-    """Whether a backend takes an OpenAI `Request`, without loading what the others do not need."""
+    """Whether a backend takes an OpenAI `Request`. Does not import OpenAI's backend, which other
+    backends do not need."""
     return any(base.__module__ == "judge.backends.openai" for base in kind.__mro__)
 
 
 def _request(settings: Settings, server: Server | None = None) -> Request:
-    """What the settings want in every request, for `OpenAIBackend`."""
+    """The settings' part of every request, for `OpenAIBackend`."""
     from judge.backends.openai import Request
 
     common: dict[str, Any] = {
@@ -280,7 +282,7 @@ def calls_at_once(settings: Settings, slots: int | None) -> int:
     """--concurrency if given; else its default or the engine's slots, whichever is more.
 
     Args:
-        slots: of the engine (None: it has no number of its own).
+        slots: the engine's slots (None: it has no limit of its own).
     """
     if "concurrency" in settings.model_fields_set or slots is None:
         return settings.concurrency
@@ -288,7 +290,7 @@ def calls_at_once(settings: Settings, slots: int | None) -> int:
 
 
 def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
-    """Records worked on at once: what the user asks for, within every engine's slots.
+    """How many records are worked on concurrently: what the user sets, within each engine's slots.
 
     By default as many as engines in this process have slots, to fill their batches.
     """
@@ -303,12 +305,12 @@ def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
 
 
 def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
-    """Check that every model has a price if cost is limited, and that no decision model gives the
-    same vote several times; raise the limit on open files.
+    """Check that the models fit the settings, and raise the limit on open files.
 
     Raises:
-        UsageError: one has no price (says what to write where), or the system does not allow so
-            many open files.
+        UsageError: cost is limited and a model has no price (says what to write where), decision
+            models alone are asked for several votes, no model takes --reasoning-effort, or the
+            system does not allow enough open files.
     """
     _refuse_for_decisions(settings, clients)
     unpriced = [client.spec for client in clients if not client.priced]
@@ -330,13 +332,13 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
 
 
 def _refuse_for_decisions(settings: Settings, clients: Collection[Client]) -> None:
-    """Refuse what no decision model does: to be asked the same several times, and alone."""
+    """Refuse several votes if all judges are decision models, which repeat their answer."""
     names = {client.spec for client in clients if client.decides}
     judges = settings.model
     if (settings.votes or 1) > 1 and judges and names.issuperset(judges):
         raise UsageError(
-            f"--votes {settings.votes}: {judges[0]} is a decision model, and says the same of the "
-            "same question; leave --votes out, or name another model beside it"
+            f"--votes {settings.votes}: {judges[0]} is a decision model, which answers the same "
+            "question the same way; leave --votes out, or name another model beside it"
         )
 
 
@@ -347,7 +349,7 @@ def _allow_open_files(count: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
     except (ValueError, OSError) as error:
-        # macOS says that there is no hard limit, and has one all the same.
+        # macOS reports no hard limit, but enforces one.
         most = soft if hard == resource.RLIM_INFINITY else hard
         fewer = f", or --concurrency {most - RESERVE}" if most > RESERVE else ""
         raise UsageError(
@@ -384,7 +386,8 @@ def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
 
 
 def _is_own(spec: str) -> bool:
-    """Whether the model is the user's own: it answers at once, whatever the engine."""
+    """Whether the model is the user's own (vLLM, or in this process): it answers at once, whatever
+    the engine."""
     provider = parse_model(spec)[0]
     exists = provider in providers()
     return provider == "vllm" or (exists and getattr(factory(spec), "in_process", False))

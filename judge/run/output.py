@@ -1,8 +1,8 @@
 """Files that a run writes: OUT (or standard output), the review, the description beside OUT.
 
-A file grows by whole lines, each written with one call. What stood in it stays until there is a
-first line to take its place: a run that comes to nothing leaves it as it was. Deleting, replacing
-or changing it under the run is noticed within a second or two, and ends the run.
+A file grows by whole lines. Its earlier content stays until the first new line: a run that writes
+none leaves the file unchanged. If another program deletes, replaces or changes the file, the run
+notices within a second or two, and ends.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from judge.verdict import Verdict
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 _AT_ONCE = getattr(select, "PIPE_BUF", 0)
-"""Bytes that a pipe which takes any takes without a wait."""
+"""Bytes that a writable pipe takes without blocking."""
 
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
 class Sink:
-    """Takes output lines and writes each at once, without a buffer in this process.
+    """Writes each output line at once, without a buffer in this process.
 
-    A file is locked while it is open (if it is no device), so that no two runs write to it.
+    A regular file is locked while it is open, so that no two runs write to it.
 
     Args:
         path: None for standard output.
-        fresh: the file must hold nothing yet, as seen under the lock.
+        fresh: the file must be new or empty, which is checked under the lock.
 
     Raises:
         UsageError: the file cannot be written, or another run writes to it.
@@ -89,14 +89,14 @@ class Sink:
         except FileNotFoundError:
             return False
         except OSError:
-            # A file server that does not answer now says nothing about the file.
+            # A file server that does not answer is no evidence that the file has gone.
             return True
 
     def start(self, keep: int = 0) -> None:
-        """Make room for the first line: keep the first `keep` bytes of the file alone; once.
+        """Before the first line, cut the file to its first `keep` bytes; later calls do nothing.
 
         Raises:
-            JudgeError: the system does not allow it.
+            JudgeError: the file cannot be shortened.
         """
         if self.started:
             return
@@ -113,7 +113,7 @@ class Sink:
 
         Raises:
             BrokenPipeError: the reader has gone away.
-            JudgeError: the line cannot be written, such as to a full disk; or it is `fault`.
+            JudgeError: the line cannot be written, such as to a full disk; or see `fault`.
         """
         changed = self.regular and os.fstat(self.descriptor).st_size != self.size
         if changed and (fault := self.fault()):
@@ -125,7 +125,7 @@ class Sink:
         except BrokenPipeError:
             raise
         except OSError as error:
-            # The beginning of a line would keep other programs from reading the file.
+            # Other programs could not read a file that ends in a partial line.
             with suppress(OSError):
                 if self.regular:
                     os.ftruncate(self.descriptor, self.size)
@@ -134,7 +134,7 @@ class Sink:
         self.size += len(line)
 
     async def put(self, line: bytes) -> None:
-        """As `write`; a reader that is slow to take the line does not hold up calls under way."""
+        """As `write`, but a slow reader of a pipe does not hold up calls under way."""
         short = len(line) <= _AT_ONCE
         if self.regular or (short and select.select([], [self.descriptor], [], 0)[1]):
             self.write(line)
@@ -189,13 +189,13 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` at the end, in one step.
+    """A file that replaces `path` at the end, in one step.
 
-    Until then it has a name that no file had, `.judge-….tmp`, in the same folder. A link stays
-    one; a device or a pipe is written to.
+    Until then it is a new file `.judge-….tmp` in the same folder. If `path` is a link, its target
+    is replaced; a device or a pipe is written to.
 
     Raises:
-        OSError: it cannot be written; `path` is as it was.
+        OSError: it cannot be written; `path` is unchanged.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -222,8 +222,8 @@ def _put(new: Path, path: Path) -> None:
     try:
         new.replace(path)
     except OSError as error:
-        # A file that a container mounts cannot be renamed over, nor on Windows one that is open;
-        # `new` is whole, and stays until it is copied.
+        # A file mounted into a container, or open on Windows, cannot be renamed over, so `new` is
+        # copied; it is complete, and stays until then.
         if error.errno not in (errno.EBUSY, errno.EACCES) or not os.access(path, os.W_OK):
             new.unlink()
             raise
@@ -237,7 +237,7 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file as a whole: at each moment it has the old content or the new.
 
     Raises:
-        OSError: it cannot be written; it is as it was.
+        OSError: it cannot be written; it is unchanged.
     """
     with replacing(path) as file:
         file.write(content)
@@ -247,10 +247,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def reorder(path: Path, starts: Iterable[int]) -> None:
-    """Write a file anew with those of its lines that begin at `starts`, in this order.
+    """Rewrite a file with only the lines that begin at `starts`, in this order.
 
     Raises:
-        JudgeError: it cannot be written anew, and is as it was.
+        JudgeError: it cannot be rewritten; it is unchanged.
     """
     try:
         with path.open("rb") as old, replacing(path) as new:
@@ -262,10 +262,10 @@ def reorder(path: Path, starts: Iterable[int]) -> None:
 
 
 def sort_review(path: Path) -> None:
-    """Put the most informative lines of a review first; the others stay as they came.
+    """Put the most informative lines of a review first; equal ones keep their order.
 
     Raises:
-        JudgeError: it cannot be written anew, and is as it was.
+        JudgeError: it cannot be rewritten; it is unchanged.
     """
     ranked, start = list[tuple[float, int]](), 0
     with path.open("rb") as file:
@@ -277,8 +277,11 @@ def sort_review(path: Path) -> None:
 
 
 def rank(line: Line | None) -> float:
-    """How little a person's answer tells: the least distance of a check's P(pass) from 0.5; 1
-    without a probability, 2 without an answer."""
+    """The rank of a line in the review; the lowest is the most informative for a person to answer.
+
+    The least distance of a check's P(pass) from 0.5; 1 without a probability, 2 unless the record
+    abstains.
+    """
     if line is None or line.verdict != Verdict.ABSTAIN:
         return 2.0
     chances = (check.get("probability") for check in line.last_checks.values())
@@ -291,18 +294,18 @@ def rank(line: Line | None) -> float:
 
 
 def description_file(out: Path) -> Path:
-    """The file beside OUT that says, by fingerprint, what its lines were made with; packed lines
-    have that of the plain ones."""
+    """The file beside OUT that describes, by fingerprint, how its lines were made; for a gzipped
+    OUT, that of the plain one."""
     return out.parent / f"{out.name.removesuffix('.gz')}.run.json"
 
 
 def read_description(out: Path) -> dict[str, Any]:
-    """What the lines of OUT were made with, by fingerprint; empty where judge wrote none."""
+    """How the lines of OUT were made, by fingerprint; empty if judge wrote no description."""
     return _description(out) or {}
 
 
 def described(out: Path) -> bool:
-    """Whether a run has described its lines beside OUT, which it does before the first line."""
+    """Whether OUT has a description, which a run writes before its first line."""
     return _description(out) is not None
 
 
@@ -317,10 +320,10 @@ def _description(out: Path) -> dict[str, Any] | None:
 
 
 def write_description(out: Path, runs: Mapping[str, Any]) -> None:
-    """Write what the lines of OUT were made with.
+    """Write how the lines of OUT were made.
 
     Raises:
-        JudgeError: it cannot be written.
+        JudgeError: the description cannot be written.
     """
     path = description_file(out)
     try:
@@ -333,9 +336,9 @@ def write_description(out: Path, runs: Mapping[str, Any]) -> None:
 
 
 def refuse_nameless(flag: str, path: Path, content: str = "") -> None:
-    """Raises UsageError if `path`, which `flag` names, is `-` or a folder.
+    """Raises UsageError if `path`, given by `flag`, is `-`, a folder or a loop of links.
 
-    `content` goes to standard output without the flag; nothing does where it is empty.
+    `content` is what goes to standard output without the flag; empty if nothing does.
     """
     if path.is_dir():
         raise UsageError(f"{flag} {path}: is a folder: name a file")
@@ -347,7 +350,7 @@ def refuse_nameless(flag: str, path: Path, content: str = "") -> None:
 
 
 def refuse_same(flag: str, path: Path, file: Path, role: str) -> None:
-    """Raises UsageError if `path`, which `flag` names, and `file` (`role`) are one file.
+    """Raises UsageError if `path`, given by `flag`, and `file` (`role`) are the same file.
 
     A device, such as /dev/null, may be both.
     """
@@ -360,7 +363,7 @@ def refuse_same(flag: str, path: Path, file: Path, role: str) -> None:
 
 
 def refuse_existing(path: Path, flag: str = "-o") -> None:
-    """Raises UsageError if `path`, which `flag` names, holds something already."""
+    """Raises UsageError if `path`, given by `flag`, has content."""
     if path.exists() and path.stat().st_size:
         raise UsageError(
             f"{path} exists. Continue it (--resume), replace it (--overwrite), "
@@ -369,7 +372,7 @@ def refuse_existing(path: Path, flag: str = "-o") -> None:
 
 
 def refuse_foreign_description(out: Path) -> None:
-    """Raises UsageError if the file beside OUT that describes its lines is somebody else's."""
+    """Raises UsageError if the file with the name of OUT's description was not written by judge."""
     path = description_file(out)
     if path.is_dir() or (path.is_file() and path.stat().st_size and not described(out)):
         raise UsageError(
@@ -379,10 +382,10 @@ def refuse_foreign_description(out: Path) -> None:
 
 
 def real(path: Path) -> Path:
-    """The path without links; where they lead in a circle, a path that cannot be opened."""
+    """The path with links resolved; for a loop of links, a path that cannot be opened."""
     return Path(os.path.realpath(path))
 
 
 def input_path(source: str) -> Path:
-    """The file that `source` is read from; of `-` what standard input leads to."""
+    """The file that `source` is read from; for `-`, standard input's."""
     return Path("/dev/stdin" if source == "-" else source)

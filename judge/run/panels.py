@@ -1,4 +1,4 @@
-"""The panels of a run: rubrics put to clients, with the profiles of calibration."""
+"""The panels of a run: rubrics with the clients that answer them, and calibration profiles."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class BoundWorkflow(RunInfo):
     """A workflow bound to this run's models, with its context and fingerprint.
 
-    `errors` tells how verdicts err, by check and who gives them, where a profile knows it; `own`
-    names the rubrics that the user added.
+    `errors` has the error rates that profiles know, by check and who makes it; `own` names the
+    rubrics that the user added.
     """
 
     workflow: Workflow
@@ -43,8 +43,8 @@ class BoundWorkflow(RunInfo):
 
     @property
     def described(self) -> dict[str, Any]:
-        """As the description beside OUT has it: also each question in words, and rubrics of the
-        user's own in full, which are no part of the fingerprint, because the digests are."""
+        """The description beside OUT, with each question in words and the user's own rubrics in
+        full. The fingerprint has only their digests."""
         rubrics = [panel.rubric for panel in self.context.panels]
         rubrics += [rewriter.rubric for rewriter in self.context.rewriters.values()]
         questions = {rubric.name: rubric.question.strip() or rubric.title for rubric in rubrics}
@@ -60,8 +60,8 @@ class BoundWorkflow(RunInfo):
 
 @dataclass(slots=True)
 class Resources:
-    """What a run works with: its rubrics, its models, the profiles of its judges, and its
-    workflows, each bound when it is first needed."""
+    """What a run uses: its rubrics, its models, the profiles of its judges, and its workflows, each
+    bound on first use."""
 
     rubrics: RubricSet
     models: Models
@@ -79,15 +79,15 @@ class Resources:
         build: ClientBuilder | None = None,
         rubrics: Sequence[Rubric] = (),
     ) -> Self:
-        """Read the rubrics; build the clients of these models, else of all that the settings name.
+        """Read the rubrics; build the clients of `models`, else of all that the settings name.
 
         Args:
-            budget: one that others spend from, too; None makes one from the settings.
+            budget: a budget shared with others; None makes one from the settings.
             build: makes a client.
             rubrics: asked besides those that the settings name.
 
         Raises:
-            UsageError: a model, rubric, workflow, check or profile that cannot be used as named.
+            UsageError: a model, rubric, workflow, check or profile cannot be used as named.
         """
         profiles = profiles_of(settings, models or ())
         settings = profiled_models(settings, profiles)
@@ -96,12 +96,12 @@ class Resources:
         if profile_rubrics and profiles.judges.keys() <= {
             rubric.name for rubric in profile_rubrics
         }:
-            # As with --ask: any record is asked these, and nothing else, with their votes.
+            # As with --ask: every record is asked these alone, with their votes.
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         rubric_set = RubricSet.of(settings, (*rubrics, *profile_rubrics))
         for rubric in map(rubric_set.judging, rubric_set.own):
             if rubric.python is not None:
-                rubric.python.load()  # What is wrong with its file is said before anything is paid.
+                rubric.python.load()  # Report faults in its file before any call is paid for.
         idle = models is None and rubric_set.model_free
         clients = Models.of(rubric_set.settings, models, budget=budget, build=build, idle=idle)
         resources = cls(rubric_set, clients, profiles)
@@ -113,7 +113,7 @@ class Resources:
         return self.rubrics.settings
 
     def judge(self, check: str, spec: str) -> Judge:
-        """One judge alone, without any profile: what calibration looks at.
+        """One judge alone, without any profile, for calibration.
 
         Raises:
             UsageError: no judging rubric has this name.
@@ -122,7 +122,7 @@ class Resources:
         return with_profile(judge, None, self.settings.abstain_margin)
 
     def panel(self, check: str) -> Panel:
-        """The run's judges on one rubric, with their profiles, outside of any workflow.
+        """The run's judges on one rubric, with their profiles, outside any workflow.
 
         Raises:
             UsageError: no judging rubric has this name.
@@ -138,7 +138,7 @@ class Resources:
         return self._bound[name]
 
     def _refuse_other_profile(self) -> None:
-        """Refuse a profile of other judges than the run's, before anything is asked or written."""
+        """Refuse a profile of judges other than the run's, before anything is asked or written."""
         if self.profiles.source is None:
             return
         checks = self.profiles.judges.keys()
@@ -146,7 +146,7 @@ class Resources:
         if not workflows:
             message = f"{self.profiles.told} is for {', '.join(sorted(checks))}"
             raise UsageError(f"{message}; this run asks none of them")
-        # Workflows ask a rubric of the user's own by votes of their own; one that fits is enough.
+        # Each workflow asks a user's rubric with its own number of votes; the profile need fit one.
         faults: list[UsageError] = []
         for workflow in workflows:
             try:
@@ -157,11 +157,11 @@ class Resources:
             raise faults[0]
 
     async def prepare(self) -> None:
-        """Reach every model before the first record, as it will be asked.
+        """Reach every model before the first record, by the method that it will be asked by.
 
         Raises:
-            BackendError: unreachable, or the key is refused.
-            UsageError: no way of asking brought valid JSON, or there are no log-probabilities.
+            BackendError: a model is unreachable, or refuses the key.
+            UsageError: no way of asking a model gives valid JSON, or it has no log-probabilities.
         """
         await self.models.prepare(self._method_of)
 
@@ -251,7 +251,7 @@ class Resources:
         return rates
 
     def _panel_of(self, name: str, by: By, workflow: Workflow) -> Panel:
-        """The panel on a rubric in a workflow; the final judge decides where it is asked."""
+        """The panel on a rubric in a workflow; where the final judge is asked, it decides."""
         votes = workflow.final_votes if by == "final" else 1
         if self.settings.votes is not None and by in workflow.voted:
             votes = self.settings.votes
@@ -304,9 +304,9 @@ class Resources:
         )
 
     def _declined(self, check: str, specs: Sequence[str]) -> str | None:
-        """Why judges are not asked for a check; None unless profiles show all of them to guess.
+        """Why judges are not asked for a check; None unless profiles show that all of them guess.
 
-        Only by the profiles that come with the package: who names a profile has read its report.
+        Only the package's own profiles count: a user who names a profile has read its report.
         """
         profiles = self._in_force.get(check, {})
         if self.profiles.source is not None or not all(
@@ -328,10 +328,10 @@ class Resources:
     def _reading(
         self, judge: Judge, votes: int, temperature: float, decides: bool, *, cheap: bool = False
     ) -> Judge:
-        """The judge by the method and with the reader of its profile, if there is one.
+        """The judge with the method and the reader of its profile, if there is one.
 
         Raises:
-            UsageError: the profile is of another judge; or there is none, and a probe is wanted.
+            UsageError: the profile is for another judge; or a probe is wanted without a profile.
         """
         profile, settings = None, self.settings
         ways = [judge]
@@ -339,7 +339,7 @@ class Resources:
             methods = self.profiles.methods(judge.rubric, judge.client.spec)
             usable = (method for method in methods if not (cheap and method == "structured"))
             ways = [replace(judge, method=method) for method in usable] or ways
-        # The votes of the structured method are counted otherwise while a rewrite loop runs.
+        # A rewrite loop counts the votes of the structured method in another way.
         known = [way for way in ways if way.probabilistic or decides]
         if not known:
             judge = ways[0]
@@ -359,7 +359,7 @@ class Resources:
         return with_profile(judge, profile, 0.0 if guaranteed else margin)
 
     def _explainer(self, rubric: Rubric, by: By) -> Judge | None:
-        """The judge who says why a check fails, where its judges give no reason."""
+        """The judge that explains why a check fails, if the check's judges give no reason."""
         if (spec := self.settings.explain_with) is None:
             return None
         client = self.models.client(spec)
@@ -368,8 +368,8 @@ class Resources:
         return Judge(rubric, client, "structured", by)
 
     def _cheap_judge(self, rubric: Rubric, by: By) -> Judge | None:
-        """The cheap judge of the cascade, if it has anything to decide: with a margin of 0.5, or
-        where it is known to guess, it has not."""
+        """The cheap judge of the cascade; None if it would decide nothing, because the margin is
+        0.5 or it is known to guess."""
         spec, margin = self.settings.cheap_model, self.settings.cheap_margin
         if spec is None or not rubric.first_token or margin >= 0.5:
             return None

@@ -1,10 +1,10 @@
-"""What a run will ask, estimated without asking: its workflows yield the calls they would make.
+"""Estimates a run's calls without making them: its workflows yield the calls they would make.
 
-Each record goes through its workflow three times. At the least every question passes, or every one
-fails, by as few votes as may be, whichever asks less. At the most every question fails, every vote
-is asked, a cascade's cheap judge is sure of nothing, `--repair` takes every round, and replies are
-as long as they may be. A question that is put in identical words is counted once. Re-asking of
-invalid replies is left out.
+Each record goes through its workflow three times: every question passes, and every one fails, each
+by as few votes as possible; and at the most, every question fails, every vote is asked, a cascade's
+cheap judge is never sure, `--repair` takes every round, and replies are as long as allowed. The
+cheaper of the first two is the least. A question in identical words is counted once. Re-asking
+after invalid replies is left out.
 """
 
 from __future__ import annotations
@@ -41,19 +41,20 @@ from judge.verdict import Answer, Check, Usage, Verdict
 from judge.workflows import By, Context, Work
 
 CHARACTERS_PER_TOKEN = 4.0
-"""A common figure for English under the tokenizers in use; likely and most rest on it."""
+"""A common figure for English with current tokenizers, for the likely and most estimates."""
 
 MOST_CHARACTERS = 8.0
-"""Characters that a token has at the most, over a whole prompt; the least rests on it."""
+"""Upper bound on characters per token over a whole prompt, for the least estimate."""
 
 _MAX_SEEN = 1_000_000
-"""Calls that are known to be repeated in other records; of more each is counted anew."""
+"""Maximum number of calls remembered to find repeats in other records; further calls are counted
+for each record."""
 
 REPLY_SHARE = 0.25
 """Share of a question's `max_tokens` that a short reply takes."""
 
 DEAREST = 0.2
-"""Share of records that take the most in a likely run; the others take the least."""
+"""Share of records assumed to take the most in a likely run; the others take the usual."""
 
 _ELSEWHERE = ("decisions", "langchain", "openai", "systemone", "transformers", "vllm")
 """Providers whose models may need a key, a library or a GPU that this machine lacks."""
@@ -63,12 +64,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Plan:
-    """Estimates in total and, as numbers of calls, by check; `bad` sums up unreadable records.
+    """Estimates in total and, as numbers of calls, by check; `bad` counts unreadable records.
 
-    `least` is a lower bound, `usual` what records take whose answers are short and settle the
-    matter at once. `shown` says which fields are shown where a rubric names none; `unasked` counts
-    the records that a check abstains on because there is nothing to show, by check and reason. Of
-    `unpriced` models no price is known, so no cost is; `prices` are those of the others.
+    `least` is a lower bound; `usual` is the usage if answers are short and the first votes decide.
+    `shown` says which fields are shown if a rubric names none; `unasked` counts, by check and
+    reason, the records that a check abstains on because there is nothing to show. `unpriced` models
+    have no known price, so the cost is unknown; `prices` are those of the others.
     """
 
     records: int = 0
@@ -83,7 +84,7 @@ class Plan:
     prices: dict[str, Price] = field(default_factory=dict)
 
     def add(self, passing: PlannedCalls, failing: PlannedCalls, most: PlannedCalls) -> None:
-        """Add what one record asks where all questions pass, where all fail, and at the most."""
+        """Add one record's calls: if all questions pass, if all fail, and at the most."""
         # A record that fails at its first check may ask less than one that passes.
         low, _, high = sorted((passing, failing, most), key=lambda walk: _total(walk.usage).replies)
         first, second = _total(passing.bound), _total(failing.bound)
@@ -103,7 +104,7 @@ class Plan:
             counts["most"] += high.usage.get(name, Usage()).replies
 
     def price(self, clients: Mapping[str, Client]) -> None:
-        """Note the prices of the models that may be asked, and those that have none."""
+        """Note the prices of the models that may be asked, and the models without one."""
         self.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
         self.prices = {spec: client.price for spec, client in clients.items() if client.price}
 
@@ -113,10 +114,10 @@ class Plan:
         return "\n".join(part for parts in folded for part in parts)
 
     def lines(self, by: str = "check", noun: str = "records") -> Iterator[str]:
-        """The estimate in words: a table of calls, what they come to, and what that rests on.
+        """The estimate in words: a table of calls, their totals, and the assumptions.
 
         Args:
-            by: what calls are counted by (check, task).
+            by: heading of the column that calls are counted by (check, task).
             noun: what is judged or asked (records, items).
         """
         bad = f", {self.bad.records} that cannot be asked about" if self.bad.records else ""
@@ -184,7 +185,7 @@ def _total(usages: Mapping[str, Usage]) -> Usage:
 
 
 def plan(job: Job, settings: Settings) -> Plan:
-    """Read the records and add up what each would ask; raises UsageError."""
+    """Read the records and add up the calls for each; raises UsageError."""
     resources = Resources.of(planned(settings), build=planned_client, rubrics=job.rubrics)
 
     async def calls_of(record: Record, calls: PlannedCalls) -> None:
@@ -204,7 +205,7 @@ def plan(job: Job, settings: Settings) -> Plan:
 
 
 def planned(settings: Settings) -> Settings:
-    """The settings of a plan: no call is made, so no cache is needed, and no limit on cost."""
+    """The settings of a plan: it makes no calls, so it needs no cache and no limit on cost."""
     return settings.model_copy(update={"cache": False, "max_cost": None, "max_calls": 0})
 
 
@@ -214,7 +215,7 @@ def plan_items(
     *,
     cached: bool = True,
 ) -> Plan:
-    """The plan for these records; one with a problem counts as bad.
+    """The plan for these records; a record with a problem counts as bad.
 
     Args:
         calls_of: adds the calls for one record.
@@ -241,11 +242,10 @@ def plan_items(
 
 
 class PlannedCalls:
-    """The calls for one record, by check or task: `most` where every answer asks for more, `fails`
-    where all questions fail.
+    """The calls for one record, by check or task: `most` if every answer leads to more calls,
+    `fails` if all questions fail.
 
-    `bound` has the least that they take, without what `seen` says was asked about an earlier
-    record.
+    `bound` is their least usage, without the calls in `seen`, which an earlier record made.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class PlannedCalls:
         self._seen = seen
 
     def add(self, client: Client, call: Call) -> int:
-        """Count a call, unless the same was counted; returns the tokens of its reply."""
+        """Count a call, unless an equal one was counted; returns the tokens of its reply."""
         tokens = client.most_tokens(call)
         if not self.most:
             tokens = max(1, int(min(tokens, call.max_tokens) * REPLY_SHARE))
@@ -281,13 +281,13 @@ class PlannedCalls:
         return tokens
 
     def work(self, record: Record, context: Context) -> PlannedWork:
-        """The work on a record that adds its calls here."""
+        """The work on a record, which adds its calls here."""
         return PlannedWork(record, context, self)
 
 
 class PlannedWork(Work):
-    """A record on its way through a workflow that counts the calls instead of making them: its
-    checks pass, or at the most fail, and it is rewritten in as many rounds as may be."""
+    """Work that counts the calls for a record instead of making them: all checks pass or all fail,
+    as `calls` says, and the record is rewritten in every round allowed."""
 
     def __init__(self, record: Record, context: Context, calls: PlannedCalls) -> None:
         super().__init__(record, context)
@@ -296,7 +296,7 @@ class PlannedWork(Work):
     async def votes(self, panel: Panel, by: By) -> Check:
         record, rubric = self.record, panel.rubric
         check = Check(name=rubric.name, by=by, verdict=Verdict.ABSTAIN, round=self.round)
-        if rubric.tested:  # It costs nothing, and tells whether the others are asked at all.
+        if rubric.tested:  # It costs nothing, and decides whether the others are asked.
             self._calls.usage.setdefault(f"{rubric.name} (test)", Usage())
             return await super().votes(panel, by)
         if (reason := panel.why_not_asked(record)) is not None:
@@ -317,7 +317,7 @@ class PlannedWork(Work):
         return check.model_copy(update=outcome)
 
     async def ask_rewriter(self, rubric: str, reply: Any, **material: Sequence[Any]) -> Any:
-        """Count the call, and go on with another text, where the rewriter can be asked."""
+        """Count the call, and continue with a made-up text, if the rewriter can be asked."""
         rewriter = self.context.rewriters[rubric]
         if reason := lack(rewriter.rubric, self.record):
             self.give_up(rubric, reason)
@@ -338,9 +338,9 @@ class PlannedWork(Work):
 def planned_client(
     spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget
 ) -> Client:
-    """The client of a model, also where its key, library or GPU is missing.
+    """The client of a model, even if its key, library or GPU is missing.
 
-    Not with a profile, which is bound to models as they are set up; raises UsageError.
+    With a profile, which is bound to models as they are set up, that raises UsageError.
     """
     try:
         backend = backend_of(spec, settings)
@@ -360,7 +360,7 @@ def planned_client(
             decides=getattr(kind, "decides", False),
         )
         backend = cast(Backend, absent)
-    lists = settings.engine != "batch"  # Lists have no discount for batches.
+    lists = settings.engine != "batch"  # Price lists lack the discount for batches.
     price = price_of(spec, settings.prices) if lists else settings.prices.get(spec)
     return Client(
         spec,

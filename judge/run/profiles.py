@@ -1,4 +1,4 @@
-"""The profiles of a run: the models that a profile chooses, and what it makes of a judge."""
+"""The profiles of a run: which models a profile chooses, and how it changes a judge."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from judge.profile import Binding, JudgeProfile, Profiles, named, shipped
 from judge.settings import Settings
 
 NO_PROFILE = "none"
-"""The value of --profile that leaves out the profiles of the package, too."""
+"""The value of --profile that disables all profiles, also the package's."""
 
 
 def profiles_of(settings: Settings, models: Sequence[str] = ()) -> Profiles:
-    """The profiles that a run uses, whose settings or `models` name its models. Those of the
-    package are read where the default model judges.
+    """The profiles of a run, whose models are those of the settings and `models`. The package's
+    profiles are read if the default model judges.
 
     Raises:
-        UsageError: the file cannot be read or is no profile.
+        UsageError: the file cannot be read or is not a profile.
     """
     if settings.profile == NO_PROFILE:
         return Profiles()
@@ -38,14 +38,14 @@ def profiles_of(settings: Settings, models: Sequence[str] = ()) -> Profiles:
 
 
 def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
-    """The settings with the judges that the user's profile is for, where the user names none.
+    """The settings with the judges of the user's profile, if the user names none.
 
     Only the embedded default need not be named: a profile chooses no other model, since that may
     run elsewhere, cost money, or be a script that passes everything.
 
     Raises:
-        UsageError: it knows several judges and none is named; it makes a cascade of others; or it
-            is for a model that the user did not name.
+        UsageError: the profile has several judges and none is named; it is for a cascade of other
+            judges; or it is for a model that the user did not name.
     """
     if profiles.source is None:
         return settings
@@ -71,7 +71,7 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
 
 
 def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> None:
-    """Refuse models that only the profile names, each with its flag, but for the default."""
+    """Refuse models, except the default, that only the profile names; each comes with its flag."""
     flags = [f"{flag} {quote(model)}" for flag, model in unnamed if model not in shipped().specs]
     if flags:
         raise UsageError(
@@ -80,9 +80,9 @@ def _refuse_unnamed(profiles: Profiles, unnamed: Iterable[tuple[str, str]]) -> N
 
 
 def profile_key(judge: Judge, votes: int, temperature: float) -> Binding:
-    """What a profile must be bound to, to apply to this judge.
+    """The binding that a profile must have to apply to this judge.
 
-    `votes` and `temperature` are those of structured replies.
+    `votes` and `temperature` count only for structured replies.
     """
     sampled = not judge.probabilistic
     return Binding(
@@ -101,7 +101,7 @@ def with_profile(judge: Judge, profile: JudgeProfile | None, margin: float) -> J
     """The judge with the reader of its profile.
 
     Args:
-        margin: how far from an even chance, or from a threshold, it must be to be sure (0 to 0.5).
+        margin: least distance from an even chance, or from a threshold, to be sure (0 to 0.5).
     """
     if profile is None or profile.classifier is None:
         sure_at = profile.sure_at if profile else 0.0

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class Report:
     """How a run ended: its exit code, sums, gates, and the reason.
 
-    `batches` go on at a provider without it. Where OUT was not `begun`, it is as it was before;
-    `unmatched` finished lines of it found no record in the input, and lie beside it; `reviewed` are
-    those that people are to decide. `runs` says what lines were made with, by fingerprint; of
-    `unpriced` models no price is known.
+    `batches` counts those still at a provider. If OUT was not `begun`, it is unchanged; `unmatched`
+    counts its finished lines without a record in the input, which were moved to a file beside it;
+    `reviewed` counts lines in the review. `runs` describes how lines were made, by fingerprint;
+    `unpriced` models have no known price.
     """
 
     summary: Summary = field(default_factory=Summary)
@@ -52,7 +52,7 @@ class Report:
 
     @property
     def outcomes(self) -> list[GateOutcome]:
-        """What each gate came to."""
+        """The outcome of each gate."""
         return [gate.outcome(self.summary) for gate in self.gates]
 
     @property
@@ -85,7 +85,7 @@ class Report:
 def write_summary(
     job: Job, report: Report, settings: Settings, watcher: Watcher, **more: Any
 ) -> None:
-    """Write the sums into the job's file for them, if it names one; the watcher says why not."""
+    """Write the job's summary file, if it names one; on failure the watcher says why."""
     if job.summary is None:
         return
     content = {**report.as_json(), **more, "settings_from": settings.from_files}

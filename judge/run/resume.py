@@ -1,10 +1,9 @@
-"""`--resume`: which lines of OUT stand, and OUT in the order of the input at the end.
+"""`--resume`: finds the lines of OUT that stand, and puts OUT into input order at the end.
 
-OUT only grows while a run continues it: a record's finished line stays where it is, new lines are
-added at the end, and only when the run ends, and only if the order differs from that of the input,
-OUT is written anew and replaced in one step. So no finished line is lost whenever the run is
-killed. A line belongs to a record by its content: the record's own fields, with the original ones
-in the place of those that were rewritten.
+While a run continues OUT, it only appends: finished lines stay where they are, new lines are added
+at the end. When the run ends, OUT is rewritten and replaced in one step, if its order differs from
+that of the input. So a kill loses no finished line, whenever it comes. Lines are matched to records
+by content: the record's own fields, with the original texts in place of rewritten ones.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ class Resumption:
     """OUT of an earlier run, which this run continues; `end` is where its whole lines end,
     `unmatched` the file for lines whose records the input lacks.
 
-    An index on disk has each line's beginning and, once known, its record's place in the input.
+    An index on disk has each line's offset and, once known, its record's place in the input.
 
     Args:
-        info_of: what lines of a workflow or benchmark are made with now.
-        rejudge: verdicts whose records are judged again, besides `REDONE`. With any, lines made
-            under another fingerprint are kept; without, they are refused.
-        described_by: the file whose description is of these lines, too (None: its own).
+        info_of: how lines of a workflow or benchmark are made now.
+        rejudge: verdicts whose records are judged again, besides `REDONE`. If any are given, lines
+            with another fingerprint are kept; otherwise they are refused.
+        described_by: the file whose description covers these lines, too (None: their own).
 
     Raises:
-        UsageError: OUT holds a line that judge did not write, or finished ones under another
+        UsageError: OUT has a line that judge did not write, or finished lines with another
             fingerprint.
-        JudgeError: there is no room for the index.
+        JudgeError: there is no space for the index.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Resumption:
         *,
         described_by: Path | None = None,
     ) -> None:
-        # A link stays one: the file behind it is written anew.
+        # A link stays a link: its target is rewritten.
         self.out = real(out)
         self._described = described_by or out
         self.unmatched = unmatched_file(self.out)
@@ -102,19 +101,19 @@ class Resumption:
             self.end += len(text)
 
     def _torn(self, text: bytes) -> bool:
-        """Whether this is the beginning of a line of judge's, which a kill left as the last one.
+        """Whether this is a partial last line of judge's, left by a kill.
 
-        The beginning of a JSON object alone does not tell: a file may be somebody's, to the end.
+        The beginning of a JSON object is not enough: a file of nothing else may not be judge's.
         """
         if text.endswith(b"\n") or not text.startswith(b"{") or parsed(text) is not None:
             return False
         return self.end > 0 or described(self._described)
 
     def take(self, place: int, key: str) -> bytes | None:
-        """The line that stands for the record with this key; None if it is judged again.
+        """The line that stands for the record with this key; None if the record is judged again.
 
-        Each line is given once, to the record at this place of the input; one that does not stand
-        is given up for the new one.
+        Each line is returned once, for the record at `place` in the input; the new line replaces
+        one that does not stand.
 
         Raises:
             JudgeError: OUT, or its index, cannot be read.
@@ -132,7 +131,7 @@ class Resumption:
             return self._line(row[0]) if row[1] else None
 
     def wrote(self, place: int, start: int) -> None:
-        """The new line for the record at this place begins there."""
+        """Note that the new line for the record at `place` begins at `start`."""
         with self._usable():
             self._index.execute("DELETE FROM lines WHERE place = ?", (place,))
             row = (start, place)
@@ -140,7 +139,7 @@ class Resumption:
         self._count += 1
 
     def left(self, place: int) -> None:
-        """The line of the record at this place, if any, is in another file now."""
+        """Note that the line of the record at `place`, if any, is to leave this file."""
         with self._usable():
             self._index.execute("DELETE FROM lines WHERE place = ?", (place,))
 
@@ -149,18 +148,18 @@ class Resumption:
         return self._file.readline()
 
     def settle(self, *, finished: bool) -> int:
-        """Put OUT into the order of the input; returns how many finished lines found no record.
+        """Put OUT into input order; returns how many lines were moved to `unmatched`.
 
-        Those are put into `unmatched` where all of the input was read (`finished`); else all
-        lines without a record stay at the end of OUT.
+        These are the finished lines without a record, if all of the input was read (`finished`);
+        otherwise all lines without a record stay, at the end of OUT.
 
         Raises:
-            JudgeError: OUT cannot be written anew, and is as it was.
+            JudgeError: OUT cannot be rewritten; it is unchanged.
         """
         with self._usable():
             placed = "SELECT start FROM lines WHERE place IS NOT NULL ORDER BY place"
             order = [start for (start,) in self._index.execute(placed)]
-            # A kill leaves a line that does not stand beside the one that was to replace it.
+            # After a kill, a line that does not stand may be left beside its replacement.
             query = (
                 "SELECT start FROM lines WHERE place IS NULL "
                 "AND (finished AND (stands OR NOT named) OR ?) ORDER BY start"
@@ -214,12 +213,12 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
 
 
 def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
-    # How a server is asked, and who answers, is no part of the question (docs/decisions/0039-...,
-    # 0040-...).
+    # How a server is asked, and which model answers, is not part of the question
+    # (docs/decisions/0039-..., 0040-...).
     observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "gates": [], "own": {}}
     then, here = flat({**before, **observations}), flat({**now.described, **observations})
     names = {k for k in then.keys() | here.keys() if then.get(k) != here.get(k)}
-    # The words of a question tell more than its rubric's digest, where both runs have them.
+    # If both runs have a question's words, they tell more than its rubric's digest.
     questions = {name for name in names if name.startswith("questions.")}
     if "questions" in before:
         names -= {name.replace("questions.", "rubrics.", 1) for name in questions}
@@ -234,10 +233,9 @@ def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
 
 
 def refuse_edited_review(review: Path, out: Path, *beside: Path) -> None:
-    """Raises UsageError if a line of the review is not one of OUT's, or of those `beside` it: it
-    would be lost.
+    """Raises UsageError if a line of the review is neither in OUT nor in a file `beside` it.
 
-    Whoever decides a record writes labels into its line, or a note.
+    People write labels or notes into the lines, and these would be lost.
     """
     with review.open("rb") as file:
         numbers = {_digest(line): n for n, line in enumerate(file, 1) if not _cut_off(line)}
@@ -261,12 +259,12 @@ def _digest(line: bytes) -> str:
 
 
 def _cut_off(line: bytes) -> bool:
-    """Whether this is the beginning of a line that a kill cut off."""
+    """Whether this is a partial line, cut off by a kill."""
     return not line.endswith(b"\n") and parsed(line) is None
 
 
 def refuse_foreign(path: Path, flag: str) -> None:
-    """Raises UsageError for a file that this run would change and judge did not write."""
+    """Raises UsageError for a file that judge did not write; the run would change it."""
     if path.is_file():
         with path.open("rb") as file:
             first = file.readline()

@@ -1,4 +1,4 @@
-"""The rubrics of a run, and the workflows that ask them."""
+"""The rubrics of a run, and its workflows."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class RubricSet:
 
     @classmethod
     def of(cls, settings: Settings, rubrics: Sequence[Rubric] = ()) -> Self:
-        """Read the rubrics that the settings name; `rubrics` are asked besides.
+        """Read the rubrics that the settings name, and add `rubrics`.
 
         Raises:
-            UsageError: a rubric, workflow, check or step that cannot be used as named, or a setting
-                without the one that it is about.
+            UsageError: a rubric, workflow, check or step cannot be used as named, or a setting
+                lacks the setting that it needs.
         """
         alone = bool(settings.questions or settings.test)
         question_only = alone and settings.workflow in (None, "record")
@@ -62,19 +62,19 @@ class RubricSet:
     def own(self) -> tuple[str, ...]:
         """The judging rubrics that every workflow asks besides its checks.
 
-        They are the user's own, and those of --check that none of the run's workflows asks.
+        These are the user's own, and those of --check that no workflow of the run asks.
         """
         checks = self.settings.check
         in_workflows = {name for workflow in self.workflows() for name in workflow.checks if checks}
         names = dict.fromkeys((*self.added, *(name for name in checks if name not in in_workflows)))
         rubrics = [r for name in names if (r := self.by_name.get(name)) and r.role == "judge"]
-        # Tests cost nothing, and the first of them may save the others.
+        # Tests cost nothing, and a failed one that is marked `first` saves all other questions.
         rubrics.sort(key=lambda rubric: (not rubric.first, not rubric.tested))
         return tuple(rubric.name for rubric in rubrics)
 
     @property
     def model_free(self) -> bool:
-        """Whether the run has tests alone, which ask no model."""
+        """Whether the run has only tests, which ask no model."""
         graphs = any(workflow.graph for workflow in self.workflows())
         return not graphs and all(self.by_name[name].tested for name in self.checks())
 
@@ -86,7 +86,7 @@ class RubricSet:
 
     @property
     def rankings(self) -> dict[str, dict[str, tuple[str, str]]]:
-        """By the name of each ranking its checks with the two fields that they compare."""
+        """The checks of each ranking, by its name, with the two fields that each compares."""
         rankings: dict[str, dict[str, tuple[str, str]]] = {}
         for name in self.own:
             rubric = self.by_name[name]
@@ -96,12 +96,12 @@ class RubricSet:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The checks of the run's workflow, where each takes what passed the one before."""
+        """The checks of the run's workflow, if each judges only what passed the one before."""
         workflows = self.workflows()
         return workflows[0].checks if len(workflows) == 1 and workflows[0].successive else ()
 
     def judging(self, name: str) -> Rubric:
-        """The judging rubric with this name; raises UsageError: there is none."""
+        """The judging rubric with this name; raises UsageError if there is none."""
         rubric = self.by_name.get(name)
         if rubric is None or rubric.role != "judge":
             names = [name for name, r in self.by_name.items() if r.role == "judge"]
@@ -112,7 +112,7 @@ class RubricSet:
         return rubric
 
     def asking(self, name: str) -> Rubric:
-        """As `judging`; raises UsageError also for a test, which puts nothing to anybody."""
+        """As `judging`; raises UsageError also for a test, which asks no question."""
         rubric = self.judging(name)
         if rubric.tested:
             raise UsageError(f"{name} is a test: there is no judge, and no question for people")
@@ -150,13 +150,12 @@ class RubricSet:
 
     @property
     def counting(self) -> bool:
-        """Whether the run asks rubrics alone whose answers are counted, and neither pass nor
-        fail."""
+        """Whether all answers of the run are only counted, and neither pass nor fail."""
         asked = [self.by_name.get(name) for name in self.checks()]
         return bool(asked) and all(rubric and rubric.rule.counts for rubric in asked)
 
     def _refuse_unknown(self) -> None:
-        """Refuse checks, and steps with a model of their own, that no workflow of the run has."""
+        """Refuse names in --check and --model-for that no workflow of the run has."""
         settings, workflows = self.settings, self.workflows()
         checks = {name for workflow in workflows for name in self._known(workflow)}
         steps = {
@@ -170,7 +169,7 @@ class RubricSet:
             _refuse_strange(f"{flag('model_for')} {name}", "step", name, steps)
 
     def _refuse_idle(self) -> None:
-        """Refuse options that would do nothing, and --repair where no workflow rewrites."""
+        """Refuse options that would have no effect, and --repair if no workflow rewrites."""
         settings, workflows = self.settings, self.workflows()
         for name in Settings.model_fields:
             needed = option(name).needs
@@ -182,16 +181,16 @@ class RubricSet:
 
 
 def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:
-    """Whether the run names tests, and neither a model nor a check that would ask one."""
-    # A variable names the model of every run, a flag that of this one.
+    """Whether the run has only tests, and names neither a model nor a check that would ask one."""
+    # An environment variable names the model of every run, a flag that of this one.
     named = settings.given("model") and settings.sources.get("model") != variable("model")
     asks = named or settings.check or settings.profile
     return bool(rubrics) and not asks and all(rubric.tested for rubric in rubrics)
 
 
 def _refuse_unnamed_code(settings: Settings, setting: str, rubric: Rubric) -> None:
-    """Refuse Python that only a judge.toml beside the data names by this setting: who wrote the
-    data may have written it."""
+    """Refuse Python code that `setting` names only in a judge.toml beside the data, which the
+    data's author may have written."""
     own = {str(user_file()), str(settings.config)}
     files = (file for file, names in settings.from_files.items() if setting in names)
     found = next((file for file in files if file not in own), None)
@@ -203,7 +202,8 @@ def _refuse_unnamed_code(settings: Settings, setting: str, rubric: Rubric) -> No
 
 
 def _tests(settings: Settings) -> list[Rubric]:
-    """The rubrics of `--test`, called after the field and what is tested, or the function."""
+    """The rubrics of `--test`, named after the field and the test, or after the function; a
+    repeated name gets a number."""
     rubrics: dict[str, Rubric] = {}
     for text in settings.test:
         rubric = test_from_flag(text)
@@ -218,7 +218,7 @@ def _asked(settings: Settings) -> list[Rubric]:
     """The rubrics of the questions and tests on the command line.
 
     Raises:
-        UsageError: a flag that does not fit the others.
+        UsageError: a flag does not fit the others.
     """
     questions, names = settings.questions, settings.name
     if not questions:
@@ -256,7 +256,7 @@ def _asked(settings: Settings) -> list[Rubric]:
 
 
 def _refuse_strange(flag: str, noun: str, name: str, names: Collection[str]) -> None:
-    """Raises UsageError if there is no such check or step; names the nearest."""
+    """Raises UsageError if there is no such check or step; suggests the nearest."""
     if name not in names:
         if name in ready_made():
             raise UsageError(f"{flag}: no {noun} of this run; --rubric {name} asks it")
@@ -274,14 +274,15 @@ def _refuse_strange(flag: str, noun: str, name: str, names: Collection[str]) -> 
 def collect(
     sources: Sequence[str | Rubric], base: Sequence[Rubric] = ()
 ) -> tuple[dict[str, Rubric], tuple[str, ...]]:
-    """The built-in rubrics with the user's on top, and the names that were added.
+    """The built-in rubrics with the user's on top, and the added names.
 
-    `sources` are rubrics, built-in names, or paths of rubric files or of folders of them. One that
-    bears the name of a workflow's rubric replaces it; any other is an additional check. `base` are
+    `sources` are rubrics, built-in names, or paths of rubric files or of folders of them. A rubric
+    with the name of a workflow's rubric replaces it; any other is an additional check. `base` are
     rubrics of a workflow's settings, which the user's may replace.
 
-    Raises UsageError, see `load`; for a rubric that cannot do the work of the one it replaces; or
-    for two sources with a rubric of one name.
+    Raises:
+        UsageError: as `load`; a rubric does not fit the one that it replaces; or two sources have a
+            rubric of the same name.
     """
     rubrics = {**builtin(), **{rubric.name: rubric for rubric in base}}
     places: dict[str, str] = {}
@@ -327,13 +328,13 @@ def _misfit(rubric: Rubric, replaced: Rubric | None) -> str | None:
 
 
 def _is_path(source: str) -> bool:
-    """Whether it names a file or folder, by its form alone: what lies in the working directory
+    """Whether the source is a file or folder, by its form alone: the working directory's content
     never changes what a name means."""
     return os.sep in source or "/" in source or source.endswith(_SUFFIXES)
 
 
 def _read(source: str) -> list[tuple[str, Rubric]]:
-    """The rubrics of a source, each with the file that it is in, or its built-in name."""
+    """The rubrics of a source, each with its file, or its built-in name."""
     path = Path(source)
     if not _is_path(source):
         if rubric := ready(source) or builtin().get(source):

@@ -1,4 +1,4 @@
-"""A run: the records of a task through its step into the output files."""
+"""A run: takes the records of a task through its step, and writes the output files."""
 
 from __future__ import annotations
 
@@ -43,16 +43,17 @@ SYNC_SECONDS = 5.0
 """Seconds between two flushes of OUT to disk."""
 
 Interrupts = Callable[[Callable[[bool], None]], AbstractContextManager[None]]
-"""A context around the run; its argument stops the run gently, or (True) at once, in any thread."""
+"""A context manager around the run. Its argument stops the run, gently or (True) at once, from any
+thread."""
 
 
 def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interrupts) -> Report:
-    """Take a job's items through a task, to the end or to where it was stopped.
+    """Take a job's items through a task until they end or the run is stopped.
 
-    `interrupts` says what stops it; without it, the signals of this process.
+    `interrupts` stops the run; by default the signals of this process do.
 
     Raises:
-        UsageError: nothing was asked: an output, or a model, that cannot be used.
+        UsageError: an output or a model cannot be used; nothing was asked.
     """
     running = _Run(job, task, watcher)
     with (
@@ -64,7 +65,7 @@ def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interru
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """A uvloop, where installed, which makes calls cheaper; else asyncio's own loop."""
+    """A uvloop, if installed, which makes calls cheaper; else asyncio's own loop."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -75,8 +76,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
     """How many records may be under way, so that a small budget finishes some of them.
 
-    Without a limit `slots`; else one until a record is finished, then as many as what is left of
-    the budget finishes, should each take what the `dearest` record so far took.
+    Without a limit: `slots`. Otherwise one until a record is finished; then as many as the rest of
+    the budget pays for, if each takes as much as the `dearest` record so far.
     """
     room = slots
     if budget.max_calls is not None:
@@ -90,14 +91,14 @@ def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
 
 @dataclass(slots=True)
 class _Output:
-    """OUT, or the file of discarded lines beside it, with what stood in it of an earlier run."""
+    """OUT, or the file of discarded lines beside it, with its content from an earlier run."""
 
     sink: Sink
     resumption: Resumption | None = None
 
 
 class _Run:
-    """One run: its stream, its files, and how it is stopped."""
+    """One run: its stream, its files, and its stopping."""
 
     def __init__(self, job: Job, task: Task, watcher: Watcher) -> None:
         self.job, self.task, self.watcher = job, task, watcher
@@ -144,7 +145,7 @@ class _Run:
         return self.report
 
     async def _prepared(self) -> bool:
-        """Prepare every model; False where the run is stopped first."""
+        """Prepare every model; False if the run is stopped first."""
         preparing = asyncio.ensure_future(self.task.prepare())
         self.stop.tasks.add(preparing)
         preparing.add_done_callback(self.stop.tasks.discard)
@@ -196,9 +197,10 @@ class _Run:
     # ------------------------------------------------------------ stopping
 
     def interrupt(self, again: bool) -> None:
-        """Stop reading and finish what is under way; `again`: stop now. From any thread.
+        """Stop reading and finish what is under way; if `again`, stop now. Works from any thread.
 
-        What is under way in batches may take a day, and goes on at the provider without us.
+        With `--engine batch`, always stop now: a batch may take a day, and continues at the
+        provider.
         """
         again = again or self.resources.settings.engine == "batch"
         self.report.interrupted = True
@@ -216,7 +218,7 @@ class _Run:
             self.stop.gently()
 
     def _stop_for(self, error: JudgeError) -> None:
-        """Stop reading: a model, the cache or OUT cannot be used any more."""
+        """Stop reading, because a model, the cache or OUT can no longer be used."""
         self.report.fatal = self.report.fatal or _fatal(error)
         self.stop.gently()
 
@@ -237,7 +239,7 @@ class _Run:
             if kept is None and text is not None:
                 kept = Line.parse(text)
             elif text is not None:
-                # A kill came between its line in the one file and its end in the other.
+                # A kill left the record's line in both files.
                 resumption.left(place)
         if kept is not None and (line := renamed(kept, record)) is not None and bad is None:
             for _, resumption in self._resumed():
@@ -257,7 +259,7 @@ class _Run:
         place, line = result
         line = self.task.settled(line)
         if not line.kept:
-            # First, so that OUT stays as it was where the run cannot be described.
+            # First, so that OUT stays unchanged if the run cannot be described.
             self._describe(line)
             self._begin()
             target = int(self.task.discards(line))
@@ -297,7 +299,7 @@ class _Run:
             write_description(self.job.out, runs)
 
     def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        """By model: how requests were adapted to its server, and which models answered."""
+        """How requests were adapted to each model's server, and which models answered."""
         clients = self.resources.models.clients
         adapted = {spec: client.adaptations for spec, client in clients.items()}
         names = {
@@ -315,7 +317,7 @@ class _Run:
         return {name: entry for name, entry in observations.items() if entry}
 
     def _recall(self) -> None:
-        """Give the clients the models that answered for OUT, so that a change is noticed."""
+        """Tell the clients which models answered for OUT, so that they notice a change."""
         for run in self.report.runs.values():
             for spec, names in run.get("answered", {}).items():
                 if spec in self.resources.models.clients:
@@ -325,10 +327,10 @@ class _Run:
     # ------------------------------------------------------------ files
 
     def _open(self) -> None:
-        """Open all files, and change none.
+        """Open all files without changing any.
 
         Raises:
-            UsageError: one cannot be written, or another run writes to it.
+            UsageError: a file cannot be written, or another run writes to it.
         """
         job, cache = self.job, self.resources.models.cache
         for flag, path in job.outputs:
@@ -357,7 +359,7 @@ class _Run:
         """Prepare OUT and the review for the first new line, once.
 
         Raises:
-            JudgeError: OUT cannot be described, and is as it was, or cannot be shortened.
+            JudgeError: OUT cannot be described (it is unchanged), or cannot be shortened.
         """
         if not self.report.begun:
             for output in self.outputs:
@@ -369,14 +371,14 @@ class _Run:
             self.report.begun = True
 
     def _sort(self) -> None:
-        """Put a resumed OUT into the order of the input, also where the run was stopped; and the
-        most informative lines of the review first."""
+        """Put a resumed OUT into input order, also if the run was stopped, and the review's most
+        informative lines first."""
         report, review = self.report, self.review
         try:
             for sink, resumption in self._resumed():
                 if report.begun and not sink.fault():
                     self._settle(sink.path, resumption)
-            # What stood in a review that was not begun is not this run's.
+            # A review that was not started holds another run's lines.
             if review and review.started and review.path and review.regular and not review.fault():
                 sort_review(review.path)
         except JudgeError as error:

@@ -1,8 +1,8 @@
-"""The one runner: a bounded stream of items through an asynchronous step, in their order.
+"""Runs a bounded stream of items through an asynchronous step, and emits results in input order.
 
-Items are read by a thread of their own, because reading a pipe blocks. How a run is stopped is
-decided here, too: once lets what is under way finish, twice drops it, and a third signal, or five
-seconds, end the process.
+A separate thread reads the items, because reading a pipe blocks. Signals are handled here, too: the
+first lets what is under way finish, the second drops it, and a third, or five seconds, ends the
+process.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Source = TypeVar("Source")
 Result = TypeVar("Result")
 
 MAX_BUFFERED = 1_000
-"""Finished results that wait in memory for an earlier one."""
+"""How many finished results wait in memory for an earlier one, beyond the items under way."""
 
 READ_AHEAD = 64
-"""Items read before they are begun."""
+"""How many items are read before they are begun."""
 
 LAST_SECONDS = 5.0
 """Seconds from the second signal until the process ends."""
@@ -38,7 +38,7 @@ SIGNALS = tuple(
 
 
 class Stop:
-    """Asks a run to begin no further item (`gently`), or to drop what is under way (`now`)."""
+    """Stops a run: `gently` begins no further item, `now` also drops what is under way."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -46,7 +46,7 @@ class Stop:
         self._calls: list[Callable[[], None]] = []
 
     def on_asked(self, call: Callable[[], None]) -> None:
-        """Call `call` when the run is asked to stop; now if it has been."""
+        """Call `call` when the run is asked to stop; at once if it has been already."""
         self._calls.append(call)
         if self.asked:
             call()
@@ -71,16 +71,16 @@ async def run(
     stop: Stop | None = None,
     max_buffered: int = MAX_BUFFERED,
 ) -> None:
-    """Take each item through `step` and give the results, in order, to `sink`, to the items' end.
+    """Take each item through `step`, and pass the results to `sink` in input order.
 
     Args:
-        room: how many items may be under way now, at least 1; asked before each is begun.
+        room: how many items may be under way now, at least 1; called before each is begun.
         stop: ends the run early.
-        max_buffered: finished results that wait for an earlier one.
+        max_buffered: how many finished results may wait for an earlier one.
 
     Raises:
-        Exception: the first that `step`, `sink` or reading raised; no further item is begun. Those
-            under way are finished and given out first, unless it was `sink` that failed.
+        Exception: the first that `step`, `sink` or reading raised. No further item is begun; those
+            under way are finished and passed to `sink` first, unless `sink` itself failed.
     """
     stop, freed = stop or Stop(), asyncio.Event()
     stop.on_asked(freed.set)
@@ -108,8 +108,7 @@ async def run(
                     await freed.wait()
                 if stop.asked:
                     break
-                # The task's context: calls of an earlier item come first where a model takes no
-                # more at once.
+                # In the task's context: if a model takes no more calls, earlier items come first.
                 record_turn.set(place)
                 task = asyncio.ensure_future(step(item))
                 stop.tasks.add(task)
@@ -117,7 +116,7 @@ async def run(
                 task.add_done_callback(done)
                 begun.put_nowait(task)
                 place += 1
-        except Exception as error:  # noqa: BLE001 - raised below, when all has been given out
+        except Exception as error:  # noqa: BLE001 - raised below, after the last result
             failures.append(error)
         finally:
             begun.put_nowait(None)
@@ -144,13 +143,13 @@ _END = object()
 
 
 async def _read(items: Iterable[Source], stop: Stop) -> AsyncIterator[Source]:
-    """Read items on a thread, at most `READ_AHEAD` early; raises what reading raises."""
+    """Read items on a thread, at most `READ_AHEAD` in advance; raises what reading raises."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[Any] = asyncio.Queue()
     room = threading.Semaphore(READ_AHEAD)
 
     def deliver(thing: object) -> None:
-        # A run that was stopped while this thread waited for input has closed its loop by now.
+        # If the run was stopped while this thread waited for input, its loop is closed.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(queue.put_nowait, thing)
 
@@ -176,7 +175,7 @@ async def _read(items: Iterable[Source], stop: Stop) -> AsyncIterator[Source]:
 
 
 async def aside(work: Callable[[], None]) -> None:
-    """Do work that may wait for input on a thread, which a stopped run does not wait for. Raises
+    """Do work that may wait for input, on a thread that a stopped run does not wait for. Raises
     what `work` raises."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[BaseException | None] = loop.create_future()
@@ -201,11 +200,10 @@ async def aside(work: Callable[[], None]) -> None:
 
 @contextmanager
 def interrupts(interrupt: Callable[[bool], None]) -> Iterator[None]:
-    """Meanwhile, call `interrupt(again)` for the first (False) and the second signal (True).
+    """Inside the context, call `interrupt(again)` for the first (False) and second signal (True).
 
-    The process ends on the spot at the third signal, and `LAST_SECONDS` after the second, should
-    the run hang. Off the main thread, where Python allows no signal handlers, signals are left
-    alone.
+    The process ends at once at the third signal, and `LAST_SECONDS` after the second if the run
+    hangs. Off the main thread, where Python allows no signal handlers, nothing is handled.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -223,8 +221,8 @@ def interrupts(interrupt: Callable[[bool], None]) -> Iterator[None]:
             end.start()
         interrupt(count > 1)
 
-    # `nohup` ignores SIGHUP for us. A script's `&` ignores SIGINT, and so a SIGINT that is sent by
-    # hand to end the run in good order must be handled all the same.
+    # `nohup` sets SIGHUP to be ignored, which stays so. A script's `&` does so with SIGINT, which
+    # is handled all the same, so that a SIGINT sent by hand ends the run in good order.
     before = {
         number: signal.signal(number, came)
         for number in SIGNALS
@@ -239,7 +237,7 @@ def interrupts(interrupt: Callable[[bool], None]) -> Iterator[None]:
 
 
 def beside_any_loop(step: Callable[[], Result]) -> Result:
-    """The result of `step`, which has an event loop of its own: in a thread where one runs here."""
+    """The result of `step`, which starts an event loop: in another thread if one runs in this."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""The sums of a run over its output lines, kept or new."""
+"""Sums over the output lines of a run, kept or new."""
 
 from __future__ import annotations
 
@@ -21,38 +21,41 @@ if TYPE_CHECKING:
     from judge.stats.ranking import Ranking
 
 FAILURES_SHOWN = 5
-"""Failed records, and abstained ones, shown at the end of a run."""
+"""How many failed records, and how many abstaining ones, are shown at the end of a run."""
 
 SLICES = 20
-"""Values of a field whose counts are listed; rarer ones are summed."""
+"""How many values of a field are listed with their counts; rarer ones are summed."""
 
 _MAX_SLICES = 10_000
-"""Values counted one by one; later ones are counted together."""
+"""How many values are counted separately; later ones are counted together."""
 
 OTHERS = "(others)"
-"""The rarer values."""
+"""The name for the rarer values together."""
 
 _LOST = (Verdict.ERROR, Verdict.UNREADABLE)
 
 UNDECIDED = (Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
-"""Verdicts that neither pass nor fail, nor count an answer."""
+"""Verdicts without a decision: no pass, no fail, no counted answer."""
 
 
 @dataclass(slots=True)
 class Summary:
     """Counts over output lines.
 
-    `before_repair` has the verdicts on records as they came in, `slices` these for each value of
-    the fields `by`; `scales` the lowest and highest score, and `far` how many records are unlike a
-    probe's labels, `torn` in how many the two orders of a comparison disagree, by check; `unshown`
-    records had nothing to show. `cheap_votes` are those of a cascade's cheap judge, `cheap_lost` of
-    these the ones without an answer.
-    `recalls` sum what extractions are credited with, over records and over values. `stages` are
-    checks of which each takes what passed the one before; `rankings` have the checks of each
-    ranking with their two fields, `compared` counts records by the answers of these checks.
-    `unsure_scores` are those of undecided checks; of the `error_lines`, `checked_errors` have a
-    check. `named` are the first records that fail, and that abstain, with their reasons; `votes`
-    those of each check."""
+    - `before_repair`: verdicts before repair; `slices`: these for each value of the fields `by`.
+    - `scales`: lowest and highest score, by check; `unsure_scores`: scores of undecided checks.
+    - `far`: records unlike a probe's labelled ones; `torn`: records on which the two orders of a
+      comparison disagree; both by check.
+    - `unshown`: records that had nothing to show.
+    - `cheap_votes`: votes of a cascade's cheap judge; `cheap_lost`: those without an answer.
+    - `recalls`: sums of extractions' credits, over records and over values.
+    - `stages`: checks that each judge only what passed the one before.
+    - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
+      the answers of these checks.
+    - `checked_errors`: how many of the `error_lines` have a check, by check.
+    - `named`: the first records that fail, and that abstain, with their reasons.
+    - `votes`: the votes of each check.
+    """
 
     by: Sequence[str] = ()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -89,7 +92,7 @@ class Summary:
     votes: dict[str, PanelVotes] = field(default_factory=lambda: defaultdict(PanelVotes))
 
     def add(self, line: Line) -> None:
-        """Count one line; keep name and reason of the first that fail, and that abstain."""
+        """Count one line; keep name and reason of the first records that fail or abstain."""
         self.records += 1
         self.kept += line.kept
         verdict = line.verdict
@@ -152,7 +155,7 @@ class Summary:
             self.cheap_problem = self.cheap_problem or f"{vote['model']}: {vote.get('reason')}"
 
     def _slice(self, fields: Mapping[str, Any], verdict: str) -> None:
-        """Count a record's verdict, as it came in, by what it has in the fields `by`."""
+        """Count a record's verdict before repair by its values of the fields `by`."""
         name = _joined(stratum(fields, self.by))
         fits = name in self.slices or len(self.slices) < _MAX_SLICES
         self.slices[name if fits else OTHERS][verdict] += 1
@@ -179,12 +182,12 @@ class Summary:
 
     @property
     def panels(self) -> dict[str, PanelVotes]:
-        """The votes of the checks that several judges were asked, by name."""
+        """The votes of the checks that asked several judges, by name."""
         return {name: votes for name, votes in sorted(self.votes.items()) if votes.by_several}
 
     def abstentions(self) -> Iterator[tuple[str, str, int, int]]:
-        """Check, reason, how many records abstain for it, out of how many: those that no judge was
-        asked about, and those unlike the labelled ones."""
+        """Yield check, reason, how many records abstain for it, and how many were checked, for
+        records that no judge was asked about and for those unlike the labelled ones."""
         far = {(name, FAR): count for name, count in self.far.items()}
         for (name, reason), count in (*self.unasked.items(), *far.items()):
             yield name, reason, count, self.asked(name)
@@ -195,7 +198,7 @@ class Summary:
         return counts.total() - counts[Verdict.SKIPPED]
 
     def unread(self, name: str) -> int:
-        """How many lines are errors and lack a check: nobody knows what it would say."""
+        """How many error lines lack this check, so that its verdict is unknown."""
         return self.error_lines - self.checked_errors[name]
 
     def mean_score(self, name: str) -> Estimate:
@@ -212,7 +215,7 @@ class Summary:
         return {name: plain(self.mean_score(name)) for name in self.scores}
 
     def ranked(self) -> dict[str, Ranking]:
-        """Each ranking by name, of what was compared."""
+        """The rankings that follow from the comparisons, by name."""
         from judge.stats.ranking import ranking
 
         rankings: dict[str, Ranking] = {}
@@ -242,8 +245,8 @@ class Summary:
 
     def mean_recalls(self) -> dict[str, Estimate]:
         """The mean recall of extractions over `records`, with its interval, and the mean credit
-        over `values`, without: values of one record depend on one another. Empty where no record
-        is an extraction."""
+        over `values`, without one, since values of the same record are dependent. Empty if no
+        record is an extraction."""
         from judge.stats.intervals import Estimate, mean_of_sums
 
         estimates: dict[str, Estimate] = {}
@@ -270,14 +273,14 @@ class Summary:
 
     @property
     def incomplete(self) -> int:
-        """Records without a verdict; all of them, too, where none had anything to show."""
+        """Records without a verdict; all records if none had anything to show."""
         if self.unshown == self.records:
             return self.records
         return self.verdicts[Verdict.ERROR] + self.verdicts[Verdict.UNREADABLE]
 
     @property
     def idle_cheap_model(self) -> str | None:
-        """The message that the cheap model of a cascade never answered; None where it did."""
+        """The message that the cheap model of a cascade never answered; None if it did."""
         if not self.cheap_votes or self.cheap_lost < self.cheap_votes:
             return None
         counts = f"{self.cheap_lost} of {self.cheap_votes} votes lost"
@@ -290,12 +293,12 @@ class Summary:
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of all records that pass as they came in; None without records."""
+        """Share of all records that pass before repair; None without records."""
         return self.before_repair[Verdict.PASS] / self.records if self.records else None
 
     @property
     def repaired_rate(self) -> float | None:
-        """Share of all records that pass as written, after repair; None without records."""
+        """Share of all records that pass after repair; None without records."""
         return self.verdicts[Verdict.PASS] / self.records if self.records else None
 
     def __str__(self) -> str:
@@ -304,7 +307,7 @@ class Summary:
 
     @property
     def funnel(self) -> list[tuple[str, int, int]]:
-        """Of each stage how many records came to it, and how many it let through."""
+        """Each stage with how many records reached it, and how many it let through."""
         counts = [(name, self.checks[name]) for name in self.stages if name in self.checks]
         return [(name, of.total(), sum(of[verdict] for verdict in SOUND)) for name, of in counts]
 
@@ -343,7 +346,7 @@ class Summary:
 
 
 def _joined(contents: Sequence[str]) -> str:
-    """Contents of several fields as one text; those with a comma are quoted, so that it tells
+    """The contents of several fields as one text. Those with a comma are quoted, to distinguish
     (`X, Y`, `Z`) from (`X`, `Y, Z`)."""
     if len(contents) == 1:
         return contents[0]
@@ -354,9 +357,9 @@ def _joined(contents: Sequence[str]) -> str:
 
 
 def _cause(line: Line) -> tuple[str, str] | None:
-    """(kind, message) of what kept a record from its verdict; None if it has one."""
+    """(kind, message) of why a record has no verdict; None if it has one."""
     if error := line.error:
-        # What no model was asked about is a fault of the input, and is found there by its line.
+        # If no model was asked, the input is at fault, so its line is named.
         if line.asked or "line" not in error:
             return error["type"], error["message"]
         file = f" of {error['file']}" if error.get("file") else ""

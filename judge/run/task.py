@@ -1,4 +1,4 @@
-"""What a run does with its items, and what its lines are made with: validation and evaluation are
+"""Tasks: what a run does with its items, and how its lines are made. Validation and evaluation are
 tasks."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What lines of one workflow or benchmark are made with: its name, models and fingerprint."""
+    """How lines of one workflow or benchmark are made: its name, models and fingerprint."""
 
     name: str
     models: Mapping[str, Any]
@@ -44,7 +44,7 @@ class RunInfo:
 
     @property
     def described(self) -> dict[str, Any]:
-        """As the description beside OUT and the summary file have it."""
+        """The form in the description beside OUT and in the summary file."""
         return {"workflow": self.name, **self.models}
 
 
@@ -52,7 +52,7 @@ def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> 
     """16 hex digits over rubrics, models, parameters and workflow: same digits, same question.
 
     Args:
-        described: what output says of the run; `workflow` or `benchmark` names its entry point.
+        described: the run's description; its `workflow` or `benchmark` names the entry point.
         identities: of the models, by `provider:model`.
     """
     body = {"run": described, "models": identities}
@@ -69,7 +69,7 @@ def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run: sums over its lines so far, and counts of its models."""
+    """The progress of a run: sums over its lines so far, and its models' counters."""
 
     summary: Summary
     models: Models
@@ -95,16 +95,16 @@ class Progress:
 
 
 class Watcher:
-    """Takes what happens in a run; this base class ignores it."""
+    """Receives the events of a run; this base class ignores them."""
 
     def wrote(self, progress: Progress) -> None:
-        """The models are ready, one more line is out, or another second has passed."""
+        """Called when the models are ready, after each line, and every second."""
 
     def say(self, message: str) -> None:
-        """A message that every user needs."""
+        """Show a message that every user needs."""
 
     def note(self, message: str) -> None:
-        """A message that --quiet leaves out."""
+        """Show a message that --quiet suppresses."""
 
 
 class Task(ABC):
@@ -119,7 +119,7 @@ class Task(ABC):
         """The records, in order; one with a `problem` is not judged, and its line says why.
 
         Raises:
-            UsageError: the input is not for such a run.
+            UsageError: the input does not suit this run.
         """
 
     @property
@@ -128,7 +128,7 @@ class Task(ABC):
         return self.resources.models.slots
 
     async def look(self) -> None:  # noqa: B027
-        """Read ahead what tells that the items can be asked about; raises UsageError."""
+        """Read ahead to check that the items can be asked about; raises UsageError."""
 
     async def prepare(self) -> None:
         """Look, and reach every model before the first item; raises BackendError or UsageError."""
@@ -151,14 +151,15 @@ class Task(ABC):
     def failed(
         self, record: Record, kind: str, message: str, unfinished: Unfinished | None
     ) -> Line:
-        """The line of a record that got no verdict; `unfinished`: what was asked before."""
+        """The line of a record without a verdict; `unfinished` is what was asked before."""
 
     def settled(self, line: Line) -> Line:
-        """The line as it is written, or as it stands from an earlier run; asked in input order."""
+        """The final form of a new line, or of one kept from an earlier run; called in input
+        order."""
         return line
 
     def discards(self, line: Line) -> bool:
-        """Whether the line goes into the job's file of discarded ones instead of OUT."""
+        """Whether the line goes into the job's file of discarded lines instead of OUT."""
         return False
 
     def for_people(self, line: Line) -> bool:
@@ -171,13 +172,12 @@ class Task(ABC):
 
 
 OfWorker = Callable[[Settings, "Budget"], Task]
-"""Makes a run's task anew in a worker of its engine, which takes steps and has no items of its own.
-It can be pickled."""
+"""Makes a run's task in a worker of its engine, for steps only: it has no items. Can be pickled."""
 
 
 def on_engine(task: Task, settings: Settings, of_worker: OfWorker) -> Task:
-    """The task on the engine of the settings: itself in this process, else one whose steps workers
-    take. Raises UsageError as the engine does."""
+    """The task on the engine of the settings: itself in this process, else a task whose steps run
+    in workers. Raises UsageError as the engine does."""
     if settings.engine in IN_PROCESS:
         return task
     spread: Task = plugins.load("judge.engines", settings.engine)(task, settings, of_worker)
@@ -185,10 +185,10 @@ def on_engine(task: Task, settings: Settings, of_worker: OfWorker) -> Task:
 
 
 async def line_of(task: Task, record: Record) -> Line:
-    """The output line of a record, also where its step fails.
+    """The output line of a record, also if its step fails.
 
     Raises:
-        JudgeError: what ends the run: a model out of reach, a refused key, a budget that is spent.
+        JudgeError: what ends the run: an unreachable model, a refused key, a spent budget.
     """
     try:
         return await task.step(record)
@@ -199,8 +199,8 @@ async def line_of(task: Task, record: Record) -> Line:
     except JudgeError:
         raise
     except Exception as error:  # noqa: BLE001
-        # A fault of judge, or of a rubric, workflow or benchmark that was added: one record must
-        # not keep all others from being judged, now and again on every resume.
+        # A fault of judge, or of an added rubric, workflow or benchmark: one record must not stop
+        # all others, in this run and at every resume.
         _log.exception("%r was not judged", record.id)
         message = redacted(f"{type(error).__name__}: {error}")
         return task.failed(record, "internal", message, None)

@@ -1,4 +1,4 @@
-"""Validation: from inputs to output lines and a summary."""
+"""Validation: judges inputs, and writes output lines and a summary."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
     from judge.run.decisions import Decisions
 
 MAX_LOOK_AHEAD = 10_000
-"""Records that are read ahead, at most, to see whether one has a field of --on."""
+"""How many records are read ahead, at most, to look for the fields of --on, --by and --map."""
 
 MAX_LISTED = 20
-"""Fields that are listed."""
+"""How many fields a message lists."""
 
 
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     """Run a job until it ends or is stopped.
 
     Raises:
-        UsageError: nothing was judged: an input, output, model or setting that cannot be used.
+        UsageError: an input, output, model or setting cannot be used; nothing was judged.
     """
     job.check()
     if job.rubrics and settings.engine not in IN_PROCESS:
@@ -83,7 +83,8 @@ def of_worker(settings: Settings, budget: Budget) -> Validation:
 
 
 def fields_shown(record: Record) -> str:
-    """The message which fields a rubric without `fields` shows, and why others are not shown."""
+    """The message that lists the fields that a rubric without `fields` shows, and why it does not
+    show the others."""
     contents, omissions = record.contents(), record.hidden()
     forms = {name: form(content) for name, content in contents.items() if name in record.texts}
     message = f"fields shown: {_listed(forms) or 'none'}"
@@ -91,13 +92,14 @@ def fields_shown(record: Record) -> str:
 
 
 def _skipped(rubric: Rubric, record: Record) -> str | None:
-    """Why this rubric is skipped on the record: the fields that it does not have at all."""
+    """Why this rubric is skipped on the record, which lacks fields; None if it has all."""
     lacking = [name for name in rubric.required if not record.has(name)]
     return f"{rubric.name}: {LACKS}{', '.join(lacking)}" if lacking else None
 
 
 def _unseen_field(origin: str, name: str, first: Record) -> str:
-    """The message that no record has a rubric's field; a ready-made one's may be mapped."""
+    """The message that no record has a rubric's field; for a ready-made rubric it suggests
+    --map."""
     message = no_such_field(origin, name, [*first.texts])
     of_ready = origin.removeprefix("rubric ").partition(":")[0] in ready_made()
     return f"{message} (--map {name}=COLUMN names yours)" if of_ready else message
@@ -157,7 +159,7 @@ class Validation(Task):
         return cls(Resources.of(settings, rubrics=job.rubrics), job.items(), job.by)
 
     def ask_people(self, job: Job) -> None:
-        """Take which records go to people, and what people decided; raises UsageError as
+        """Set which records go to people, and read what people decided; raises UsageError as
         `Decisions`."""
         self._review = job.review_verdicts or FOR_PEOPLE
         if job.decisions is not None:
@@ -172,11 +174,11 @@ class Validation(Task):
         return line.verdict in self._review and not line.decided
 
     def items(self) -> Iterator[Record]:
-        """The records as checks see them, and those that cannot be judged with the problem.
+        """The records as checks see them; one that cannot be judged has its `problem`.
 
         Raises:
-            UsageError: none of the chosen checks is asked of the first record. Later on such a
-                record has an error line.
+            UsageError: no chosen check applies to the first record. Later, such a record gets an
+                error line.
         """
         return map(self._read, self._items)
 
@@ -187,12 +189,13 @@ class Validation(Task):
             self.watcher.note(self.shown)
 
     def look_ahead(self) -> None:
-        """Read on until one record can be judged and each field of --on, --by and --map was there,
-        and see what is shown of the first record where a rubric names no field.
+        """Read ahead until one record can be judged and each field of --on, --by and --map has been
+        seen. Note which fields of the first record are shown if a rubric names none.
 
         Raises:
-            UsageError: no record has this field, or nothing is asked of any (of the first
-                `MAX_LOOK_AHEAD` records at most).
+            UsageError: a field is in no record, every record would be skipped, or no question is
+                asked. The first two are raised only if the input has fewer than `MAX_LOOK_AHEAD`
+                records.
         """
         on, by = {*self.resources.settings.on}, {*self._by}
         paths = {flag_of(name, path): path for name, path in self.columns.items()}
@@ -244,7 +247,7 @@ class Validation(Task):
         self._items = chain(items, self._items)
 
     def _note_repeated(self, record: Record) -> None:
-        """Say once that records whose id came before are named by their place."""
+        """Say once that records with a repeated id are named by file and line."""
         if record.repeated and not self._repeated_id:
             self._repeated_id = True
             self.watcher.say(
@@ -294,7 +297,7 @@ class Validation(Task):
 
     def missing(self) -> Iterator[str]:
         """Messages about fields of `--on` and of additional rubrics that no record had, and about
-        answers of people that decided nothing."""
+        people's answers that decided nothing."""
         for name, origin in self._unseen.items():
             if self._first is not None:
                 yield _unseen_field(origin, name, self._first)

@@ -1,5 +1,5 @@
-"""What the judges of a panel say beside one another: how often each passes, how far every two
-agree, and how many votes changed nothing."""
+"""Compares the judges of a panel: how often each passes, how far each two agree, and how many votes
+changed nothing."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from judge.stats.pairs import RaterPair
 
 _MOST_ANSWERS = 4
-"""Answers of a judge that are told, the most frequent ones."""
+"""How many answers of a judge are reported, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePair:
     """How far two judges agree: on `agreeing` of the `n` records (or entries) that both decided.
 
-    `kappa` has quadratic weights where answers are scores. It is undefined where one was asked only
-    `in_part`: that is where others differed, or where a run left something open.
+    `kappa` has quadratic weights if answers are scores. It is undefined if one judge was asked only
+    `in_part`: those records are the ones on which others differed, or that a run left open.
     """
 
     judges: tuple[str, str]
@@ -42,10 +42,11 @@ class JudgePair:
 class PanelVotes:
     """Counts over the votes of one check by several models, in bounded memory.
 
-    A unit is a record, or an entry of a check on entries. Of each model the first vote is the
-    judge's: `asked` in how many units, and how many `answers` of each kind (`pass` and `fail`,
-    or labels, or scores) it `decided`, of which it `passed`. Of the `further` votes behind the
-    first one, `idle` ones changed nothing: the first alone says the same.
+    A unit is a record, or an entry of a check on entries. A model's first vote on a unit is the
+    judge's. By judge, `asked` counts the units that it was asked about, `answers` its decided
+    answers of each kind (`pass` and `fail`, or labels, or scores), `passed` the units that it
+    passed. `further` counts the votes after the first of a unit; `idle` those of them that changed
+    nothing, since the first alone gives the same outcome.
     """
 
     scale: bool = False
@@ -58,7 +59,7 @@ class PanelVotes:
     _pairs: dict[tuple[str, str], RaterPair] = field(default_factory=dict)
 
     def add(self, check: Mapping[str, Any], votes: Sequence[Mapping[str, Any]], line: Line) -> None:
-        """Count the panel's `votes` of a check of an output line."""
+        """Count the panel's `votes` for a check of an output line."""
         self.scale = self.scale or "score" in check
         units: dict[str | None, list[tuple[str, Verdict, str]]] = defaultdict(list)
         for vote in map(Vote.model_validate, votes):
@@ -71,13 +72,13 @@ class PanelVotes:
             self._compare(cast, copies)
 
     def add_alone(self, judge: str, units: int) -> None:
-        """Count units that this judge alone was asked about."""
+        """Count units that only this judge was asked about."""
         self.units += units
         self.asked[judge] += units
 
     @property
     def by_several(self) -> bool:
-        """Whether several judges were asked about one unit."""
+        """Whether several judges were asked about the same unit."""
         return bool(self.further or self._pairs)
 
     def _count(self, check: Mapping[str, Any], cast: Sequence[tuple[str, Verdict, str]]) -> None:
@@ -87,7 +88,7 @@ class PanelVotes:
         if not self.scale:
             answers = tuple(check.get("counted") or PASS_OR_FAIL)
             outcome, first = decide(opinions, len(cast), answers), opinions[0]
-        if not (self.scale and outcome == Verdict.ANSWERED):  # There each vote moves the mean.
+        if not (self.scale and outcome == Verdict.ANSWERED):  # Each vote moves a mean score.
             self.further += len(cast) - 1
             self.idle += (len(cast) - 1) * (first == outcome)
 
@@ -110,12 +111,12 @@ class PanelVotes:
             pair.add(copies, said[one], said[two])
 
     def decided(self, judge: str) -> int:
-        """In how many units the judge passed, failed or gave an answer that counts."""
+        """On how many units the judge passed, failed or gave an answer that counts."""
         return self.answers[judge].total()
 
     @property
     def pairs(self) -> list[JudgePair]:
-        """Every two judges, those that agree least first; those that were asked in part last."""
+        """All pairs of judges: those that agree least first, those asked in part last."""
         from judge.stats.intervals import Estimate
 
         pairs = []
@@ -127,8 +128,8 @@ class PanelVotes:
 
     @property
     def effective(self) -> tuple[int, float] | None:
-        """How many judges were asked everywhere, and how many independent ones they are worth at
-        least; None where no two have a kappa."""
+        """How many judges were asked about every unit, and how many independent ones they are worth
+        at least; None if no pair has a kappa."""
         from judge.stats.pairs import effective_votes
 
         whole = sum(self.asked[judge] == self.units for judge in self.asked)
@@ -137,7 +138,7 @@ class PanelVotes:
         return None if worth is None else (whole, worth)
 
     def says(self, judge: str) -> str:
-        """What the judge said, in a few words."""
+        """A summary of the judge's answers in a few words."""
         answers, of, asked = self.answers[judge], self.decided(judge), self.asked[judge]
         parts = [] if asked == self.units else [f"asked in {asked} of {self.units}"]
         if not of:
@@ -154,7 +155,7 @@ class PanelVotes:
         return ", ".join(parts)
 
     def findings(self, pairs: int | None = None) -> Iterator[str]:
-        """What follows from it, in sentences; of the pairs so many, those that agree least."""
+        """The findings in sentences, with at most `pairs` pairs, those that agree least."""
         everywhere = [pair for pair in self.pairs if not pair.in_part]
         for pair in everywhere[:pairs]:
             one, two = pair.judges
@@ -175,7 +176,7 @@ class PanelVotes:
             yield f"{count} (Kish 1965)"
 
     def as_json(self) -> dict[str, Any]:
-        """As the summary file has it."""
+        """The form in the summary file."""
         from judge.stats.intervals import plain
 
         judges = {
@@ -200,10 +201,10 @@ class PanelVotes:
 
 
 def count_votes(panels: dict[str, PanelVotes], line: Line) -> None:
-    """Count a line's votes by check; where a person decided it, those of the judges before."""
+    """Count a line's votes by check; if a person decided it, the judges' votes from before."""
     checks = {check["check"]: check for check in line.checks if check.get("votes")}
     for name, check in checks.items():
-        # The cheap judge of a cascade is no part of the panel.
+        # The cheap judge of a cascade is not part of the panel.
         votes = [vote for vote in check["votes"] if "part" not in vote]
         if len({vote["model"] for vote in votes}) > 1:
             panels[name].add(check, votes, line)

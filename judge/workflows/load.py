@@ -1,4 +1,4 @@
-"""The workflows that are installed, by name, and those of a file."""
+"""Loads workflows: installed ones by name, others from a file."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def workflow_names() -> tuple[str, ...]:
 
 
 def load_workflow(name: str) -> Workflow:
-    """The workflow with this name, or `path.py:variable`, whose file is run.
+    """The workflow with this name, or `path.py:variable`, whose file is executed.
 
     The variable is a `Workflow`, or a LangGraph `StateGraph` over `State`, compiled or not.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such workflow, or its file cannot be used.
     """
     path, _, variable = name.rpartition(":")
     if path.endswith(".py"):
@@ -42,7 +42,7 @@ def load_workflow(name: str) -> Workflow:
 
 @lru_cache(maxsize=8)
 def _from_file(path: Path, variable: str) -> Workflow:
-    """The workflow; the code's digest is part of its name, and so of the fingerprint."""
+    """The workflow of a file; the code's digest is part of its name, and so of the fingerprint."""
     try:
         code = path.read_bytes()
     except OSError as error:
@@ -57,8 +57,8 @@ def _from_file(path: Path, variable: str) -> Workflow:
 
 
 def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
-    """The workflow of a bare graph. Nodes named after built-in rubrics are its checks and rewrites,
-    and the kind of record is theirs."""
+    """The workflow of a bare graph. Nodes named after built-in rubrics are its checks and rewrites;
+    these rubrics determine the kind of record."""
     from langgraph.graph import StateGraph
     from langgraph.graph.state import CompiledStateGraph
 

@@ -20,7 +20,7 @@ STEP_LIMIT = 1000
 """Nodes that one run may pass before it is stopped."""
 
 OWN_RUNTIME = "JUDGE_LANGGRAPH_RUNTIME"
-"""Environment variable that leaves every graph to LangGraph's runtime when it is set."""
+"""Environment variable that, when set, leaves every graph to LangGraph's runtime."""
 
 
 class Stepper:

@@ -1,8 +1,8 @@
-"""Workflows, and the record on its way through one.
+"""Workflows, and the work on a record that goes through one.
 
 A workflow is a LangGraph `StateGraph` over `State`. Its nodes are `async (state) -> None`: each
-takes the record's `Work` out of the state, makes checks and edits through it, and leaves what was
-found there. Edges and branches say which node comes next.
+takes the record's `Work` from the state, and makes checks and edits through it, which also keeps
+the results. Edges and branches choose the next node.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class WorkflowResult:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the records of a run share: judges, rewriters and bounds.
+    """What the records of a run share: judges, rewriters and limits.
 
-    `selected` names the checks to run (the output names no others); `additional`
-    the user's own rubrics, asked at the end; `rounds` bounds each rewrite loop, 0 for none.
-    `settings` are those of the run, a workflow's own among them.
+    `selected` names the checks to run (the output has no others); `additional` names the user's own
+    rubrics, asked at the end; `rounds` limits each rewrite loop (0: no rewriting). `settings` are
+    those of the run, including a workflow's own.
     """
 
     loop_panels: Mapping[str, Panel]
@@ -67,13 +67,13 @@ class Context:
 
 
 class Work:
-    """One record on its way through a workflow, with what was asked and changed so far.
+    """The work on one record in a workflow, with its checks and edits so far.
 
-    `record` is the record as it now stands, and a check of it is made once, whichever node asks
-    for it; `latest` is the one that was asked for last. `rounds` bounds the rewrite loops: 0 until
-    the record was judged as it came in. `round` counts the asks of the loop under way, from 1;
-    `notes` say why a rewrite loop gave up; `paid` is what rewriting took; `written` says whether
-    a writer made the record out of a draft.
+    `record` is the current version; each check of it is made once, whichever node asks for it;
+    `latest` is the check that was asked for last. `rounds` limits the rewrite loops; it is 0 until
+    the unrepaired record has been judged. `round` counts the rounds of the current loop, from 1;
+    `notes` say why a rewrite loop gave up; `paid` is the usage of rewriting; `written` says whether
+    a writer made the record from a draft.
     """
 
     def __init__(self, record: Record, context: Context) -> None:
@@ -92,13 +92,13 @@ class Work:
     # ------------------------------------------------------------ checks
 
     async def check(self, name: str, *, by: By = "loop") -> Check | None:
-        """Make a check by its rubric's name, and keep it; None if it is not wanted.
+        """Make a check by its rubric's name, and keep it; None if it is not selected.
 
-        It is `skipped`, with the reason, where the record lacks a field. A check of the user's own
-        abstains where the field has nothing to show, or where no other check is wanted.
+        It is `skipped`, with the reason, if the record lacks a field. A check of the user's own
+        abstains instead if the field is empty, or if it is the only check selected.
 
         Raises:
-            BackendError: the model cannot be reached, refuses the key, or the budget is used up.
+            BackendError: the model cannot be reached or refuses the key, or the budget is spent.
         """
         if name not in self.context.selected:
             return None
@@ -117,8 +117,8 @@ class Work:
         return self.keep(await self.votes(self.context.panel(name, by), by))
 
     async def test(self) -> str | None:
-        """Make the tests of the user's own, which cost nothing; the name of one that comes first
-        and failed, so that nothing else is asked."""
+        """Make the user's own tests, which cost nothing. Returns the name of a failed test that is
+        marked `first`, after which nothing else is asked."""
         for name in self.context.additional:
             rubric = self.context.loop_panels[name].rubric
             if rubric.tested:
@@ -128,19 +128,19 @@ class Work:
         return None
 
     def stop(self, failed: str) -> None:
-        """Skip every check that was not made, because this test failed."""
+        """Skip every check that was not made, because the test `failed` failed."""
         for name in self.context.loop_panels:
             if name in self.context.selected and self.last(name) is None:
                 by: By = "final" if name in self.context.additional else "loop"
                 self.skip(name, f"not made: {failed} failed", by)
 
     async def votes(self, panel: Panel, by: By) -> Check:
-        """The panel's check of the record as it now stands; raises as `check`."""
+        """The panel's check of the current record; raises as `check`."""
         with traces.of_check(panel.rubric.name, by, self.round) as span:
             return span.ends(await panel.check(self.record, by=by, round=self.round))
 
     def keep(self, check: Check) -> Check:
-        """Add a check, in place of an earlier one of the same name on the same text."""
+        """Add a check, replacing an earlier one of the same name and judge on the same text."""
         if (current := self._current(check.name, check.by)) is not None:
             self.checks = [check if old is current else old for old in self.checks]
         else:
@@ -149,7 +149,7 @@ class Work:
         return check
 
     def _current(self, name: str, by: str) -> Check | None:
-        """The check of this name on the current text."""
+        """The check with this name and judge on the current text."""
         here = self.checks[self._older :]
         return next((check for check in here if (check.name, check.by) == (name, by)), None)
 
@@ -181,7 +181,7 @@ class Work:
         passages: Sequence[str] = (),
         findings: Sequence[str] = (),
     ) -> R | None:
-        """A rewriter's reply; None, with a note, if it gave none that is valid.
+        """A rewriter's reply; None, with a note, if it is invalid or the record lacks a field.
 
         Raises:
             BackendError: the model gave no reply at all.
@@ -201,22 +201,22 @@ class Work:
         return answer
 
     def edit(self, check: str, rubric: str) -> Callable[..., Edit]:
-        """Makes this round's edits, for a check and by the rubric's rewriter."""
+        """Return a constructor for this round's edits, for a check and by the rubric's rewriter."""
         model = self.context.rewriters[rubric].client.spec
         return partial(Edit, round=self.round, check=check, model=model)
 
     def rewrite(self, field: str, text: str, edits: Iterable[Edit]) -> None:
-        """Go on with another text in a field, in the loop's next round."""
+        """Continue with a new text in a field, in the loop's next round."""
         self.record = self.record.with_text(field, text)
         self.edits += edits
         self.round += 1
         self._older = len(self.checks)
 
     def wrote(self, fields: Mapping[str, Any], kind: str) -> None:
-        """Go on with the fields that a writer wrote, as with a record of this kind that came in.
+        """Continue with the fields that a writer wrote, as the original record of this kind.
 
         Raises:
-            LabelError: they make no such record.
+            LabelError: the fields do not make such a record.
         """
         record = self.record.with_fields(fields).of_kind(kind).usable()
         self.original = self.record = record
@@ -229,7 +229,7 @@ class Work:
 
     @property
     def usage(self) -> Usage:
-        """What all calls for the record took."""
+        """The usage of all calls for the record."""
         return sum((check.usage for check in self.checks), self.paid)
 
     def judgement(self, workflow: str, decided: Sequence[Check] | None = None) -> Judgement:
@@ -257,16 +257,17 @@ class State(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow as the rest of the program sees it; found through `judge.workflows` entry points.
+    """A workflow, as registered under the `judge.workflows` entry points.
 
-    `checks` and `rewrites` name the rubrics it uses, `counted` the checks that need no model,
-    `accepted` the checks that the final judge makes, by `final_votes` votes unless the user says
-    otherwise (the loop judge gives one); `voted` says which of the two the user's `--votes` is for.
-    `finish` makes the outcome; without one the last check of each name decides, and the texts that
-    were rewritten change. `plain` says that judge may step through the graph by itself
-    (`judge.workflows.stepping`); `successive` that a record which does not pass a check is asked no
-    later one. `graph` is compiled, or a function that builds it when it is needed, since LangGraph
-    takes a second to load; without one the user's own questions are asked, in their order.
+    - `checks`, `rewrites`: names of the rubrics that it uses; `counted`: checks without a model.
+    - `accepted`: checks that the final judge makes, with `final_votes` votes by default (the loop
+      judge gives one); `voted`: which of the two judges the user's `--votes` applies to.
+    - `finish`: makes the result. Without it the last check of each name decides, and rewritten
+      texts are the changes.
+    - `plain`: judge may step through the graph itself (`judge.workflows.stepping`).
+    - `successive`: a record that does not pass a check is asked no later one.
+    - `graph`: compiled, or a function that builds it when needed, since LangGraph takes a second to
+      load. None: the user's own questions are asked, in their order.
     """
 
     name: str
@@ -294,14 +295,14 @@ class Workflow:
         context: Context,
         work_of: Callable[[Record, Context], Work] = Work,
     ) -> WorkflowResult:
-        """Judge a record as it came in; if it does not pass, repair it where the run repairs.
+        """Judge the original record; if it does not pass and the run repairs, repair it.
 
         Args:
             work_of: makes the work on the record (a plan's asks no model).
 
         Raises:
-            BackendError: a rewriter gave no reply, or the model is out of reach or out of budget;
-                with what was asked until then.
+            BackendError: a rewriter gave no reply, a model cannot be reached, or the budget is
+                spent; `unfinished` has what was asked until then.
         """
         work = work_of(record, context)
         try:
@@ -327,7 +328,7 @@ class Workflow:
         return replace(outcome, judgement=judgement)
 
     async def once(self, work: Work) -> WorkflowResult:
-        """Take a record through the graph once, within the rounds of `work`."""
+        """Take a record through the graph once, within `work.rounds`."""
         await _stepper(self.compiled, self.plain).run(State(work=work))
         return self._result(work)
 
@@ -341,7 +342,7 @@ class Workflow:
 
 @lru_cache(maxsize=64)
 def _stepper(graph: Any, plain: bool) -> Stepper:
-    # LangGraph takes a second to load, and plain questions need none of it.
+    # LangGraph takes a second to load, and the user's own questions do not need it.
     from judge.workflows.stepping import Stepper
 
     return Stepper(graph, plain)
