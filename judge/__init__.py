@@ -5,7 +5,7 @@
     for judgement in judge.validate(records, ask="Is this e-mail polite?", model="openai:gpt-4o"):
         print(judgement.verdict, judgement.reason)
 
-The names below are loaded when they are first used (docs/howto/python.md).
+The names below are loaded on first use (docs/howto/python.md).
 """
 
 import logging
@@ -39,7 +39,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HERE = Path(__file__).parent
 if not (_HERE / "rubrics").is_dir():
-    # A checkout, where graphs/ and rubrics/ lie at the top (docs/decisions/0001).
+    # A checkout, where graphs/ and rubrics/ are top-level folders (docs/decisions/0001).
     __path__.append(str(_HERE.parent))
 
 __all__ = [

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C while it is loaded ends it with exit code 130, too."""
+    """Run the command line. Ctrl-C during loading also exits with code 130."""
     try:
         from judge.cli import main as command_line
 

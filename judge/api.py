@@ -1,6 +1,6 @@
-"""The Python API, and the one door of the command line: what `judge COMMAND` does, as a function.
+"""The Python API, on which the command line is built: what `judge COMMAND` does, as functions.
 
-`validate` hands judgements out in memory; `validate_to` writes them as `judge validate -o` does.
+`validate` yields judgements in memory; `validate_to` writes them as `judge validate -o` does.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _ELSEWHERE = {
     "review": "judge.web.review",
     "write_sheet": "judge.report.sheet",
 }
-"""Names that are loaded when they are first used: a run needs none of them."""
+"""Names that are loaded on first use; a run needs none of them."""
 
 
 def __getattr__(name: str) -> Any:
@@ -132,26 +132,26 @@ def validate(
     watcher: Watcher | None = None,
     **settings: Any,
 ) -> Results:
-    """Judge records and give each judgement as soon as it and all before it are there.
+    """Judge records, and yield each judgement once it and all before it are done.
 
-    At most twice as many records are begun ahead of what was taken as are worked on at once. Close
-    the results, or let go of them, to stop the run: what is under way is dropped, replies that were
-    paid for stay in the cache. `.all()` takes all of them into a list, `.to_pandas()` into a frame.
+    The run reads ahead of what you take by at most twice the records it works on concurrently.
+    Close or drop the results to stop the run: calls under way are dropped, paid replies stay in the
+    cache. `.all()` returns a list of all judgements, `.to_pandas()` a frame.
 
     Args:
         records: dicts, texts (records with the field `text`), a table of pandas, polars, Arrow or
             `datasets`, a path, or several path objects. They are read in a thread of the run.
-        rubric: the user's own: a `Rubric`, its YAML, a dict, a file, a folder, a built-in name.
-        format: of files, where their endings do not tell.
-        limit: only the first records.
-        sample: so many at random, drawn evenly from the values of the field, or fields, `by`.
-        watcher: takes progress and messages.
+        rubric: your own: a `Rubric`, its YAML, a dict, a file, a folder, or a built-in name.
+        format: of files whose endings do not tell.
+        limit: judge only the first so many records.
+        sample: judge so many at random, drawn evenly from the values of the field, or fields, `by`.
+        watcher: receives progress and messages.
         settings: as in docs/reference/, with _ for -: `ask`, `on`, `model`, `workflow`, ...
 
     Raises:
-        UsageError: at the call, for a setting, rubric or path that cannot be used; at the first
-            judgement for a model.
-        JudgeError: behind the last judgement: what ended the run early, such as a spent budget.
+        UsageError: at the call, if a setting, rubric or path cannot be used; at the first
+            judgement, if a model cannot.
+        JudgeError: after the last judgement: what ended the run early, such as a spent budget.
     """
     job, resolved_settings = in_memory(
         records, rubric, settings, format=format, limit=limit, sample=sample, by=by
@@ -171,7 +171,7 @@ def avalidate(
     watcher: Watcher | None = None,
     **settings: Any,
 ) -> AsyncIterator[Judgement]:
-    """`validate` as an asynchronous iterator: the loop goes on while the judges are asked."""
+    """`validate` as an asynchronous iterator, which does not block the event loop."""
     job, resolved_settings = in_memory(records, rubric, settings)
     from judge.run import memory
 
@@ -198,27 +198,27 @@ def validate_to(
     watcher: Watcher | None = None,
     **settings: Any,
 ) -> Report:
-    """Judge records into a file, as `judge validate -o OUT` does, to the end.
+    """Judge all records into a file, as `judge validate -o OUT` does.
 
     Args:
-        out: the file of output lines; it must be new, or `resume` or `overwrite` be set. Where it
-            ends in .csv, .parquet, .xlsx or .jsonl.gz, it is made of the lines beside it.
+        out: the file of output lines; it must be new unless `resume` or `overwrite` is set. With
+            the ending .csv, .parquet, .xlsx or .jsonl.gz it is made from the lines beside it.
         resume: keep the finished lines of `out`, and judge what is missing.
         rejudge: with `resume`, verdicts whose records are judged again.
         review: a file for the records that people must decide.
         review_verdicts: verdicts of these records; by default abstain and unreadable.
         decisions: a file with people's labels, which decide.
         summary: a file for the report, as JSON.
-        watcher: takes progress and messages.
-        records, rubric, format, limit, sample, by, settings: as `validate`; where a `gate`,
+        watcher: receives progress and messages.
+        records, rubric, format, limit, sample, by, settings: as `validate`; if a `gate`,
             `fail_under` or `fail_under_repaired` does not hold, `Report.exit_code` is 1.
 
     Returns:
-        The sums over all lines; `exit_code` as of the command, `fatal` is the error that ended the
-        run early. What was done is in `out`.
+        The sums over all lines. `exit_code` is the command's; `fatal` is the error that ended the
+        run early. Finished lines are in `out`.
 
     Raises:
-        UsageError: nothing was judged: a file, setting, rubric or model that cannot be used.
+        UsageError: a file, setting, rubric or model cannot be used; nothing was judged.
     """
     resolved_settings, rubrics = settings_and_rubrics(rubric, settings)
     job = Job(
@@ -242,7 +242,7 @@ def validate_to(
 
 
 def run(job: Job, settings: Settings, watcher: Watcher) -> Report:
-    """`judge validate` as a job; its table is made when all lines are there. Raises as
+    """Run a job as `judge validate` does; the table is made once all lines are written. Raises as
     `validate_to`."""
     report = run_validation(job, settings, watcher)
     if job.table is not None and job.out is not None and report.finished:
@@ -271,7 +271,7 @@ def plan(
         records, rubric, format, limit, sample, by, settings: as `validate`.
 
     Raises:
-        UsageError: a file, setting, rubric or model that cannot be used.
+        UsageError: a file, setting, rubric or model cannot be used.
     """
     job, resolved_settings = in_memory(
         records, rubric, settings, format=format, limit=limit, sample=sample, by=by
@@ -280,7 +280,7 @@ def plan(
 
 
 def plan_job(job: Job, settings: Settings) -> Plan:
-    """`plan` for a job; raises as that."""
+    """`plan` for a job; raises as `plan`."""
     from judge.run.plan import plan
 
     return plan(job, settings)
@@ -303,7 +303,7 @@ def compare(
         paper, by: as `judge.report.compare.compare`.
 
     Raises:
-        UsageError: as that.
+        UsageError: as `judge.report.compare.compare`.
     """
     from judge.report.compare import compare
 
@@ -316,7 +316,7 @@ def load_results(outputs: Pathlike | Sequence[Pathlike]) -> Judgements:
     """The judgements in files that `judge validate -o` wrote.
 
     Raises:
-        UsageError: a file cannot be read, or holds no line of `judge validate`.
+        UsageError: a file cannot be read, or has no line of `judge validate`.
     """
     lines = Lines.read(texts(outputs))
     return Judgements(
@@ -328,7 +328,7 @@ def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:
     """The built-in rubrics, with those of files or folders on top, by name.
 
     Raises:
-        UsageError: a file cannot be read, or is no rubric.
+        UsageError: a file cannot be read, or is not a rubric.
     """
     return collect([source_of(source) for source in sources])[0]
 

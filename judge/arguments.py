@@ -1,4 +1,4 @@
-"""The arguments of the Python API, read as the command line reads its words."""
+"""Reads the arguments of the Python API as the command line reads its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from judge.settings import IN_PROCESS, Settings
 Pathlike = str | PathLike[str]
 
 Records = Any
-"""Records, or the files that they are read from: a path, or several as path objects. A string among
-records is a text. Of a table (pandas, polars, Arrow, `datasets.Dataset`) the rows are taken."""
+"""Records, or the files that they are read from: a path, or several path objects. A string among
+records is a text. A table (pandas, polars, Arrow, `datasets.Dataset`) is read by rows."""
 
 AnyRubric = Rubric | Mapping[str, Any] | Pathlike | Callable[..., Any]
 
@@ -30,14 +30,14 @@ _OF_A_FILE = frozenset(
         *("summary", "gate", "fail_under", "fail_under_repaired"),
     )
 )
-"""Arguments of a run that ends with a file and a report."""
+"""Arguments of runs that write a file and return a report."""
 
 
 def in_memory(
     records: Any, rubric: Any, options: Mapping[str, Any], **part: Any
 ) -> tuple[Job, Settings]:
-    """The job and settings of a run whose lines are taken in memory; `part` are fields of the job
-    that say which records are taken."""
+    """The job and settings of a run whose lines are taken in memory; `part` has the job's fields
+    that select records."""
     for name in options:
         if name in _OF_A_FILE:
             raise UsageError(f"{name}: judge.validate_to takes it, which writes OUT")
@@ -51,7 +51,7 @@ def in_memory(
 
 
 def inputs(records: Any) -> dict[str, Any]:
-    """The records of a job, or the files that they are read from."""
+    """A job's fields for records, or for the files that they are read from."""
     if isinstance(records, Mapping):
         splits = list(records) if all(map(_is_table, records.values())) else []
         one = f"one of the splits {', '.join(map(str, splits))}: choose it" if splits else ""
@@ -71,8 +71,8 @@ def inputs(records: Any) -> dict[str, Any]:
 
 
 def rows(table: Any) -> Any:
-    """The rows of a table of pandas, polars, Arrow or Hugging Face, known by what it can do; what
-    is no table as it is. Large ones give them piece by piece."""
+    """The rows of a table of pandas, polars, Arrow or Hugging Face, recognised by its methods;
+    anything else unchanged. Large tables are read in batches."""
     if hasattr(table, "collect_schema") and hasattr(table, "collect"):  # polars, lazy
         table = table.collect()
     if hasattr(table, "iter_rows"):
@@ -83,7 +83,7 @@ def rows(table: Any) -> Any:
         return chain.from_iterable(batch.to_pylist() for batch in table)
     if hasattr(table, "to_pylist"):
         return table.to_pylist()
-    # A column, and a data set of Hugging Face, give their entries when they are iterated.
+    # A column, and a data set of Hugging Face, yield their entries when iterated.
     if hasattr(table, "to_dict") and not (hasattr(table, "to_frame") or hasattr(table, "features")):
         return table.to_dict("records")
     return table
@@ -107,7 +107,7 @@ def _is_path(value: object) -> bool:
 
 
 def texts(value: Any) -> list[str]:
-    """Texts or paths, as texts; one by itself is a list of one."""
+    """A list of texts or paths as texts; a single one becomes a list of one."""
     several = [value] if _is_path(value) else value
     return [text if isinstance(text, str) else str(text) for text in several]
 
@@ -118,8 +118,8 @@ def settings_and_rubrics(
     command: str = "validate",
     settings: Settings | None = None,
 ) -> tuple[Settings, Sequence[Rubric]]:
-    """The settings, with the rubrics of files, and the rubrics in memory; or the settings that are
-    resolved already, which name their rubrics."""
+    """The settings, which name the rubrics in files, and the rubrics in memory; or the `settings`
+    given, which are resolved already and name all rubrics."""
     if settings is not None:
         return settings, ()
     several = isinstance(rubric, list | tuple)
@@ -131,7 +131,7 @@ def settings_and_rubrics(
 
 
 def _rubric(source: Any) -> Rubric | str:
-    """A rubric; of a file, folder or built-in name the name, which the run reads."""
+    """A rubric; for a file, folder or built-in rubric its name, which the run reads."""
     if isinstance(source, Rubric):
         return source
     if isinstance(source, Mapping):
@@ -147,12 +147,13 @@ def _rubric(source: Any) -> Rubric | str:
 
 
 def source_of(path: Pathlike) -> str:
-    """A rubric's source as the command line has it: a path object is a path, whatever its form."""
+    """A rubric's source as the command line takes it: a path object is a path, whatever its
+    form."""
     return path if isinstance(path, str) else str(Path(path).absolute())
 
 
 def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
-    """Settings as the command line has them: from variables and files where not an option."""
+    """Settings resolved as on the command line: from options, else from variables and files."""
     if settings is not None:
         return settings
     for name in options:
@@ -163,7 +164,7 @@ def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
 
 
 def with_label_columns(settings: Settings, columns: Sequence[str]) -> Settings:
-    """The settings with these columns of labels in `map`: one, or one a person."""
+    """The settings with these columns of labels in `map`: a single one, or one per person."""
     if not columns:
         return settings
     role = "label" if len(columns) == 1 else "annotators"
@@ -171,7 +172,7 @@ def with_label_columns(settings: Settings, columns: Sequence[str]) -> Settings:
 
 
 def with_profile(settings: Settings) -> tuple[Settings, list[str]]:
-    """The settings with the judges of their profile, and what the user's profile brings.
+    """The settings with the judges of their profile, and messages on what the user's profile has.
 
     Raises:
         UsageError: the profile cannot be used.
@@ -183,7 +184,8 @@ def with_profile(settings: Settings) -> tuple[Settings, list[str]]:
 def refuse_existing(
     flag: str, path: Path | None, overwrite: bool, *, is_folder: bool = False
 ) -> None:
-    """Raise UsageError if output would replace a file, or a folder with files in it, unasked."""
+    """Raise UsageError if output would replace a file, or a folder with files, without
+    `overwrite`."""
     if path is None or not path.exists():
         return
     if is_folder and not path.is_dir():

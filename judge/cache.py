@@ -1,8 +1,8 @@
 """Replies on disk.
 
 Entries are text only: a checksum and JSON, under the hash of the request. diskcache would pickle
-other objects, and unpickle whatever lies in a folder that somebody else may write to; `TextDisk`
-refuses both (docs/decisions/0004-text-only-cache.md). Several processes may share one folder.
+other objects, and unpickle anything in a folder that others may write to; `TextDisk` refuses both
+(docs/decisions/0004-text-only-cache.md). Several processes may share one folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOCKED_SECONDS = 30.0
 """How long to wait for a lock that another process holds on the database."""
 
 _STEP = 0.2
-"""Seconds of one attempt, short because SQLite waits in C, where Python handles no signal."""
+"""Seconds of one attempt; short, because SQLite waits in C, where Python handles no signal."""
 
 T = TypeVar("T")
 
@@ -40,21 +40,21 @@ _CHECKSUM = 16
 _REMEMBERED = 2048
 _NO_LIMIT = 1 << 50
 _SETTINGS: Mapping[str, Any] = {
-    # Every setting is given, so that none of the folder's own counts.
+    # Every setting is given, so that none stored in the folder applies.
     **DEFAULT_SETTINGS,
     "disk_min_file_size": _NO_LIMIT,
     "size_limit": _NO_LIMIT,
     "eviction_policy": "none",
-    # Nothing here expires, and looking for what has takes longer than storing.
+    # Nothing here expires, and looking for expired entries takes longer than storing.
     "cull_limit": 0,
-    # The file's pages stay out of our memory; the system keeps the warm ones.
+    # Keep the file's pages out of the process's memory; the system caches the warm ones.
     "sqlite_mmap_size": 0,
     "sqlite_cache_size": 2048,
 }
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
-    """A diskcache store that writes and reads text and nothing else."""
+    """A diskcache store that writes and reads only text."""
 
     def store(self, value: Any, read: bool, key: Any = UNKNOWN) -> Any:
         if not isinstance(value, str) or read:
@@ -62,19 +62,19 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
         return super().store(value, read, key)
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
-        """What stands in the row itself, whatever its mode says: no file is read, no pickle."""
+        """The row's own value, whatever its mode says: never reads a file or a pickle."""
         return value
 
     def get(self, key: Any, raw: bool) -> Any:
         return super().get(key, raw) if raw else ""
 
     def remove(self, file_path: str) -> None:
-        """Nothing: our entries have no files, and a planted row must not name one to delete."""
+        """Does nothing: entries have no files, and a planted row must not name one to delete."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """What lies in the cache; the age of the oldest entry is in seconds."""
+    """The size of the cache; the age of the oldest entry is in seconds."""
 
     folder: str
     entries: int
@@ -91,11 +91,12 @@ class CacheError(UsageError):
     """The cache folder cannot be used; says why, and what to do."""
 
     locked = False
-    """Whether another process holds its lock."""
+    """Whether another process holds the folder's lock."""
 
 
 class MemoryCache:
-    """The latest entries of a run without a cache, which asks no question twice either."""
+    """The latest entries, for a run without a cache, so that it does not repeat questions
+    either."""
 
     def __init__(self) -> None:
         self._entries: dict[str, str] = {}
@@ -122,8 +123,8 @@ class ReplyCache:
     then replies are used without being stored. Without it `store` raises.
 
     Raises:
-        CacheError: the folder cannot be used, now or later (it is no folder, the disk is full, the
-            database is damaged or stays locked).
+        CacheError: the folder cannot be used, now or later (it is not a folder, the disk is full,
+            the database is damaged or stays locked).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -136,7 +137,8 @@ class ReplyCache:
 
     def _opened(self) -> Any:
         for name in ("cache.db", "cache.db-wal", "cache.db-shm"):
-            # Whoever may write to the folder could have us write into another file of the user's.
+            # Others who may write to the folder could redirect writes to another of the user's
+            # files.
             if (self.folder / name).is_symlink():
                 message = f"{self.folder / name} is a link; name another folder with --cache-dir"
                 raise CacheError(message)
@@ -148,21 +150,20 @@ class ReplyCache:
         try:
             return _opened_entry(key, self._insist(lambda: self._cache.get(key, default=None)))
         except CacheError as error:
-            # Not SQLite's, which has a code, but the module's: the text is no UTF-8.
+            # SQLite's own errors have a code; without one, the module found text that is not UTF-8.
             if type(cause := error.__cause__) is sqlite3.OperationalError and not _code(cause):
                 return None
             raise
 
     def set(self, key: str, value: Mapping[str, Any]) -> None:
-        # ASCII, because a reply may hold half of a surrogate pair, which no UTF-8 text can.
+        # ASCII, because a reply may hold a lone surrogate, which UTF-8 cannot encode.
         self._insist(lambda: self._write({key: json.dumps(value)}))
 
     async def store(self, entries: Mapping[str, str | None]) -> None:
         """Store JSON texts by key, or remove an entry (None).
 
-        While the database is locked other tasks go on.
-
-        All that tasks store in one turn of the loop is one transaction, because that is what costs.
+        While the database is locked, other tasks go on. All entries stored in one turn of the loop
+        share a transaction, because transactions are what costs.
         """
         self._waiting |= entries
         async with self._turn:
@@ -176,7 +177,7 @@ class ReplyCache:
                     if fault.locked and time.monotonic() < until:
                         await asyncio.sleep(_STEP)
                         continue
-                    # It could be used when it was opened, so the command was not at fault.
+                    # The folder could be used when it was opened, so the command is not at fault.
                     fault.exit_code = Exit.UNAVAILABLE
                     if self.on_fault is None:
                         raise
@@ -185,7 +186,7 @@ class ReplyCache:
 
     def _write(self, entries: Mapping[str, str | None]) -> None:
         if not (self.folder / "cache.db").exists():
-            # It was removed: what is written into the open file would be lost with it.
+            # The database was removed: writes into the open file would be lost.
             self._cache.close()
             self._cache = self._opened()
         with self._cache.transact():
@@ -196,7 +197,7 @@ class ReplyCache:
                     self._cache.set(key, f"{_checksum(key, text)}{text}")
 
     def _insist(self, use: Callable[[], T]) -> T:
-        """What `use` gives, tried again while another process holds the lock."""
+        """The result of `use`, retried while another process holds the lock."""
         until = time.monotonic() + LOCKED_SECONDS
         while True:
             try:
@@ -209,7 +210,7 @@ class ReplyCache:
         try:
             return use()
         except diskcache.Timeout as error:
-            # diskcache says "timeout" whatever kept a transaction from being begun.
+            # diskcache reports any failure to begin a transaction as a timeout.
             raise self._unusable(error.__context__ or error) from error
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unusable(error) from error
@@ -238,7 +239,7 @@ class ReplyCache:
         return CacheStats(str(self.folder), int(count), size, age)
 
     def clear(self) -> int:
-        """Remove everything; returns the number of entries."""
+        """Remove all entries; returns their number."""
         return cast(int, self._insist(self._cache.clear))
 
     def prune(self, older_than_seconds: float) -> int:
@@ -257,7 +258,7 @@ def _code(error: BaseException) -> int:
 
 
 def _opened_entry(key: str, stored: object) -> dict[str, Any] | None:
-    """An entry without its checksum, which shows damage and moved entries."""
+    """An entry without its checksum; None if that shows a damaged or moved entry."""
     if not isinstance(stored, str) or _checksum(key, stored[_CHECKSUM:]) != stored[:_CHECKSUM]:
         return None
     try:
@@ -272,7 +273,7 @@ def _checksum(key: str, text: str) -> str:
 
 
 def _clear_settings(database: Path) -> None:
-    """Empty the folder's own settings, which diskcache would take for attributes and pragmas."""
+    """Empty the folder's own settings, which diskcache would apply as attributes and pragmas."""
     if not database.is_file():
         return
     with closing(sqlite3.connect(database, timeout=_STEP)) as connection:

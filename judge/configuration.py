@@ -1,13 +1,13 @@
-"""Where settings come from: the first of these sources that has one decides.
+"""Resolves settings: the first of these sources that has one decides.
 
 1. the flag
-2. the variable, JUDGE_ and the setting's name
+2. the environment variable, JUDGE_ and the setting's name
 3. the file of --config; else judge.toml in the working directory or the nearest parent folder that
    has one, up to the repository's root: without --trust-config only harmless settings
 4. judge.toml in the user's configuration folder
 5. the default
 
-A path in a file is relative to that file's folder, where there is such a path.
+A path in a file is relative to that file's folder, if it exists there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from judge.settings import (
 )
 
 MACHINE = {
-    "JUDGE_BATCH_POLL": "seconds between two looks at a batch",
+    "JUDGE_BATCH_POLL": "seconds between two checks of a batch",
     "JUDGE_BATCH_QUIET": "seconds without a new call after which a batch is sent",
     "JUDGE_BATCH_REQUESTS": "requests in a batch, at most",
     "JUDGE_DEBUG": "1: show the traceback of an unexpected error",
@@ -50,7 +50,7 @@ MACHINE = {
     "JUDGE_TORCH_DEVICE": "device of transformers: models, such as cpu or cuda:1",
     "JUDGE_TRACING": "1: leave LangSmith's tracing, which uploads record texts, as it is set",
 }
-"""Variables that describe a machine, not a run; read where they are used."""
+"""Environment variables that describe a machine, not a run; read where they are used."""
 
 
 def resolve(flags: Mapping[str, Any], flag_name: Callable[[str], str] = flag) -> Settings:
@@ -60,8 +60,8 @@ def resolve(flags: Mapping[str, Any], flag_name: Callable[[str], str] = flag) ->
         flag_name: the name of a setting's flag in messages.
 
     Raises:
-        UsageError: a value that does not fit, naming the flag, variable or key; or a judge.toml
-            that was found sets what only the user may set, and is not trusted.
+        UsageError: a value does not fit (names the flag, variable or key); or a judge.toml that was
+            found sets what only the user may set, and is not trusted.
     """
     values: dict[str, tuple[str, Any]] = {}
     config = flags.get("config") or os.environ.get(variable("config"), "").strip() or None
@@ -105,13 +105,13 @@ def resolve(flags: Mapping[str, Any], flag_name: Callable[[str], str] = flag) ->
 
 def found_file() -> Path | None:
     """judge.toml in the working directory, or in the nearest parent folder that has one, up to the
-    folder with `.git`; without such a folder in the working directory alone. A folder of another
-    user ends the search.
+    folder with `.git`; without such a folder, only in the working directory. The search ends at a
+    folder of another user.
 
     Raises:
-        UsageError: the one in the working directory is another user's, or its folder is.
+        UsageError: the file in the working directory, or that folder, belongs to another user.
     """
-    # A folder may have been deleted, or one above it may not be looked into.
+    # A folder may have been deleted, or a parent may not be readable.
     with suppress(OSError):
         folder = Path.cwd()
         folders = [folder, *folder.parents]
@@ -128,12 +128,13 @@ def found_file() -> Path | None:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether it belongs to the user of this process; on Windows nothing tells."""
+    """Whether the path belongs to the user of this process; on Windows, which does not tell,
+    True."""
     return not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid()
 
 
 def refuse_stray(settings: Settings, command: str = "validate") -> None:
-    """Raises UsageError for a setting of Ray's with another engine or command."""
+    """Raises UsageError for a Ray setting with another engine or command."""
     if settings.engine == "ray" and command != "validate":
         raise UsageError(
             f"only validate and generate run with engine = ray, and {command} does not: take "
@@ -146,7 +147,7 @@ def refuse_stray(settings: Settings, command: str = "validate") -> None:
 
 
 def strays() -> list[str]:
-    """Variables that look like ours and that nothing reads."""
+    """Environment variables that begin with JUDGE_ and that nothing reads."""
     names = {*MACHINE, *map(variable, Settings.model_fields)}
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in names)
 
@@ -159,7 +160,7 @@ def user_file() -> Path:
 
 
 def _read(name: str, text: str) -> Mapping[str, Any]:
-    """The settings in the text of the file of this name."""
+    """The settings in a file's text; `name` is the file's path."""
     try:
         values = tomllib.loads(text)
     except ValueError as error:
@@ -181,13 +182,13 @@ _PATHS = (
     *("cache_dir", "profile", "rubric", "test", "workflow"),
     *("model", "final_model", "rewrite_model", "cheap_model", "explain_with", "model_for"),
 )
-"""Settings of files that may hold paths."""
+"""Settings in files that may hold paths."""
 
 
 def _beside(value: Any, folder: Path) -> Any:
-    """A setting of a file in `folder`, with the paths that it holds as seen from here: `a/b.yaml`,
-    or a part of `scripted:b.yaml` or `c.py:variable`. What is a name by its form stays one,
-    whatever lies there."""
+    """A setting from a file in `folder`, with its paths made relative to the working directory:
+    `a/b.yaml`, or a part of `scripted:b.yaml` or `c.py:variable`. A name without the form of a path
+    stays a name, whatever files exist."""
     if isinstance(value, list):
         return [_beside(entry, folder) for entry in value]
     if isinstance(value, dict):
@@ -207,7 +208,8 @@ def _beside(value: Any, folder: Path) -> Any:
 
 
 def _line(text: str, names: Iterable[str]) -> int:
-    """The line of a key. The parser does not tell it: the key is looked for behind its table."""
+    """The line of a key. The parser does not report it, so the key is searched for after its
+    table."""
     text = re.sub(r"(?m)^[ \t]*#.*", "", text)
     place = 0
     for name in names:

@@ -1,4 +1,4 @@
-"""The errors that `judge` raises on purpose, each with the exit code that it leads to."""
+"""The errors that `judge` raises on purpose, each with its exit code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Exit(IntEnum):
 
 
 class JudgeError(Exception):
-    """Base of all expected errors: a message for the person who can act, and an exit code."""
+    """Base of all expected errors: a message for the user, and an exit code."""
 
     exit_code: Exit = Exit.USAGE
 
@@ -41,19 +41,19 @@ class UsageError(JudgeError):
 
 
 class Unavailable(JudgeError):
-    """A resource ended in the middle of a run; what was done is kept."""
+    """A resource became unavailable during a run; finished work is kept."""
 
     exit_code = Exit.UNAVAILABLE
 
 
 class Undecided(JudgeError):
-    """A text that must be judged got no verdict of pass or fail (`judge.testing`)."""
+    """A text that must be judged got neither pass nor fail (`judge.testing`)."""
 
     exit_code = Exit.INCOMPLETE
 
 
 DISTRIBUTION = "judge-text"
-"""What pip knows this package as; `judge` on PyPI is somebody else's."""
+"""The package's name for pip; `judge` on PyPI is another project."""
 
 
 def missing_extra(feature: str, extra: str) -> UsageError:
@@ -75,7 +75,7 @@ def install_hint(extra: str) -> str:
 
 
 def writes_nothing(model: str, remedy: str = "a model that writes for it") -> UsageError:
-    """The error for a decision model that is asked for a text or a hidden state."""
+    """The error for asking a decision model for text or a hidden state."""
     return UsageError(
         f"{model} is a decision model: it answers typed questions with probabilities, and writes "
         f"nothing; name {remedy}, such as openai:gpt-4o"
@@ -90,7 +90,7 @@ _MAKE_ROOM = {
 
 
 def unwritable(target: str, error: Exception) -> Unavailable:
-    """The error for a file that can no longer be written in the middle of a run (exit code 4).
+    """The error for a file that can no longer be written during a run (exit code 4).
 
     Args:
         target: what cannot be written, and where; the message begins with it.
@@ -117,23 +117,23 @@ def why_unread(error: OSError | UnicodeDecodeError) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The one of `names` that a mistyped name is most like; None where none is."""
+    """The one of `names` closest to a mistyped name; None if none is close."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, [*names], 1)), None)
 
 
 def meant(name: str, names: Collection[str]) -> str:
-    """How a message about an unknown name ends: with the nearest of `names`, else with all."""
+    """The end of a message about an unknown name: the nearest of `names`, else all of them."""
     near = nearest(name, names)
     return f"did you mean {near}?" if near else f"there are {', '.join(names)}"
 
 
 class BackendError(JudgeError):
-    """A model call that brought no reply. The message is kept without secrets.
+    """A model call that got no reply. Secrets in the message are redacted.
 
-    `retryable` says whether the same call may succeed later; `retry_after` is what the server asks
-    for in seconds, if it does; `unfinished` holds the checks that the workflow had made before.
+    `retryable` says whether the same call may succeed later; `retry_after` is the pause that the
+    server asks for, in seconds, if any; `unfinished` holds the checks that the workflow had made.
     """
 
     kind = "backend"
@@ -146,7 +146,8 @@ class BackendError(JudgeError):
 
     @property
     def ends_run(self) -> bool:
-        """Whether other records would fail alike: out of reach, refused, or no budget left."""
+        """Whether other records would fail, too: server unreachable, access denied, budget
+        spent."""
         return self.kind in ("unreachable", "denied", "budget")
 
 
@@ -165,8 +166,8 @@ class ServerFault(BackendError):
 
 
 class NoReply(ServerFault):
-    """The server took the call and sent no whole reply: in time, or an error in its place. Each try
-    may be paid."""
+    """The server took the call, but sent no complete reply in time, or an error instead. Each try
+    may be billed."""
 
 
 class Unreachable(BackendError):
@@ -191,8 +192,8 @@ class Denied(BackendError):
 
 
 class Forbidden(Denied):
-    """HTTP 403, or words about credit with another status: the account's fault, or this call's
-    alone. A small call shows which (`judge.judging.transport`)."""
+    """HTTP 403, or a message about credit with another status: the fault is the account's, or only
+    this call's. A small call shows which (`judge.judging.transport`)."""
 
 
 class Refused(BackendError):
@@ -208,15 +209,15 @@ class NotHere(BackendError):
 
 
 class BadRequest(BackendError):
-    """The server rejects the call itself (HTTP 400, 413, 422); asking again is no use."""
+    """The server rejects the call itself (HTTP 400, 413, 422); asking again does not help."""
 
     kind = "bad-request"
 
 
 class Adapted(BadRequest):
-    """The server refuses a part of the call, or the model's thoughts took the tokens of its reply;
-    from now on it is sent otherwise: ask again. `tokens` are those of the prompt and of the reply
-    where the call was paid all the same."""
+    """The server refuses a part of the call, or the model's reasoning used up the reply's tokens.
+    Later calls are adapted: ask again. `tokens` are those of the prompt and the reply, if the call
+    was billed nevertheless."""
 
     def __init__(self, message: str, tokens: tuple[int, int] = (0, 0)) -> None:
         super().__init__(message)
@@ -233,8 +234,8 @@ Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut", "no d
 
 
 class Unread(BackendError):
-    """A call of which nothing can be read: the prompt was refused or cut, no reply was valid, or
-    what is listed as first tokens is no distribution. `usage` is what it took."""
+    """A call without a readable answer: the prompt was refused or cut, no reply was valid, or the
+    listed first tokens are not a distribution. `usage` is the call's."""
 
     kind = "unreadable"
 

@@ -1,7 +1,7 @@
 """A record's judgement: the output line's `"judge"`.
 
 One schema writes a line and reads it back: `Judgement.as_json` and `Judgement.model_validate`. A
-key without a value is left out of the line, except that a cost of null is one that is not known.
+key without a value is left out of the line, except an unknown cost, which is null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from judge.verdict import Answer, Check, LinePart, RecordText, Usage, Verdict, l
 
 
 class Edit(LinePart):
-    """One rewrite of the record's text; `before` is empty where dialogue was only added."""
+    """One rewrite of the record's text; `before` is empty if dialogue was only added."""
 
     round: int
     check: str
@@ -31,10 +31,9 @@ class Edit(LinePart):
 class Extraction(LinePart):
     """How far a record's gold values are found among its predicted ones.
 
-    `credits` has 1 (fully), 0.5 (partially) or 0 (absent) for each gold value, in their order, None
-    where the judges did not settle it; `recall` is the mean of the settled ones, in [0, 1], None
-    where none is; `cut` is how many predicted values were left out because they were over the
-    limit.
+    `credits` has 1 (fully), 0.5 (partially) or 0 (absent) for each gold value, in order, or None if
+    the judges did not settle it; `recall` is the mean of the settled ones, in [0, 1], None without
+    any; `cut` counts the predicted values that were over the limit and left out.
     """
 
     credits: tuple[float | None, ...]
@@ -63,9 +62,11 @@ class Failure(LinePart):
 
 
 class DraftOutcome(LinePart):
-    """What came of a draft (`judge generate`): `draft` is the hash of what the record was made
-    from; of a discarded one `stage` says where it was lost and `cause` why, and of a near-duplicate
-    `verdict` and `reason` what the judgement was before."""
+    """The outcome of a draft (`judge generate`).
+
+    `draft` is the hash of what the record was made from. If it was discarded, `stage` says where
+    and `cause` why; for a near-duplicate, `verdict` and `reason` are those of its judgement before.
+    """
 
     draft: str
     stage: str | None = None
@@ -76,23 +77,22 @@ class DraftOutcome(LinePart):
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What a workflow had asked, and what that took, when it was cut short."""
+    """The checks that a workflow had made, and their usage, when it was cut short."""
 
     checks: tuple[Check, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
 
 class Judgement(LinePart):
-    """What a line says of its record under `"judge"`.
+    """A record's judgement: the part of its output line under `"judge"`.
 
-    `name` is what people know the record by, where its own id does not say it: the content of the
-    column of `--id`, or the file and line. `original` holds the rewritten fields as they were read,
-    by the record's own names; `original_verdict` the verdict on the record as it came in, where it
-    was repaired; `dropped` the values that the text does not carry; `contradictions` the evidence
-    against values kept. `fingerprint` leads to what is the same for the whole run. `record` holds
-    the record's own fields, repaired ones with their new text, where the judgement is handed out in
-    memory.
-    `generated` says what came of the draft of a record that judge had written.
+    `name` identifies the record for people if its id does not: the content of the column of `--id`,
+    or the file and line. After a repair, `original` has the rewritten fields as they were read, by
+    the record's own names, and `original_verdict` the verdict before repair. `dropped` has the
+    values that the text does not carry, `contradictions` the evidence against values that were
+    kept. `fingerprint` is the key to the run's description beside the output. `record` has the
+    record's own fields, repaired ones with their new text, if the judgement is returned in memory.
+    `generated` is the outcome of the draft of a record that `judge generate` wrote.
     """
 
     name: RecordText | None = None
@@ -114,7 +114,7 @@ class Judgement(LinePart):
 
     @property
     def deciding(self) -> Check | None:
-        """The check that gave the record its verdict, the first with evidence; None for a pass."""
+        """The check that decided the record's verdict, the first with evidence; None for a pass."""
         last = last_of_each(self.checks)
         checks = [check for check in last if check.verdict is self.verdict is not Verdict.PASS]
         return next(
@@ -123,13 +123,13 @@ class Judgement(LinePart):
 
     @property
     def line(self) -> dict[str, Any]:
-        """What `judge validate` writes: the record's fields, and the judgement under `judge`."""
+        """The line that `judge validate` writes: the record's fields, and this under `judge`."""
         return {**self.record, "judge": self.as_json()}
 
     def columns(self) -> dict[str, Any]:
-        """What it says, flat: `judge.verdict`, `judge.reason`, `judge.error`, and of each check
-        `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`, `.probability`; of several checks
-        by one name those of the last."""
+        """The judgement as flat columns: `judge.verdict`, `judge.reason`, `judge.error`, and for
+        each check `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`, `.probability`; of
+        checks with the same name, the last one's."""
         columns: dict[str, Any] = {
             "judge.verdict": str(self.verdict),
             "judge.reason": self.reason,
@@ -140,17 +140,17 @@ class Judgement(LinePart):
         return columns
 
     def to_dict(self) -> dict[str, Any]:
-        """One flat row: the record's own fields, and `columns`. A field of the record's own keeps
-        its name; a column that would have the same is called `judge.NAME.verdict`."""
+        """One flat row: the record's own fields, and `columns`. The record's fields keep their
+        names; a column of the same name is called `judge.NAME.verdict`."""
         return {**self.record, **named_beside(self.record, self.columns())}
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data, as it stands in the line."""
+        """Plain data, as in the output line."""
         return self.model_dump(exclude_none=True)
 
 
 def named_beside(fields: Container[str], columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns under names that are none of the fields', with `judge.` in front where needed."""
+    """The columns, with `judge.` before names that a field has."""
     named = {}
     for name, cell in columns.items():
         while name in fields:

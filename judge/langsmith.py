@@ -1,4 +1,4 @@
-"""LangSmith's tracing, which uploads record texts: off for judge's calls unless it is told.
+"""Keeps LangSmith's tracing, which uploads record texts, off for judge's calls by default.
 
 LangChain and LangGraph trace as soon as LANGSMITH_TRACING, or an older name of it, is set.
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 TOLD = "JUDGE_TRACING"
-"""Environment variable that leaves tracing as the environment has it, when it is 1 or true."""
+"""Environment variable that, if 1 or true, leaves tracing as the environment sets it."""
 
 SWITCHES = (
     "LANGSMITH_TRACING",
@@ -20,14 +20,14 @@ SWITCHES = (
     "LANGCHAIN_TRACING",
     "LANGCHAIN_TRACING_V2",
 )
-"""The variables that LangSmith looks at."""
+"""The variables that LangSmith reads."""
 
 _log = logging.getLogger(__name__)
 _warned = False
 
 
 def tracing() -> bool:
-    """Whether the environment asks for traces and judge was told so too; then one warning says
+    """Whether the environment asks for traces and JUDGE_TRACING allows them; if so, warns once
     where the records go."""
     global _warned
     if not _asking() or os.environ.get(TOLD, "").strip().lower() not in ("1", "true"):
@@ -44,10 +44,10 @@ def _asking() -> list[str]:
 
 @contextmanager
 def guarded() -> Iterator[dict[str, Any]]:
-    """Around a call into LangChain: without traces, unless `tracing`; gives the call's `config`.
+    """A context for a call into LangChain without traces, unless `tracing`; yields its `config`.
 
-    Only here: a program that uses judge goes on with its own traces. Its callbacks, which may send
-    them too, are not handed on.
+    Only this call is affected: a program that uses judge keeps its own traces. Its callbacks, which
+    may send traces, too, are not passed on.
     """
     if tracing():
         yield {}
@@ -59,7 +59,7 @@ def guarded() -> Iterator[dict[str, Any]]:
 
 
 def guard_tracing() -> None:
-    """Switch tracing off in a process of judge's own, before the first record."""
+    """Switch tracing off in one of judge's own processes, before the first record."""
     if not tracing():
         for name in _asking():
             os.environ[name] = "false"

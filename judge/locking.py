@@ -1,12 +1,12 @@
-"""A file that one process at a time may use."""
+"""A lock on a file, so that one process at a time uses it."""
 
 from __future__ import annotations
 
 
 def lock(descriptor: int) -> bool:
-    """Whether the lock on an open file could be had; it goes with the descriptor.
+    """Try to lock an open file; returns whether it worked. Closing the descriptor unlocks it.
 
-    File systems and systems without locks count as yes.
+    On file systems and systems without locks, returns True.
     """
     try:
         import fcntl

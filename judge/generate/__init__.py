@@ -1,1 +1,1 @@
-"""`judge generate`: records that a model writes, checked as validation checks them."""
+"""`judge generate`: a model writes records, which are checked as in validation."""

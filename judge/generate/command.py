@@ -1,4 +1,4 @@
-"""`judge generate`: parse flags, have records written, print the funnel."""
+"""`judge generate`: parse flags, generate records, print the funnel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Examples:
   judge generate reply.yaml mails.csv -m openai:gpt-4o-mini \\
       --judge-model openai:gpt-4o --review mine.jsonl -o replies.jsonl
 
-What is not kept stands in OUT.discarded.jsonl, with stage and cause under judge.generated. Lines
+Discarded records are in OUT.discarded.jsonl, with stage and cause under judge.generated. Lines
 are resumed and cached like those of judge validate. Write "labels": {"derivation": "yes"} (the
 check's right answer) into lines of the review; run again with --resume --decisions FILE.
 """
@@ -38,8 +38,8 @@ _COUNTS_SHOWN = 8
     *("temperature", "vote_temperature", "rewrite_temperature", "max_tokens"),
     *("reasoning_effort", "seed", "map", "Engine", "Speed and money", "Cache", "Traces"),
     model="Model that writes.",
-    seed="Seed of what is drawn, of the writer and of votes.",
-    rounds="How often a draft that fails is written anew, at most.",
+    seed="Seed of random draws, the writer and votes.",
+    rounds="How often a failing draft is rewritten, at most.",
     rewrite_temperature="Temperature of the writer.",
     rubric="Your own rubric, also of a writer: replaces the set's own, or is asked as well.",
 )
@@ -60,7 +60,7 @@ def command(
     ] = None,
     roles: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Models by step and settings, such as the paper's."),
+        typer.Option(metavar="NAME", help="A set of models and settings, such as the paper's."),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -81,10 +81,10 @@ def command(
     ] = None,
     max_similarity: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Reject what is more like an earlier record."),
+        typer.Option(min=0, max=1, help="Reject records more similar than X to an earlier one."),
     ] = None,
     each: Annotated[
-        int | None, typer.Option(min=1, help="Drafts of each source line (and label).")
+        int | None, typer.Option(min=1, help="Drafts for each source line (and label).")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="At most N drafts.")] = None,
     dry_run: opt.DryRun = False,
@@ -92,7 +92,7 @@ def command(
 ) -> None:
     """Have a model write records, and keep those that judges pass.
 
-    The papers' sets (--list), or any record by a recipe of your own. Records go to standard output
+    The papers' sets (--list), or any records, by your own recipe. Records go to standard output
     or OUT, everything else to standard error.
     """
     if list_:
@@ -162,7 +162,7 @@ def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:
 
 
 def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
-    """Print the funnel, how many were kept, how different they are, and where they are."""
+    """Print the funnel, the number of records kept, their diversity, and their file."""
     funnel, different = made.funnel, made.diversity
     rows = [
         (stage, str(before), str(after), ", ".join(f"{cause} {n}" for cause, n in causes.items()))

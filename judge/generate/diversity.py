@@ -13,32 +13,32 @@ from judge.records.lines import Line
 from judge.stats.text import words_of
 
 SKETCH = 128
-"""Hashes of a text's sketch; the error of a similarity is about 1 / sqrt(SKETCH)."""
+"""How many hashes a text's sketch has; the error of a similarity is about 1 / sqrt(SKETCH)."""
 
 SHINGLE = 3
-"""Words of a run by which texts are compared."""
+"""How many words the runs have by which texts are compared."""
 
 NEAR = 0.8
-"""Similarity from which two records are counted as near-duplicates."""
+"""Similarity from which two records count as near-duplicates."""
 
 COMMON = 500
-"""A hash that so many records have says nothing about any."""
+"""How many records a hash is indexed for, at most: a more common one distinguishes none."""
 
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][^\W\d_]+")
-"""Words with a capital inside a sentence: names of people and places, in scripts that have one."""
+"""Words with a capital inside a sentence: names of people and places, in scripts with capitals."""
 
 
 class Diversity:
     """Counts over the records of a set.
 
-    Similarity is the share of the runs of three words of two texts that both have (Jaccard),
-    estimated by MinHash: of each text the smallest hashes (Broder 1997, "On the resemblance and
-    containment of documents", section 4). It lies in [0, 1].
+    Similarity is the share of three-word runs of two texts that both have (Jaccard), estimated by
+    MinHash from the smallest hashes of each text (Broder 1997, "On the resemblance and containment
+    of documents", section 4). It is in [0, 1].
 
     Args:
         text: the field that is compared.
         counted: fields whose values are counted.
-        crossed: two of them, counted against each other.
+        crossed: two of these fields, counted against each other.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class Diversity:
         self._grams: dict[int, tuple[int, set[int]]] = {n: (0, set()) for n in (1, 2, 3)}
 
     def nearest(self, line: Line) -> tuple[str, float] | None:
-        """The earlier record that this one is most like, and how much; None if it is like none."""
+        """The name of the most similar earlier record, and the similarity; None if none is
+        similar."""
         sketch = self._sketch(self._words(line))
         shared = Counter(n for mark in sketch for n in self._with.get(mark, ()))
         best: tuple[str, float] | None = None
@@ -67,7 +68,7 @@ class Diversity:
         return best
 
     def add(self, line: Line, nearest: tuple[str, float] | None) -> None:
-        """Count a record, of which `nearest` is known."""
+        """Count a record, given its `nearest`."""
         words = self._words(line)
         for mark in (sketch := self._sketch(words)):
             if len(self._with[mark]) < COMMON:
@@ -93,7 +94,7 @@ class Diversity:
 
     @property
     def distinct(self) -> dict[int, float | None]:
-        """The share of the runs of one, two and three words, over all texts, that are different
+        """The share of distinct runs among all runs of one, two and three words, over all texts
         (distinct-n; Li et al. 2016)."""
         return {n: len(grams) / of if of else None for n, (of, grams) in self._grams.items()}
 
@@ -109,7 +110,7 @@ class Diversity:
 
 
 def _hashes(words: Sequence[str], size: int) -> set[int]:
-    """Hashes of the runs of so many words; of all words where there are fewer."""
+    """Hashes of the runs of `size` words; of all words together if there are fewer."""
     runs = range(max(1, len(words) - size + 1))
     return {crc32(" ".join(words[n : n + size]).encode("utf-8", "surrogatepass")) for n in runs}
 

@@ -1,4 +1,4 @@
-"""The funnel of a generation: how many drafts came to each stage, and why some were lost there."""
+"""The funnel of a generation: how many drafts reached each stage, and why some were lost there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BEFORE = ("source", "error")
-"""Stages of every set: lines that cannot be used, and drafts that got no reply."""
+"""Stages of every set: unusable source lines, and drafts without a reply."""
 
 
 @dataclass(slots=True)
@@ -16,8 +16,8 @@ class Funnel:
     """Drafts by the stage where they were lost, and the cause.
 
     Args:
-        stages: in their order, the last of which is that of the set as a whole; other checks stand
-            before it.
+        stages: in their order. The last concerns the set as a whole, so checks that are not listed
+            come before it.
     """
 
     stages: Sequence[str]
@@ -26,14 +26,14 @@ class Funnel:
     lost: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, came: Mapping[str, Any], by_person: bool = False) -> None:
-        """Count a draft by what came of it (`judge.judgement.DraftOutcome`, as JSON)."""
+        """Count a draft by its outcome (`judge.judgement.DraftOutcome`, as JSON)."""
         self.drafts += 1
         self.overruled += by_person and not came.get("stage")
         if stage := came.get("stage"):
             self.lost[stage][came.get("cause") or ""] += 1
 
     def rows(self) -> list[tuple[str, int, int, dict[str, int]]]:
-        """Stage, drafts in, drafts out, and how many were lost for each cause, most first."""
+        """Stage, drafts in, drafts out, and how many were lost by cause, the most first."""
         *stages, last = self.stages
         before = [stage for stage in BEFORE if stage in self.lost]
         others = [stage for stage in self.lost if stage not in (*BEFORE, *self.stages)]

@@ -1,4 +1,4 @@
-"""`judge generate` without its command line: drafts through a generator's workflow into OUT."""
+"""`judge generate` without its command line: takes drafts through a generator's workflow to OUT."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SIMILARITY = "similarity"
 """The stage at which near-duplicates are lost."""
 
 JUDGED = frozenset(map(str, (Verdict.FAIL, Verdict.ABSTAIN, Verdict.UNREADABLE)))
-"""Causes for which a draft is lost by judges, and not by counting: a person may overrule them."""
+"""Causes that come from judges, not from counting; a person may overrule them."""
 
 
 def generate(
@@ -50,12 +50,12 @@ def generate(
     max_similarity: float | None = None,
     name: str = "",
 ) -> tuple[Report, Generation]:
-    """Have drafts written and checked; write those that are kept into OUT, others beside it.
+    """Have drafts written and checked; those kept go into OUT, others into a file beside it.
 
     Args:
-        settings: as `roles_of` leaves them.
-        max_similarity: a record that is more like an earlier one is lost.
-        name: of the generator, by which an engine's workers load it; by default its own.
+        settings: as `roles_of` returns them.
+        max_similarity: a record that is more similar to an earlier one is discarded.
+        name: the name by which an engine's workers load the generator; by default its own.
 
     Raises:
         UsageError: nothing was written: a source, output, model or setting cannot be used.
@@ -82,7 +82,7 @@ def of_worker(name: str, settings: Settings, budget: Budget) -> Generation:
 def plan_generation(
     job: Job, settings: Settings, *, generator: Generator, options: DraftOptions
 ) -> Plan:
-    """What a generation will ask: the same run, whose calls are counted instead of made.
+    """Estimate what a generation will ask: the same run, with calls counted instead of made.
 
     Raises:
         UsageError: a source, model or setting cannot be used.
@@ -106,12 +106,12 @@ def roles_of(
     steps: Mapping[str, str] | None = None,
     roles: str | None = None,
 ) -> Settings:
-    """The settings with the writer (`settings.model`) and the judges in their places.
+    """The settings with models assigned to writing (by default `settings.model`) and judging.
 
     Args:
         judges: models that judge; by default the writer.
-        steps: models of single steps, by name.
-        roles: one of the generator's.
+        steps: models of single steps, by the step's name.
+        roles: the name of one of the generator's roles.
 
     Raises:
         UsageError: several writers, or a step or roles that the generator does not have.
@@ -152,12 +152,12 @@ def resources_of(
     build: ClientBuilder | None = None,
     budget: Budget | None = None,
 ) -> Resources:
-    """The models of the writer and the judges, and the rubrics that they are asked by.
+    """The models of the writer and the judges, and their rubrics.
 
     Raises:
-        UsageError: a model or a rubric that cannot be used as named.
+        UsageError: a model or a rubric cannot be used as named.
     """
-    # The steps are the generator's, which are no workflow's that is installed.
+    # The steps are the generator's: no installed workflow has them, so they would be refused.
     rubrics = RubricSet.of(settings.without_steps())
     rubrics = replace(rubrics, settings=settings, by_name={**generator.rubrics, **rubrics.by_name})
     models = Models.of(settings, build=build, budget=budget)
@@ -191,7 +191,7 @@ class Generation(Task):
         return self.resources.bind(self.generator.workflow)
 
     def items(self) -> Iterator[Record]:
-        """The drafts; the lineage of each names the writer and the run's fingerprint."""
+        """The drafts, with the writer and the run's fingerprint in their lineage."""
         writer = {"model": self.resources.models.rewriter, "fingerprint": self.bound.fingerprint}
         for draft in islice(
             self.generator.drafts(self.job.inputs, self.options), self.options.limit
@@ -214,7 +214,8 @@ class Generation(Task):
     async def written(
         self, draft: Record, work_of: Callable[[Record, Context], Work] = Work
     ) -> tuple[Work, dict[str, Any], Judgement]:
-        """A draft after its way through the workflow: the record's fields, and what came of it."""
+        """Take a draft through the workflow; returns the work, the record's fields, and the
+        judgement with the draft's outcome."""
         work = work_of(draft, self.bound.context)
         work.rounds = work.context.rounds
         result = await self.bound.workflow.once(work)
@@ -242,9 +243,9 @@ class Generation(Task):
         return _with(line, DraftOutcome(draft=record.content_hash, stage="error", cause=kind))
 
     def settled(self, line: Line) -> Line:
-        """People's answers stand before the judges'; of what is kept, near-duplicates go.
+        """Apply people's answers, which override the judges', then discard near-duplicates.
 
-        Of a line of an earlier run both are decided anew: its answers and limit may be others.
+        Both are decided again for lines of an earlier run, whose answers and limit may differ.
         """
         now = self._compared(self._decided(_as_judged(line)))
         return line if now.text == line.text else now
@@ -256,7 +257,7 @@ class Generation(Task):
         return line if decided is line else self._anew(decided)
 
     def _compared(self, line: Line) -> Line:
-        """The line, which is lost if it is too much like an earlier one that was kept."""
+        """The line, discarded if it is too similar to an earlier one that was kept."""
         if self.discards(line):
             return line
         near, most = self.diversity.nearest(line), self.max_similarity
@@ -274,7 +275,7 @@ class Generation(Task):
         return _with(line, came, verdict=str(Verdict.FAIL), reason=reason)
 
     def _anew(self, line: Line) -> Line:
-        """The line with what becomes of its draft by the checks that it has now."""
+        """The line with the outcome of its draft by its current checks."""
         work = Work(Record(line.source, line.number, dict(line.fields)), self.bound.context)
         judgement = line.judgement()
         work.checks, work.written = [*judgement.checks], True
@@ -285,22 +286,22 @@ class Generation(Task):
         return line.fingerprint is None or line.generated.get("stage") is not None
 
     def for_people(self, line: Line) -> bool:
-        """Whether judges are against it, and no person has answered."""
+        """Whether judges rejected the draft, and no person has answered."""
         return line.generated.get("cause") in JUDGED and not line.decided
 
     def count(self, line: Line, report: Report) -> None:
         source = {"stage": "source", "cause": "bad input"} if line.fingerprint is None else {}
         self.funnel.add({**line.generated, **source}, line.decided)
-        # A draft that no model was asked for had nothing to show.
+        # A draft for which no model was asked had nothing to show.
         report.summary.unshown += self.discards(line) and not (line.checks or line.usage.replies)
 
     def as_json(self) -> dict[str, Any]:
-        """The funnel and the diversity, as the summary has them."""
+        """The funnel and the diversity, for the summary."""
         return {"funnel": self.funnel.as_json(), "diversity": self.diversity.as_json()}
 
 
 def _as_judged(line: Line) -> Line:
-    """The line as it was before it was lost for its likeness to another."""
+    """The line as it was before it was discarded as a near-duplicate."""
     came = line.generated
     if came.get("stage") != SIMILARITY:
         return line
@@ -309,7 +310,7 @@ def _as_judged(line: Line) -> Line:
 
 
 def _with(line: Line, came: DraftOutcome, **changes: Any) -> Line:
-    """The line with another outcome of its draft."""
+    """The line with the outcome `came` of its draft."""
     generated = came.model_dump(mode="json", exclude_none=True)
     content = {**line.content, "generated": generated, **changes}
     return written(line.fields, {k: part for k, part in content.items() if part is not None})

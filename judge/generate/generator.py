@@ -1,8 +1,8 @@
 """The contract of a generator: what is drafted, and the workflow that writes and checks it.
 
-A draft is a record with all that its writer is told (a line of the sources, what was drawn for it).
-The generator's workflow is a LangGraph state machine as that of `judge validate`, whose nodes also
-write: `compose` fills fields of the draft. A draft is kept, or lost at one of the stages.
+A draft is a record with all that its writer needs (a line of the sources, what was drawn for it).
+The generator's workflow is a LangGraph state machine like those of `judge validate`, whose nodes
+also write: `compose` fills fields of the draft. A draft is kept, or lost at one of the stages.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from judge.verdict import SOUND, last_of_each
 from judge.workflows import Work, Workflow
 
 Lost = tuple[str, str]
-"""The stage at which a draft was lost, and the cause: `fail`, `refused`, `no closing question`."""
+"""The stage at which a draft was lost, and the cause, such as `fail`, `refused` or `no closing
+question`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DraftOptions:
-    """What the user chose of the drafts.
+    """The user's options for the drafts.
 
     Args:
-        seed: for all that is drawn.
-        limit: how many drafts at most; None as many as the generator usually makes.
-        each: drafts of each line of the sources (and label); None as many as usual.
+        seed: for all random draws.
+        limit: how many drafts at most; None for the generator's default.
+        each: drafts for each line of the sources (and label); None for the generator's default.
         own: the generator's own options, by name.
-        columns: of the sources, to be renamed.
+        columns: columns of the sources to rename.
     """
 
     seed: int = 0
@@ -46,15 +47,15 @@ class DraftOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def listed(self, name: str, usual: Sequence[str] = ()) -> tuple[str, ...]:
-        """An option of several words with commas between them."""
+        """The words of a comma-separated option; `usual` if it is not given."""
         words = tuple(part.strip() for part in self.own.get(name, "").split(",") if part.strip())
         return words or tuple(usual)
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Who takes which step: the models of a writer and of a judge, the steps that do not go to the
-    usual one of them, and settings that the user has not made."""
+    """Which model takes which step: the models of the writer and the judge, which of the two takes
+    steps that differ from the default, and settings for those that the user does not set."""
 
     writer: str
     judge: str
@@ -63,13 +64,13 @@ class Roles:
 
 
 def given_up(work: Work) -> Lost:
-    """The writer's step that brought nothing, and why."""
+    """The writer's step that failed, and why."""
     stage, _, why = (work.notes or ["the writer gave up: no reply"])[-1].partition(" gave up: ")
     return stage, why.partition(":")[0]
 
 
 def first_failure(work: Work, judgement: Judgement) -> Lost | None:
-    """The writer, if it wrote nothing, or the first check that did not pass."""
+    """The writer's step, if it wrote nothing, or the first check that did not pass; else None."""
     if not work.written:
         return given_up(work)
     for check in last_of_each(work.checks):
@@ -81,22 +82,22 @@ def first_failure(work: Work, judgement: Judgement) -> Lost | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generator:
-    """What makes a set of records, found by name through the entry points `judge.generators`.
+    """Makes a set of records; found by name through the entry points `judge.generators`.
 
     Args:
         workflow: writes and checks a draft; its `rewrites` are the writer's rubrics, its `checks`
             those of judges.
-        drafts: from sources (paths, as the user named them) to drafts (`draft_of`), in an order
-            that the options decide. A line that cannot be used becomes a Record with a `problem`.
-            Raises UsageError for a source or an option that cannot be used.
+        drafts: makes drafts (`draft_of`) from sources (paths, as the user named them), in an order
+            that the options determine. An unusable line becomes a Record with a `problem`. Raises
+            UsageError for a source or an option that cannot be used.
         stages: where drafts may be lost, in the order of the funnel.
-        lost: where this draft was lost; None if it is kept.
-        rubrics: its own, besides those that come with the package.
-        options: of its own, by name, each with what it does.
-        roles: who takes which step, by name, such as a paper's.
-        text: the field that is held against those of other records.
+        lost: where a draft was lost; None if it is kept.
+        rubrics: its own rubrics, besides those of the package.
+        options: its own options, by name, each with what it does.
+        roles: assignments of models to steps, by name, such as a paper's.
+        text: the field that is compared with those of other records.
         counted: fields whose values are counted at the end.
-        crossed: two of them that are counted against each other.
+        crossed: two of these fields, counted against each other.
     """
 
     name: str
@@ -114,7 +115,7 @@ class Generator:
     crossed: tuple[str, str] | None = None
 
 
-# ---------------------------------------------------------------- what drafts are made of
+# ---------------------------------------------------------------- making drafts
 
 
 def rows(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
@@ -125,10 +126,10 @@ def rows(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
 def draft_of(
     row: Record, set_name: str, seed: int, index: int, fields: Mapping[str, Any]
 ) -> Record:
-    """A draft of these fields, with an id of its own and its lineage.
+    """A draft with these fields, an id of its own and its lineage.
 
     Args:
-        row: the line that it is made from, its parent.
+        row: the source line that it is made from, its parent.
         index: the draft's number in its set, from 1.
     """
     parent = (row.fields or {}).get("id", f"{row.source}#{row.line}")
@@ -138,14 +139,14 @@ def draft_of(
 
 
 Contents = Callable[[Record, int], Iterable[Mapping[str, Any]]]
-"""The fields of the drafts that are made of a line, with its place among all (from 0). Raises
-LabelError for a line that none can be made of."""
+"""Makes the fields of the drafts for a line, given its place among all lines (from 0). Raises
+LabelError for a line without drafts."""
 
 
 def drafts_of(
     set_name: str, lines: Iterable[Record], options: DraftOptions, contents: Contents
 ) -> Iterator[Record]:
-    """The drafts of each line, numbered; a line without any comes with its problem."""
+    """The drafts for each line, numbered; an unusable line is yielded with its problem."""
     numbers = count(1)
     for place, line in enumerate(lines):
         try:
@@ -159,14 +160,14 @@ def drafts_of(
 async def compose(
     work: Work, rubric: str, reply: type[NewFields], kind: str, findings: Sequence[str] = ()
 ) -> bool:
-    """Have a writer fill fields of a draft, which then is of this kind, or write them anew.
+    """Have a writer fill fields of a draft, or rewrite them; the draft becomes a record of `kind`.
 
     Args:
-        findings: what is wrong with what it wrote before.
+        findings: what is wrong with the previous version.
 
     Returns:
-        False, with a note, where no reply was valid, or it copies the prompt: what was written
-        before stands.
+        False, with a note, if no reply was valid, or it copies an example of the prompt; the
+        previous version is kept.
 
     Raises:
         BackendError: the model gave no reply at all.
@@ -183,14 +184,13 @@ async def compose(
 
 
 def _copied(rubric: Rubric, written: Mapping[str, Any]) -> bool:
-    """Whether all that was written stands in one of the prompt's examples, which weak models
-    repeat."""
+    """Whether everything written is in one of the prompt's examples, which weak models repeat."""
     replies = (json.loads(example.reply) for example in rubric.examples)
     return any({*telling_texts(written)} <= {*telling_texts(reply)} for reply in replies)
 
 
 def objections(work: Work, names: Sequence[str]) -> list[str]:
-    """What these checks of the text as it stands object to, for its writer."""
+    """The objections of these checks to the current text, for its writer."""
     latest = (work.last(name) for name in names)
     failed = (check for check in latest if check is not None and check.verdict not in SOUND)
     return [

@@ -1,12 +1,12 @@
 """A recipe: the smallest generator, one YAML file.
 
     name: reply                      # the writer's task, with the keys of a rubric
-    fields: [email]                  # what it is shown of a line of the sources
+    fields: [email]                  # the fields of a source line that it is shown
     question: Write a friendly reply to this e-mail.
     writes: [reply]                  # the fields that it fills
     rubrics: [polite.yaml, ./clear]  # what must pass; paths beside this file, or built-in names
 
-What does not pass is written anew, the judges' reasons in view, at most `--rounds` times.
+A draft that does not pass is rewritten with the judges' reasons, at most `--rounds` times.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def load_generator(name: str) -> Generator:
 class Recipe(BaseModel):
     """A recipe's own keys; the others are those of a rubric.
 
-    `each` is how many drafts a line of the sources gets; `text` the field that is held against
-    those of other records (by default the last that is written); `counted` fields are counted.
+    `each` is the number of drafts for a source line; `text` is the field that is compared with
+    those of other records (by default the last that is written); values of `counted` fields are
+    counted.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -82,8 +83,9 @@ _WRITER = ("name", "title", "source", "fields", "needs", "question", "examples",
 def load_recipe(name: str) -> Generator:
     """The generator of a recipe's file.
 
-    Raises UsageError for an unreadable file, bad YAML, an unknown or wrong key, with file, line and
-    key; or for a rubric that cannot be used.
+    Raises:
+        UsageError: an unreadable file, bad YAML, an unknown or wrong key (with file, line and key),
+            or an unusable rubric.
     """
     path = Path(name)
     text = read_text(path)
@@ -150,10 +152,10 @@ def _with_fields(
     content: Callable[[Record], Mapping[str, Any]],
     origin: str,
 ) -> Iterator[Record]:
-    """The lines of the sources.
+    """Yield the source lines, once a draft from them has been seen to have each of these fields.
 
     Raises:
-        UsageError: none of them (of the first `MAX_LOOK_AHEAD`) gives a draft one of these fields.
+        UsageError: a field is in no draft; raised only for fewer than `MAX_LOOK_AHEAD` lines.
     """
     seen: list[Record] = []
     there: list[str] = []
