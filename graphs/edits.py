@@ -1,7 +1,7 @@
 """Edits of a story: the passages to replace, and how a rewriter's reply changes the text.
 
-A rewriter never gives a whole story back. It names places and new words; the program puts them in,
-so nothing else of the text can be lost.
+A rewriter never returns a whole story. It names places and new words, and the program inserts them,
+so no other text can be lost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MARKS = frozenset(SPEECH_MARKS)
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Words of the story that are to be replaced: half-open offsets, speaker, values concerned."""
+    """A passage of the story to replace: half-open offsets, speaker, numbers of its values."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class Passage:
 
 
 def passages(record: Record, answers: Sequence[Answer]) -> list[Passage]:
-    """The quoted passages in story order; those that overlap become one."""
+    """The quoted passages in story order; overlapping ones are merged."""
     number_of = {value.text: n for n, value in enumerate(values_of(record), 1)}
     places: list[Passage] = []
     for answer in answers:
@@ -59,7 +59,7 @@ def apply_rewrites(
     """The story with each passage replaced, and the edits in story order.
 
     Args:
-        edit: makes an edit of `character`, `values`, `before` and `after`.
+        edit: makes an edit from `character`, `values`, `before` and `after`.
     """
     story, edits = record.texts["story"], []
     texts = {part.passage: part.text for part in reply.rewrites}
@@ -75,10 +75,10 @@ def apply_rewrites(
 def apply_insertions(
     record: Record, reply: Insertions, edit: Callable[..., Edit]
 ) -> tuple[str, list[Edit]]:
-    """The story with the new dialogue put in, and the edits in story order.
+    """The story with the new dialogue inserted, and the edits in story order.
 
-    A piece goes behind the sentence that holds its anchor, and never into a speech; behind a
-    paragraph's last sentence it becomes a paragraph of its own. Pieces with the same place keep the
+    A piece is inserted after the sentence that holds its anchor, never inside a speech; after a
+    paragraph's last sentence it becomes a paragraph of its own. Pieces at the same place keep the
     order of the reply.
     """
     placed = []
@@ -101,34 +101,34 @@ def apply_insertions(
 
 
 def _sentence_end(story: str, end: int) -> int:
-    """Where the sentence ends that holds the character before `end`: outside any speech."""
+    """The end of the sentence that holds the character before `end`, outside any speech."""
     line_end = story.find("\n", end)
     paragraph = story[: line_end if line_end >= 0 else len(story)].rstrip()
     at = max(0, end - 3)
     while match := SENTENCE_END.search(paragraph, at):
         at = match.end()
         follows = paragraph[at:].lstrip()[:1]
-        # A small letter goes on with the sentence, such as "said Tomo" behind a question mark.
+        # A small letter continues the sentence, such as "said Tomo" after a question mark.
         if at >= end and not follows.islower() and not _in_speech(paragraph, at):
             return at
     return len(paragraph)
 
 
 def _in_speech(story: str, place: int) -> bool:
-    """Whether `place` stands between speech marks, counted from its paragraph's beginning."""
+    """Whether `place` is between speech marks, counted from the beginning of its paragraph."""
     return _unpaired(story[story.rfind("\n", 0, place) + 1 : place])
 
 
 def _fitted(text: str, story: str, place: Passage) -> str:
     """The new words, with or without speech marks around them, so that the story's marks pair up.
 
-    A rewriter is asked for the bare words, but may put marks around them, or be given a passage
-    that has marks itself or holds only one of a pair.
+    A rewriter is asked for the bare words, but may put marks around them, or get a passage that has
+    marks itself or only one of a pair.
     """
     before, bare = story[place.start : place.end], text.strip(SPEECH_MARKS).strip()
     opening = before[: len(before) - len(before.lstrip(SPEECH_MARKS))]
     closing = before[len(before.rstrip(SPEECH_MARKS)) :]
-    # A mark that touches the passage encloses it, even where marks before it are not in pairs.
+    # A mark that touches the passage encloses it, even if marks before it are not in pairs.
     inside = story[place.start - 1 : place.start] in _MARKS or _in_speech(story, place.start)
     narration = not (inside or opening or closing)
     for fitted in (text if narration else opening + bare + closing, bare):

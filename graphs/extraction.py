@@ -1,16 +1,15 @@
-"""extraction: how far are a story's values found among those that somebody read out of it?
+"""extraction: how far are a story's values found among those predicted from it?
 
-After CQ-Bench's value extraction (section 3.1 and appendix D). Each gold value gets 1 where the
-predicted values say it fully, 0.5 where they say it partially, 0 where it is absent; a predicted
-value may serve several gold values, and several may serve one. The recall is the mean of the
-credits:
+After CQ-Bench's value extraction (section 3.1 and appendix D). Each gold value gets 1 if the
+predicted values state it fully, 0.5 if partially, 0 if it is absent; a predicted value may serve
+several gold values, and several may serve one. The recall is the mean of the credits:
 
     (something predicted) --> matching ------------> additional
     (nothing)             --> nothing_predicted ---> additional
 
-At most ten predicted values count, the first ones, as the paper's models were told; the judgement
-says how many were left out. Votes are counted by gold value over the three answers. Where none has
-the majority, or the votes are lost, the credit is None and the recall does not count the value.
+Only the first ten predicted values count, as the paper limits its models to ten; the judgement says
+how many were left out. Votes are counted by gold value over the three answers. If no answer has the
+majority, or the votes are lost, the credit is None and the recall does not count the value.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from .values import values_of
 
 CHECK = "value_extraction"
 MOST_PREDICTED = 10
-"""Predicted values that count (CQ-Bench, section 3.1: answers are limited to ten values)."""
+"""How many predicted values count (CQ-Bench, section 3.1: answers are limited to ten values)."""
 
 CREDITS: Mapping[str, float] = {"fully": 1.0, "partially": 0.5, "absent": 0.0}
-"""What an answer is worth (CQ-Bench, section 3.1)."""
+"""The credit for each answer (CQ-Bench, section 3.1)."""
 
 
 def _predicted(record: Record) -> tuple[str, ...]:
@@ -40,14 +39,14 @@ def _predicted(record: Record) -> tuple[str, ...]:
 
 
 async def matching(state: State) -> None:
-    """How much of each gold value do the predicted ones say?"""
+    """How much of each gold value do the predicted ones state?"""
     work = state["work"]
     work.record = work.record.with_typed(predicted=_predicted(work.record)[:MOST_PREDICTED])
     await work.check(CHECK)
 
 
 async def nothing_predicted(state: State) -> None:
-    """Without any predicted value every gold value is absent; no model needs to be asked."""
+    """Without predicted values every gold value is absent; no model needs to be asked."""
     work, reason = state["work"], "no value was predicted"
     if CHECK in work.context.selected:
         evidence = tuple(
@@ -75,10 +74,10 @@ def after_start(state: State) -> Literal["matching", "nothing_predicted"]:
 
 
 def finish(work: Work) -> WorkflowResult:
-    """The judgement, with the credits. The record itself is never changed.
+    """The judgement, with the credits; the record is never changed.
 
-    It passes when every gold value is found fully. It fails as soon as one is settled to be there
-    partially or not at all, whatever the undecided ones would say.
+    It passes if every gold value is found fully. It fails if one is found only partially or not at
+    all, however the undecided ones would turn out.
     """
     judgement = work.judgement("extraction")
     check = work.last(CHECK)

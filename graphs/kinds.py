@@ -83,7 +83,7 @@ EXTRACTION = RecordKind(
     first=("predicted",),
     other_names={"predictedvalues": "predicted"},
 )
-# Those of label sets, which no workflow is for.
+# Kinds of label sets, which have no workflow.
 PAIR = RecordKind(first=("premise", "hypothesis"))
 EXCHANGE = RecordKind(first=("post", "reply"))
 COMPARISON = RecordKind(first=("instruction", "output_1", "output_2"))

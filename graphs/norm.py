@@ -1,20 +1,19 @@
 """norm: do situation, rule of thumb, value, background and label belong together?
 
-After NormAd (sections 4.1 to 4.3). The situation is examined and regenerated until it revolves
-around the rule of thumb (neutral: until it does not) and gives nothing away; then the rule is held
-against the background, the value against rule and background, and the label against story and rule.
-The rule of a neutral record must not follow from the background in the paper, and must in the
-authors' corrected release (`--normad-release corrected`), where the background must not settle
-the story:
+After NormAd (sections 4.1 to 4.3). The situation is examined and regenerated until it is about the
+rule of thumb (neutral: until it is not) and gives nothing away. Then the rule is checked against
+the background, the value against rule and background, and the label against story and rule. In the
+paper the rule of a neutral record must not follow from the background; in the authors' corrected
+release (`--normad-release corrected`) it must, and the background must not settle the story:
 
     examination (relevance, leakage) <-> regeneration
     acceptance of an edited situation
     derivation, abstraction, value derivation, label correctness
 
-A record is judged as it came in, without regeneration; with `--repair`, and if it does not pass, it
-goes through the loop. A record that fails stays in the output with the failed check named.
+A record is first judged without regeneration; with `--repair`, a record that does not pass then
+goes through the loop. A record that fails stays in the output, with the failed check named.
 
-`normad-filter` has the paper's filters alone, in its order: relevance, derivation, abstraction.
+`normad-filter` has only the paper's filters, in its order: relevance, derivation, abstraction.
 """
 
 from __future__ import annotations
@@ -55,9 +54,9 @@ async def examination(state: State) -> None:
 
 
 async def regeneration(state: State) -> None:
-    """Write the situation anew, told what was wrong with it."""
+    """Rewrite the situation, given what was wrong with it."""
     work = state["work"]
-    # The label says whether the new situation is to follow the rule, to break it, or to let it be.
+    # The label says whether the new situation must follow the rule, break it, or not be about it.
     if work.record.label is None:
         work.give_up("story_regeneration", "the record has no label")
         return
@@ -72,7 +71,7 @@ async def regeneration(state: State) -> None:
 
 
 async def acceptance(state: State) -> None:
-    """A regenerated situation is examined once more, by the final judge in fresh context."""
+    """The final judge examines a regenerated situation again, in fresh context."""
     for name in EXAMINED:
         await state["work"].check(name, by="final")
 
@@ -87,7 +86,7 @@ async def holding_together(state: State) -> None:
 
 
 async def filtering(state: State) -> None:
-    """The filters behind the first; a record that does not pass one sees no later one."""
+    """The filters after the first; a record that does not pass one skips the later ones."""
     work = state["work"]
     work.round = 1
     for before, name in pairwise(FILTERS):
@@ -106,7 +105,7 @@ async def _ask(work: Work, name: str) -> None:
 
 
 def _two_backgrounds(work: Work) -> bool:
-    """Whether a neutral record has two backgrounds, and it was not said which the rule is from."""
+    """Whether a neutral record has two backgrounds, and no setting says which the rule is from."""
     context, record = work.context, work.record
     release = cast(NormSettings, context.settings).normad_release
     if record.label != "neutral" or release or "derivation" not in context.selected:
@@ -144,7 +143,7 @@ def after_regeneration(state: State) -> str:
 
 @cache
 def graph_of(name: str, last: Any) -> Any:
-    """The loop about the situation, and behind it the node that makes the other checks."""
+    """The loop about the situation, then the node `last`, which makes the other checks."""
     from langgraph.graph import END, START, StateGraph
 
     builder = StateGraph(State)

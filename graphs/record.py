@@ -1,4 +1,4 @@
-"""record: questions of the user's own about records of any form (`--ask`, `--rubric`)."""
+"""record: the user's own questions about records of any form (`--ask`, `--rubric`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers' replies: about each value of a story, leaks, and what rewriters write."""
+"""The papers' replies: about each value of a story, leaks, and rewriters' texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from judge.stats.text import words_of
 from judge.verdict import Answer
 
 MOST_NAMED = 30
-"""Characters whose names a model is told when it names another."""
+"""How many characters are listed for a model that names another."""
 
 
 def _character_problem(name: str, context: ReplyContext) -> str | None:
@@ -42,7 +42,7 @@ def _stands(name: str, story: str) -> bool:
 def passage_problems(
     quote: str, character: str | None, context: ReplyContext, least: int = EVIDENCE_WORDS
 ) -> Iterator[str]:
-    """What is wrong with a passage of the story and the character that it is attributed to."""
+    """The problems of a passage of the story, and of the character that it is attributed to."""
     if problem := quote_problem(quote, context.texts, "story", least):
         yield problem
     if character is not None and (problem := _character_problem(character, context)):
@@ -50,7 +50,8 @@ def passage_problems(
 
 
 def new_text_problems(text: str, what: str, context: ReplyContext) -> Iterator[str]:
-    """New text must not be empty, and must not hold the mark that fences the record."""
+    """The problems of a new text, which must not be empty or hold the mark that fences the
+    record."""
     if not text.strip():
         yield f"{what} empty"
     elif context.mark and context.mark in text:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StorySettings(Options):
-    """What a story is held to."""
+    """Requirements on stories."""
 
     keep_dropped: bool = judging(
         "With --repair: a story passes if its remaining values do, as in CQ-Bench.",
@@ -29,7 +29,7 @@ class StorySettings(Options):
 
 
 class NormSettings(Options):
-    """Which release of NormAd the records are from, and of whose values is asked."""
+    """Which release of NormAd the records are from, and whose values are checked."""
 
     normad_release: Literal["paper", "corrected"] | None = judging(
         "Neutral norms: the rule must not follow from the background (paper), or must, and the "
@@ -56,7 +56,7 @@ def value_of_all() -> Rubric:
 
 
 def corrected_normad() -> tuple[Rubric, ...]:
-    """The rubrics as NormAd's corrected release has it: neutral rules and values, too, are from the
+    """The rubrics for NormAd's corrected release: neutral rules and values, too, are from the
     background, and the background alone does not settle a neutral story."""
     from judge.questions.ready_made import builtin
     from judge.questions.rubric import Rubric

@@ -1,7 +1,7 @@
 """story: does a conversation story carry its values, consistently and without naming them?
 
-After CQ-Bench (sections 2.1, A.2, A.3). First the length, which costs nothing; then three loop
-checks, each with its rewrite loop; then the final judge in fresh context:
+After CQ-Bench (sections 2.1, A.2, A.3). First the length, which costs nothing; then three checks by
+the loop judge, each with its rewrite loop; then the final judge in fresh context:
 
     length
     incorporation <-> insertion                    (only to repair)
@@ -9,11 +9,11 @@ checks, each with its rewrite loop; then the final judge in fresh context:
     implicitness  <-> explicit-speech rewriting
     acceptance: incorporation and consistency, voted per value
 
-A story is judged as it came in, by what decides: length, implicitness and acceptance. Only with
-`--repair`, and if it does not pass, it goes through the loops. Then values that the acceptance
-finds missing are dropped from the record; contradicted ones stay and are documented with characters
-and speeches. A story with dropped values fails, with `--keep-dropped` it is judged by those left.
-A story that is too short is not put to any model.
+A story is first judged without rewriting, by the deciding checks: length, implicitness and
+acceptance. With `--repair`, a story that does not pass then goes through the loops. Values that the
+acceptance then finds missing are dropped from the record; contradicted ones stay, and are reported
+with characters and speeches. A story with dropped values fails; with `--keep-dropped` it is judged
+by the values left. No model is asked about a story that is too short.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ TOO_SHORT = "not asked: the story is rejected for its length"
 
 
 async def length(state: State) -> None:
-    """Stories under the least number of words are rejected, by counting (CQ-Bench A.2: 400; of
-    scripts without spaces each letter is a word)."""
+    """Reject stories with too few words, by counting (CQ-Bench A.2: 400; in scripts without spaces
+    each letter is a word)."""
     work = state["work"]
     _count_words(work)
     if work.failed("length"):
@@ -77,7 +77,7 @@ async def consistency(state: State) -> None:
 
 
 async def contradiction_rewriting(state: State) -> None:
-    """Rewrite the contradicting speeches and nothing else."""
+    """Rewrite only the contradicting speeches."""
     await _rewrite(state["work"], "contradiction_rewriting", "against")
 
 
@@ -87,7 +87,7 @@ async def implicitness(state: State) -> None:
 
 
 async def explicit_rewriting(state: State) -> None:
-    """Rewrite the outspoken speeches as anecdote."""
+    """Rewrite the explicit speeches as anecdotes."""
     work = state["work"]
     await _rewrite(work, "explicit_rewriting", "states")
     if _settings(work).one_pass and _rewrote(work):
@@ -95,7 +95,7 @@ async def explicit_rewriting(state: State) -> None:
 
 
 async def acceptance(state: State) -> None:
-    """The final judge decides in fresh context on the story as it now stands."""
+    """The final judge decides on the current story, in fresh context."""
     work = state["work"]
     if work.edits:
         _count_words(work)
@@ -160,7 +160,7 @@ async def _rewrite(work: Work, rubric: str, how: str) -> None:
 
 
 def _flagged(work: Work, check: Check | None) -> tuple[int, ...]:
-    """The numbers of the values that failed a check; none without a check."""
+    """The numbers of the values that failed a check; empty without a check."""
     verdicts = check.verdicts() if check is not None else {}
     failed = [value for value, verdict in verdicts.items() if verdict is Verdict.FAIL]
     return numbers_of(work.record, failed)
@@ -197,7 +197,7 @@ def _voted(state: State) -> str:
 
 
 def finish(work: Work) -> WorkflowResult:
-    """The judgement, and the story and values as they now stand."""
+    """The judgement, with the changed story and values."""
     record = work.record
     decided = last_of_each(c for c in work.checks if c.by != "loop" or c.name == "implicitness")
     accepted = {c.name: c for c in decided if c.by == "final"}
@@ -207,7 +207,7 @@ def finish(work: Work) -> WorkflowResult:
     if _settings(work).keep_dropped and len(numbers) < len(values_of(record)):
         decided = [_without(values, check) for check in decided]
     changes: dict[str, Any] = {}
-    # A writer that gave up leaves none.
+    # There is no story if its writer gave up.
     if record.has("story") and (story := record.texts["story"]) != work.original.texts["story"]:
         changes["story"] = story
     if numbers:
@@ -222,7 +222,7 @@ def finish(work: Work) -> WorkflowResult:
 
 
 def _without(values: Sequence[str], check: Check) -> Check:
-    """The check as it decides on the values that are left."""
+    """The check with its verdict on the values that are left."""
     verdicts = check.verdicts()
     verdicts_without = [verdict for value, verdict in verdicts.items() if value not in values]
     if len(verdicts_without) == len(verdicts):

@@ -1,4 +1,4 @@
-"""The values that a story must carry, lists of values in a record, and the values of a record."""
+"""The values that a story must carry: reads lists of values, and looks up a record's values."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _NAME_WORDS = 3
 
 @dataclass(frozen=True)
 class Value(ListEntry):
-    """One value, `statement--attitude`, in the multiple setting with the character who holds it.
+    """One value, `statement--attitude`; in the multiple setting, with the character who holds it.
 
-    `text` is the value as the record gives it, on one line; `attitude` is None where that is not
-    parsed.
+    `text` is the value as the record gives it, on one line; `attitude` is None if it is not parsed.
     """
 
     statement: str
@@ -27,10 +26,10 @@ class Value(ListEntry):
 
     @classmethod
     def parse(cls, text: str, *, named: bool = False) -> Value:
-        """Read `statement--attitude`, or `Name:statement--attitude` where `named`.
+        """Read `statement--attitude`, or `Name:statement--attitude` if `named`.
 
-        The attitude is what follows the last `--`, the name ends at the first colon. Raises
-        ValueError when a part is missing.
+        The attitude is what follows the last `--`; the name ends at the first colon. Raises
+        ValueError if a part is missing.
         """
         character, tail = None, text
         if named:
@@ -66,12 +65,12 @@ class Value(ListEntry):
 
     @property
     def display(self) -> str:
-        """The value in one spelling, whatever form the record gives it in."""
+        """The value in a uniform spelling, whatever form the record gives it in."""
         return f"{self.character}: {self.claim}" if self.character else self.claim
 
 
 def values_of(record: Record) -> tuple[Value, ...]:
-    """The record's values, numbered from 1 in their order, through all edits."""
+    """The record's values. Their order, and so their numbers (from 1), survive all edits."""
     values: tuple[Value, ...] = record.typed.get("values", ())
     return values
 
@@ -89,11 +88,11 @@ def numbers_of(record: Record, texts: Collection[str | None]) -> tuple[int, ...]
 def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]:
     """Read a story's values: a list of texts, or one text with a value on each line.
 
-    They are taken as `Name:statement--attitude` when the setting says "multiple", or, when it says
-    nothing about it, when every value begins with a name that stands in the story. Raises
-    ValueError, which names the value.
+    They are read as `Name:statement--attitude` if the setting is "multiple", or, if it is neither
+    "multiple" nor "single", if every value begins with a name from the story. Raises ValueError,
+    which names the value.
     """
-    # On one line each: a break would begin a numbered line of its own in a prompt.
+    # Each on one line: a line break would begin another numbered line in a prompt.
     texts = [" ".join(text.split()) for text in value_texts(raw)]
     word = (setting or "").strip().casefold()
     named = word == "multiple" or (
@@ -103,11 +102,11 @@ def parse_values(raw: object, *, story: str, setting: str | None) -> list[Value]
 
 
 def value_texts(raw: object) -> list[str]:
-    """The texts of a list, or of a text with one on each line; ValueError for all else."""
+    """The texts of a list, or of a text with one on each line; raises ValueError for others."""
     if isinstance(raw, str):
         text = raw.strip()
         if text.startswith("[") and text.endswith("]"):
-            # Split at its last "--" it would pass for one value, silently.
+            # Split at its last "--", it would silently be read as one value.
             raise ValueError("is a list written as text: give a list, or one value on each line")
         raw = [line.rstrip("\r") for line in raw.split("\n") if line.strip()]
     if not isinstance(raw, list):

@@ -1,4 +1,4 @@
-"""The part of the Python API that holds judges, and people, against labels."""
+"""The part of the Python API that compares judges with labels, and people with one another."""
 
 from __future__ import annotations
 
@@ -48,30 +48,30 @@ def calibrate(
     settings: Settings | None = None,
     **options: Any,
 ) -> Calibration:
-    """Hold judges against labels, as `judge calibrate` does: how far they agree, and a profile.
+    """Compare judges with labels, as `judge calibrate` does: how far they agree, and a profile.
 
     Args:
         labels: files with labels, NAME:PATH of a public set, or records with labels in memory.
         rubric: as `validate`.
-        label_column: the column of the labels; several hold the labels of one person each.
+        label_column: the column of the labels; several have the labels of one person each.
         sheet: a file with the labels of the records `labels`, by their ids: columns `id`, `label`.
-        by: fields to tell results apart by.
+        by: fields whose values get separate results.
         guarantee: the agreement to guarantee, from 0.5 to below 1.
-        sample: so many records of each check.
-        group: a field whose values are never on both sides, of fitting and of reporting.
-        contrast_set: labels of a set whose deciding field is turned round.
+        sample: use so many records of each check.
+        group: a field whose values are never split between fitting and reporting.
+        contrast_set: labels of a set whose deciding field is reversed.
         test_set: further sets to report on, to which nothing is fitted.
-        controls: whether judges are asked without the deciding field, and with another's.
-        folds: cut the records in so many parts; each is reported on by what was fitted to the
+        controls: whether judges are also asked without the deciding field, and with another's.
+        folds: split the records into so many parts; each is reported on by what was fitted to the
             others.
         out: a folder for report.json, report.html and profile.json; a new one unless `overwrite`.
         progress: is called with a check, a model, how many items are asked, and out of how many.
-        settings: settings that are resolved already, in the place of `rubric` and `options`.
+        settings: settings that are resolved already, instead of `rubric` and `options`.
         options: `check`, `model`, `method`, `votes`, `seed`, ...
 
     Raises:
-        UsageError: labels, a setting or a model that cannot be used.
-        BackendError: a model is out of reach, or the budget is used up.
+        UsageError: labels, a setting or a model cannot be used.
+        BackendError: a model cannot be reached, or the budget is spent.
     """
     from judge.calibration.calibrate import calibrate as run_calibration
     from judge.calibration.labels import CalibrationJob
@@ -110,7 +110,7 @@ def calibrate(
 
 
 async def acalibrate(labels: Any, **options: Any) -> Calibration:
-    """`calibrate`, with its arguments and errors: the loop goes on meanwhile."""
+    """`calibrate`, with its arguments and errors, without blocking the event loop."""
     return await asyncio.to_thread(calibrate, labels, **options)
 
 
@@ -118,7 +118,7 @@ def load_profile(path: Pathlike) -> Profile:
     """The profile in a profile.json; `validate(profile=path)` judges by it.
 
     Raises:
-        UsageError: it cannot be read, or is no profile.
+        UsageError: the file cannot be read, or is not a profile.
     """
     from judge.profile import load
 
@@ -150,28 +150,29 @@ def agreement(
 
     Args:
         labels: files with labels, or NAME:PATH of a public set.
-        label_column: the columns of the labels, one a person; or the one of all.
-        check: only this one.
-        majority: what makes one: `0.75`, `75%`, `4/5`, or `half` for more than half.
+        label_column: the columns of the labels, one per person; or a single one for all.
+        check: only this check.
+        majority: the share that makes a majority: `0.75`, `75%`, `4/5`, or `half` for more than
+            half.
         opt_out: answers that never make a majority; by default those of the papers.
         break_ties: without a majority the most frequent answer wins, among equals by the seed.
         controls: files with control questions and their right answers.
         least: the share of them that an annotator must have right.
-        scale: what ratings stand for, `1=no,2=no|unsure,3=yes`; of several labels the one that an
-            annotator's control questions bear out.
+        scale: the labels of ratings, `1=no,2=no|unsure,3=yes`; of several labels the one that an
+            annotator's control questions confirm.
         contrary: files with pairs of records that cannot both have an answer: `item`, `contrary`,
             `answer`; the labels of an annotator who gave it to both do not count.
-        raters: the kappas of classes count so many ratings of each item, drawn at random.
-        people: a file with what is known of annotators (a column `annotator` and any others): each
-            content of a column is a group of them.
+        raters: kappas of classes use so many ratings of each item, drawn at random.
+        people: a file about the annotators (a column `annotator` and any others): annotators with
+            the same content of a column are a group.
         out: a new file, unless `overwrite`, for the majorities: records with their labels.
-        records: files that hold these records as a whole.
-        seed: of the intervals, and of what is drawn.
-        settings: settings that are resolved already, in the place of `options`.
+        records: files with these records in full.
+        seed: of the intervals, and of random draws.
+        settings: settings that are resolved already, instead of `options`.
         options: `map`, `answers`.
 
     Raises:
-        UsageError: no file has labels that say who gave them, or another file cannot be used.
+        UsageError: no file has labels with their annotators, or another file cannot be used.
     """
     from judge.calibration.crowd import Crowd, scale_of
     from judge.calibration.people import Majority, agreement_of

@@ -14,14 +14,14 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
-"""Names under which a file must hold no value."""
+"""Names whose values must not be in a file."""
 
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
 
 
 class Price(BaseModel):
-    """US dollars for a million tokens."""
+    """US dollars per million tokens."""
 
     model_config = ConfigDict(extra="forbid")
     input: float = Field(ge=0)
@@ -32,7 +32,7 @@ class Price(BaseModel):
 
 
 class ListPrice(Price):
-    """A provider's list price, the day that it was read, and the page."""
+    """A provider's list price, with the date on which it was read, and the page."""
 
     date: datetime.date
     source: str
@@ -41,8 +41,8 @@ class ListPrice(Price):
 def price_of(spec: str, prices: Mapping[str, Price]) -> Price | None:
     """The price of a model: the user's, else its provider's list price (prices.yaml), else None.
 
-    At another address than the provider's own (`OPENAI_BASE_URL` and the like) the list says
-    nothing, nor does it about batches.
+    List prices do not apply to an address other than the provider's own (such as
+    `OPENAI_BASE_URL`), nor to batches, for which callers must not ask.
     """
     name = spec.removeprefix("langchain:")
     provider = name.partition(":")[0]
@@ -69,12 +69,12 @@ def _listed() -> Mapping[str, ListPrice]:
 
 
 class Server(BaseModel):
-    """A server: its address, its protocol, the variable that holds its key, its ways.
+    """A server: its address, its protocol, the variable that holds its key, and options.
 
     The variable's name ends in KEY, TOKEN, SECRET or PASSWORD, because the values of such variables
-    are redacted in all that is written. Without `key_env` no key is sent. `key_header` is the
-    header for the key; `headers` and `query` go with every request, `omit` names what does not, and
-    `mode` is the only way to ask for JSON.
+    are redacted in all output. Without `key_env` no key is sent. `key_header` is the header for the
+    key; `headers` and `query` are sent with every request, `omit` names parameters that are not;
+    `mode` is the only way in which JSON is asked for.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -102,7 +102,7 @@ class Server(BaseModel):
 
 
 class StepModel(BaseModel):
-    """The model and the temperature of one step; None: as for the other steps of its kind."""
+    """The model and the temperature of one step; None: those of other steps of its kind."""
 
     model_config = ConfigDict(extra="forbid")
     model: str | None = None
@@ -120,4 +120,4 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "prices": Price,
     "servers": Server,
 }
-"""What the entries of a setting that is a table are."""
+"""The type of the entries of each setting that is a table."""

@@ -1,4 +1,5 @@
-"""How a setting is declared: of every run in judge/settings.py, of a workflow by its package."""
+"""Declares settings: those of every run in judge/settings.py, those of a workflow in its
+package."""
 
 from __future__ import annotations
 
@@ -14,18 +15,19 @@ if TYPE_CHECKING:
 
 MODELS, JUDGING, ENGINE = "Models", "Judging", "Engine"
 LIMITS, CACHE, TRACES, TRUST = "Speed and money", "Cache", "Traces", "Trust"
-"""Groups of settings: a command asks for some of them, and its help shows each under its name."""
+"""Groups of settings: a command selects some, and its help shows each under the group's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is declared of a setting beside its type and default.
+    """The declaration of a setting, besides its type and default.
 
-    `unset` says what happens without it, where the default does not. An untrusted judge.toml may
-    set what is `harmless`: it loosens no check, runs no code, chooses no model or host, and makes
-    no run dearer. What `decides` can change a verdict, and is part of the fingerprint as it is.
-    `common` ones are those that most runs need, which `--help` shows. It does nothing without the
-    one that it `needs`.
+    - `unset`: what happens without it, if the default does not say so.
+    - `harmless`: an untrusted judge.toml may set it. It loosens no check, runs no code, chooses no
+      model or host, and makes no run more expensive.
+    - `decides`: it can change a verdict, so its value is part of the fingerprint.
+    - `common`: most runs need it, so `--help` shows it.
+    - `needs`: the setting without which it has no effect.
     """
 
     help: str
@@ -63,9 +65,9 @@ judging = partial(setting, group=JUDGING, decides=True)
 
 
 class Options(BaseModel):
-    """Settings of one owner. An entry point in `judge.settings` adds a workflow's to all others:
-    they have flags, variables and keys of judge.toml as these do."""
+    """Settings of one owner. An entry point in `judge.settings` adds a workflow's settings to the
+    others; they get flags, variables and keys of judge.toml in the same way."""
 
     def own_rubrics(self) -> Sequence[Rubric]:
-        """Rubrics that take the place of built-in ones of their name, or are asked besides."""
+        """Rubrics that replace built-in ones of the same name, or are asked besides."""
         return ()

@@ -1,4 +1,4 @@
-"""Backends, workflows and benchmarks, ours and those of other packages, found by entry points."""
+"""Finds backends, workflows and benchmarks, ours and other packages', by entry points."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def load(group: str, name: str) -> Any:
-    """The object that an entry point names; None where there is no such name.
+    """The object that an entry point names; None if there is no such name.
 
     Raises:
         ImportError: a library that it needs is missing.
-        UsageError: several packages claim the name, so that it is not clear whose code would run.
+        UsageError: several packages claim the name, so it is unclear whose code would run.
     """
     point = _point(group, name)
     return None if point is None else point.load()
 
 
 def packages(group: str, values: Iterable[str]) -> dict[str, str]:
-    """`name version` of the package behind each name, without those that come with judge.
+    """`name version` of the package behind each name, except judge itself.
 
     Part of the fingerprint: another version of a plug-in may judge differently.
     """
@@ -50,7 +50,7 @@ def packages(group: str, values: Iterable[str]) -> dict[str, str]:
 def _point(group: str, name: str) -> EntryPoint | None:
     several = tuple(_installed().select(group=group, name=name))
     if len(several) < 2:
-        # The package's name takes reading its metadata, some milliseconds.
+        # Do not look up the package's name: reading its metadata takes some milliseconds.
         return next(iter(several), None)
     points = {(_package(point), point.value): point for point in several}
     if len(points) > 1:

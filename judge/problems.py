@@ -1,4 +1,4 @@
-"""What is wrong with the keys of a file, in plain words: pydantic's errors and our own."""
+"""Words mistakes in the keys of a file plainly: pydantic's errors and our own."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _WORDS: Mapping[str, str] = {
     "too_long": "too many entries: at most {max_length}",
     "too_short": "too few entries: at least {min_length}",
 }
-"""What a message says for each of pydantic's types of error, with what pydantic knows of it."""
+"""The message for each of pydantic's types of error; placeholders are from pydantic's context."""
 
 
 class Problems(ValueError):
-    """Several mistakes in one mapping, each with the place of its key."""
+    """Several mistakes in one mapping, each with the path of its key."""
 
     def __init__(self, problems: Iterable[KeyProblem]) -> None:
         self.problems = tuple(problems)
@@ -51,7 +51,7 @@ class Problems(ValueError):
 
 
 def problems_of(error: ValidationError, keys: Iterable[str] = ()) -> Iterator[KeyProblem]:
-    """Every mistake that a model found; one of `keys` is proposed for a key that is unknown."""
+    """Every mistake that a pydantic model found; for an unknown key one of `keys` is suggested."""
     for fault in error.errors(include_url=False):
         # `[key]` is pydantic's, for a key that a mapping may not have.
         place = tuple(str(part) for part in fault["loc"] if part != "[key]")
@@ -63,13 +63,13 @@ def problems_of(error: ValidationError, keys: Iterable[str] = ()) -> Iterator[Ke
         elif fault["type"] == "missing" and isinstance(fault["loc"][-1], int):
             yield place[:-1], "too few entries"
         elif fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"]:
-            continue  # An entry is wrong, and was told.
+            continue  # An entry is wrong, which is reported already.
         else:
             yield place, worded(fault)
 
 
 def worded(error: Any) -> str:
-    """One of pydantic's errors in words that do not speak of Python's types."""
+    """One of pydantic's errors in words that do not name Python's types."""
     kind, context = error["type"], error.get("ctx", {})
     if kind in ("literal_error", "enum"):
         expected = str(context["expected"]).replace("'", "")

@@ -1,4 +1,4 @@
-"""Profiles: what calibration learnt about judges, each with its binding, classifier, rates."""
+"""Profiles: what calibration learnt about judges, each with its binding, classifier and rates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from judge.problems import problems_of
 from judge.questions.rubric import Rubric
 
 _UNBOUND = frozenset({"engine"})
-"""Parts of a backend's identity that a profile notes and does not hold one to: the engine's version
+"""Parts of a backend's identity that a profile notes but does not require: the engine's version
 moves a probability in the third place (tests/local/test_llama.py), and changes every month."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -38,9 +38,9 @@ class _ProfileModel(BaseModel):
 
 
 class Binding(_ProfileModel):
-    """The judge that a profile is of: rubric, model, method and sampling.
+    """The judge that a profile is for: rubric, model, method and sampling.
 
-    `per_entry` tells whether the structured method takes a call for each entry.
+    `per_entry` says whether the structured method makes a call for each entry.
     """
 
     check: str
@@ -54,7 +54,7 @@ class Binding(_ProfileModel):
 
     @property
     def base(self) -> str:
-        """The model's name without the path of its adapter, whose hash stands in the identity."""
+        """The model's name without the path of its adapter, whose hash is in the identity."""
         return self.model.rpartition("+")[0] if "adapter" in self.identity else self.model
 
     def differences(self, binding: Binding) -> list[str]:
@@ -76,9 +76,9 @@ class Binding(_ProfileModel):
 
 
 class Data(_ProfileModel):
-    """The labels: their sources, a digest over them, and how they were used; with `folds` each part
-    was reported on by what was fitted to the others. Records with the same `group` field are not
-    independent of one another."""
+    """The labels: their sources, a digest over them, and how they were used. With `folds`, each
+    part was reported on by what was fitted to the others. Records with the same value of the field
+    `group` are not independent."""
 
     sources: tuple[str, ...]
     digest: str
@@ -93,10 +93,10 @@ class Data(_ProfileModel):
 class Rates(_ProfileModel):
     """Verdicts against labels, on items that nothing was fitted to.
 
-    Of `passes` items that should pass the judge passed `passed`; of `fails` that should fail it
+    Of `passes` items that should pass, the judge passed `passed`; of `fails` that should fail, it
     failed `failed`. Items without a verdict are in neither: `undecided_passes` should pass, and
-    `undecided_fails` should fail. `design_effect` (1 and up) is how much wider intervals are
-    because items of one cluster are alike.
+    `undecided_fails` should fail. `design_effect` (at least 1) is the factor by which the variance
+    is larger because items of one cluster are alike.
     """
 
     passed: Count
@@ -115,10 +115,10 @@ class Rates(_ProfileModel):
 
 
 class Guarantee(_ProfileModel):
-    """From `sure_at` on the judge agrees with the labels at least `agreement` of the time.
+    """From `sure_at` on, the judge agrees with the labels at least `agreement` of the time.
 
-    With the confidence `level`, in the long run, on records like the `labels` that it was tested
-    on; `decided` is the share of those that it was sure of (Jung et al. 2025).
+    This holds with confidence `level`, in the long run, on records like the `labels` tested ones,
+    of which the judge was sure of the share `decided` (Jung et al. 2025).
     """
 
     agreement: Share
@@ -130,14 +130,15 @@ class Guarantee(_ProfileModel):
 class JudgeProfile(_ProfileModel):
     """What calibration learnt about one judge.
 
-    `classifier` None leaves the rubric's own decision list in force. `measures` is the agreement
-    that was found, as `judge calibrate` reports it; `controls` says what is left of it without the
-    field that decides (judge/calibration/controls.py). `elsewhere` has the measures of the judge as
-    it is over `sets` whose authors wrote nothing that it was taught or fitted to. `leak` is a
-    field that was shown and alone tells the labels: the measures are then no agreement, and the
-    rates correct nothing. `answered_by` are the models behind a server's address; which of them
-    answers in a run is found out after its first line is bound to a fingerprint, so that another
-    one is told, and not refused.
+    - `classifier`: None leaves the rubric's own decision list in force.
+    - `measures`: the agreement that was found, as `judge calibrate` reports it; `controls`: what is
+      left of it without the deciding field (judge/calibration/controls.py).
+    - `elsewhere`: the judge's measures on `sets` whose authors wrote nothing that it was taught or
+      fitted to.
+    - `leak`: a field that was shown and gives the labels away by itself. The measures are then no
+      agreement, and the rates correct nothing.
+    - `answered_by`: the models behind a server's address. Which of them answers a run is known only
+      after its first line has a fingerprint, so another one is reported, not refused.
     """
 
     binding: Binding
@@ -156,9 +157,9 @@ class JudgeProfile(_ProfileModel):
 
     @property
     def guesses(self) -> bool:
-        """Whether the judge is not shown to be better than a guess, on texts by the authors of its
-        labels and by others, and than one that may not read the field that decides; what was not
-        measured is not shown."""
+        """Whether the judge may be guessing: it is not shown to be better than a guess, both on
+        texts by the authors of its labels and on others', or better than without the deciding
+        field. What was not measured is not shown."""
         lows = [
             measures.get("kappa", {}).get("low") for measures in (self.measures, self.elsewhere)
         ]
@@ -167,7 +168,7 @@ class JudgeProfile(_ProfileModel):
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits over all that changes a verdict or a corrected rate."""
+        """16 hex digits over everything that changes a verdict or a corrected rate."""
         noted = {"answered_by", "measures", "controls", "elsewhere", "leak"}
         plain = self.model_dump(mode="json", exclude=noted)
         plain["binding"]["identity"] = {
@@ -180,8 +181,8 @@ class Profile(_ProfileModel):
     """A profile file: judges in the order of their cascade, check by check.
 
     `cascades` names the checks whose first judge decides what it is sure of and leaves the rest to
-    the next, with the error rates of the whole. `rubrics` has the user's own, as their files would
-    have them, so that the profile alone tells what to ask.
+    the next, with the cascade's error rates. `rubrics` has the user's own, in the form of their
+    files, so that the profile alone says what to ask.
     """
 
     format: Literal[1] = 1
@@ -193,11 +194,11 @@ class Profile(_ProfileModel):
     @field_validator("rubrics", mode="before")
     @classmethod
     def _no_code(cls, rubrics: Any) -> Any:
-        """Before a rubric is made, which would read its file."""
+        """Refuse Python code before a rubric is made, which would read its file."""
         if isinstance(rubrics, list) and any(
             isinstance(r, dict) and r.get("python") for r in rubrics
         ):
-            raise ValueError("a profile brings no Python: name its file on the command line")
+            raise ValueError("a profile cannot hold Python: name its file on the command line")
         return rubrics
 
     @model_validator(mode="after")
@@ -217,8 +218,8 @@ class Profile(_ProfileModel):
 class Profiles:
     """The profiles of a run: judges by check, and the checks whose judges make a cascade.
 
-    `source` is the user's file; None for the profiles that come with the package, which speak of a
-    judge where they fit and are silent where they do not.
+    `source` is the user's file; None for the package's profiles, which apply to the judges that
+    they fit and are ignored for others.
     """
 
     judges: Mapping[str, Sequence[JudgeProfile]] = field(default_factory=dict)
@@ -239,7 +240,7 @@ class Profiles:
         return cls(judges, profile.cascades, source, profile.rubrics, profile.made_by)
 
     def contents(self) -> Iterator[str]:
-        """What the user's profile brings to a run: its judges, their labels, its own questions."""
+        """Messages on the user's profile: its judges, their labels, its own questions."""
         if self.source is None:
             return
         judges = [judge for profiles in self.judges.values() for judge in profiles]
@@ -256,11 +257,11 @@ class Profiles:
                 f'{rubric.name}: "{_asked(rubric, methods.get(rubric.name))}"'
                 for rubric in self.rubrics
             )
-            yield f"{self.told} brings its own questions: {', '.join(questions)}"
+            yield f"{self.told} has its own questions: {', '.join(questions)}"
 
     def find(self, *bindings: Binding) -> JudgeProfile | None:
-        """What is known of a judge in one of these ways, the first known one; None if the profiles
-        say nothing of its check.
+        """The profile of a judge with one of these bindings, the first that fits; None if none
+        does.
 
         Raises:
             UsageError: the user's profile has the check, but for another judge.
@@ -283,14 +284,14 @@ class Profiles:
         return None
 
     def methods(self, rubric: Rubric, model: str) -> tuple[Method, ...]:
-        """How these profiles know the model to answer this question."""
+        """The methods for which these profiles know the model on this rubric."""
         bindings = [judge.binding for judge in self.judges.get(rubric.name, ())]
         ours = [b for b in bindings if (b.rubric, b.model) == (rubric.digest, model)]
         return tuple(dict.fromkeys(binding.method for binding in ours))
 
     def with_adapter(self, model: str, rubric: Rubric) -> str:
-        """The model with the adapter of the package that these profiles know for this question;
-        the model itself where they know it without one, or none."""
+        """The model with the package's adapter that these profiles have for this rubric; the model
+        itself if they know it without one, or have none."""
         bindings = [judge.binding for judge in self.judges.get(rubric.name, ())]
         models = [binding.model for binding in bindings if binding.rubric == rubric.digest]
         if model in models:
@@ -301,8 +302,8 @@ class Profiles:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that the profiles speak of, once, the cheap one of a cascade first; one that
-        has another adapter from check to check, without."""
+        """Every model of the profiles, once, a cascade's cheap one first; without its adapter if a
+        single model has different ones for different checks."""
         once = all(len(profiles) == 1 for profiles in self.judges.values())
         bare = {judge.binding.base for profiles in self.judges.values() for judge in profiles}
         return tuple(bare) if once and len(bare) == 1 < len(self.specs) else self.specs
@@ -315,7 +316,7 @@ class Profiles:
 
 
 def _asked(rubric: Rubric, method: Method | None) -> str:
-    """The rubric's question as a judge with this method is asked it."""
+    """The rubric's question as a judge with this method gets it."""
     if method == "structured" or not rubric.first_token:
         return rubric.prompt
     return rubric.first_token[0].question
@@ -325,7 +326,7 @@ def load(path: Path) -> Profile:
     """The profile in a file.
 
     Raises:
-        UsageError: it cannot be read, or is no profile, naming the key at fault.
+        UsageError: it cannot be read, or is not a profile; names the key at fault.
     """
     text = read_text(path)
     try:
@@ -347,7 +348,7 @@ def named(path: Path) -> Profiles:
 
 @lru_cache(maxsize=1)
 def shipped() -> Profiles:
-    """The profiles of the default model; none where there is no such model."""
+    """The profiles of the default model; empty if there is no such model."""
     if (model := default_model()) is None:
         return Profiles()
     return Profiles.of(load(model.profile), None)

@@ -1,4 +1,4 @@
-"""The reason of a judgement: one line that says what decided it, with the words behind it."""
+"""The reason of a judgement: one line that says what decided it, with the evidence."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from judge.verdict import Check, Verdict, worst
 
 MAX_LENGTH = 300
-"""Characters of a reason at most."""
+"""Maximum number of characters of a reason."""
 
 NO_REASON = "this kind of model gives no reason"
-"""Said of decision models."""
+"""The reason that decision models get."""
 
 _VALUE, _QUOTE, _WHY = 70, 90, 110
 _SILENT = (Verdict.PASS, Verdict.ANSWERED, Verdict.SKIPPED)
 
 
 def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None:
-    """Why a record does not pass, the deciding check first; None where it does.
+    """Why a record does not pass, the deciding check first; None if it passes.
 
-    That check comes with the value, the quote and the judge's reason, the others in short; at most
-    `MAX_LENGTH` characters in all.
+    The deciding check has the value, the quote and the judge's reason, the others are in short; at
+    most `MAX_LENGTH` characters in all.
     """
     against = [c for c in decided if c.verdict not in _SILENT]
     parts: list[str] = []
@@ -50,7 +50,7 @@ def _short(check: Check) -> str:
     evidence = check.supporting_evidence()
     if check.probability is None or any(answer.quote or answer.reason for answer in evidence):
         return str(check.verdict)
-    # First tokens give neither quote nor reason: their answer and P(pass) tell what was read.
+    # First tokens give neither quote nor reason, so show their answer and P(pass).
     name = next((answer.answer for answer in evidence if answer.answer), check.verdict)
     silent = f"; {NO_REASON}" if any(vote.answered_by for vote in check.votes) else ""
     return f"{'undecided' if undecided else name} (P(pass) {check.probability:.2f}{silent})"

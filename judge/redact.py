@@ -1,8 +1,8 @@
-"""What leaves this process: text without its secrets, and without what steers a terminal.
+"""Redacts secrets, and escapes terminal controls, in all text that leaves this process.
 
-Servers and libraries repeat what was sent to them: in error messages, in logs, in the middle of a
-reply. Everything a run leaves behind passes through here first, as decoded text: JSON may spell a
-key in escapes that no search of its bytes would find.
+Servers and libraries echo what was sent to them: in error messages, in logs, in the middle of a
+reply. Everything that a run writes is redacted here first, as decoded text: JSON may spell a key in
+escapes that no search of its bytes would find.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from types import TracebackType
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 MASK = "[secret]"
-"""What stands where a secret stood."""
+"""The replacement for a secret."""
 
 _MIN_SECRET = 8
 _MIN_REPLY_SECRET = 16
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS)$")
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
-# A password may hold what has no place in an address, such as a slash; it is a secret all the same.
+# A password may have characters that are invalid in an address, such as a slash.
 _LOGIN = re.compile(r"://([^/\s@]+(?=@)|[^/:\s\[]+:(?!\d+/)\S+(?=@))")
 _QUERY_VALUE = re.compile(r"[?&][^=&\s]*=([^&#\s]+)")
-# Text that was put into JSON more than once has more backslashes, or one that is escaped itself.
+# Text that was encoded as JSON more than once has more backslashes, or an escaped one.
 _ESCAPE = re.compile(
     r"\\+(?:u(d[89ab][0-9a-f]{2})\\+u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|/)", re.IGNORECASE
 )
 _MAX_LAYERS = 8
-"""Of JSON in JSON that are read."""
+"""How many layers of JSON in JSON are decoded."""
 
 
 def without_secrets(url: str) -> str:
@@ -45,31 +45,30 @@ def without_secrets(url: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """The text with `[secret]` for each secret of at least 8 characters that the environment holds.
+    """The text with `[secret]` for each of the environment's secrets of at least 8 characters.
 
-    Those are the values of all variables whose names end in KEY, TOKEN, SECRET, PASSWORD, PASSWD,
-    PASSPHRASE or CREDENTIALS, and of all variables that hold an address (OPENAI_BASE_URL,
-    HTTPS_PROXY, ...) its user name and password and the values of its query; as they stand, encoded
-    for an address or for JSON, and logins in base64. User names and passwords in addresses are
-    taken out of the text in any case.
+    Secrets are the values of all variables whose names end in KEY, TOKEN, SECRET, PASSWORD, PASSWD,
+    PASSPHRASE or CREDENTIALS, and the user name, password and query values in all variables that
+    hold an address (OPENAI_BASE_URL, HTTPS_PROXY, ...): as they are, encoded for an address or for
+    JSON, and logins in base64. User names and passwords in addresses are always removed.
     """
     return _USERINFO.sub("", _redactor(_environment(), _MIN_SECRET)(text))
 
 
 class Redactor:
-    """Takes secrets out of texts.
+    """Redacts secrets in texts.
 
     Args:
-        secrets: the secrets; those shorter than `least` characters are left alone.
+        secrets: the secrets; those shorter than `least` characters are ignored.
     """
 
     def __init__(self, secrets: Iterable[str], least: int) -> None:
         forms = {form for secret in secrets for form in _forms(secret) if len(form) >= least}
-        # The longest first: else one that begins like a shorter one would leave its rest.
+        # Longest first: otherwise a secret that begins with a shorter one would leave its rest.
         self._secrets = tuple(sorted(forms, key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
-        """The text with `[secret]` for each secret, also where JSON escapes spell it."""
+        """The text with `[secret]` for each secret, also if it is spelt with JSON escapes."""
         for secret in self._secrets:
             if secret in text:
                 text = text.replace(secret, MASK)
@@ -78,7 +77,7 @@ class Redactor:
         return text
 
     def _without_escaped(self, text: str) -> str:
-        """The text without the secrets that show when its escapes are read, layer by layer."""
+        """The text without the secrets that appear when its escapes are decoded, layer by layer."""
         plain, places = text, list(range(len(text) + 1))
         spans = set[tuple[int, int]]()
         for _ in range(_MAX_LAYERS):
@@ -99,10 +98,9 @@ class Redactor:
 
 
 def reply_redactor(keys: Iterable[str] = ()) -> Redactor:
-    """For replies: the environment's secrets of at least 16 characters, and `keys`.
+    """A redactor for replies: of the environment's secrets and `keys`, of at least 16 characters.
 
-    A shorter one may be a word that a reply holds for reasons of its own: local servers take
-    "not-needed" for a key.
+    A shorter secret may be an ordinary word in a reply: local servers take "not-needed" as a key.
     """
     return _redactor(_environment() | frozenset(keys), _MIN_REPLY_SECRET)
 
@@ -136,11 +134,11 @@ def _forms(secret: str) -> set[str]:
 
 
 def _unescaped(text: str, places: list[int]) -> tuple[str, list[int]]:
-    """The text with one layer of JSON escapes read.
+    """The text with one layer of JSON escapes decoded.
 
     Args:
-        places: where each character of the text stands in another one, and where that ends; the
-            same comes back for the result.
+        places: the offset of each character, and of the end, in another text; returned in the same
+            form for the result.
     """
     parts, starts, end = list[str](), list[int](), 0
     for match in _ESCAPE.finditer(text):
@@ -159,10 +157,10 @@ _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """`text` with all that steers a terminal written as JSON writes it: an escape is `\\u001b`.
+    """`text` with everything that controls a terminal as JSON escapes: an escape is `\\u001b`.
 
-    Those are the control characters but tab and newline, and the marks that turn the direction of
-    text around. In JSON text the result means the same as before.
+    These are the control characters except tab and newline, and the marks that change the direction
+    of text. In JSON the result means the same as before.
     """
     return _STEERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -173,10 +171,9 @@ class _Formatter(logging.Formatter):
 
 
 def guard_process() -> None:
-    """From here on, tracebacks and warnings that reach standard error have no secrets in them, and
-    nothing that steers a terminal.
+    """From now on, redact tracebacks and warnings on standard error, and escape terminal controls.
 
-    Of warnings, ours and those that Python writes where logging is not set up.
+    Warnings are ours, and those that Python writes if logging is not set up.
     """
     sys.excepthook = _show
     if logging.lastResort is not None:

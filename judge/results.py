@@ -1,4 +1,4 @@
-"""What `judge.validate` hands out: judgements as they come, and a list of them as a table."""
+"""The results of `judge.validate`: judgements as they are made, and a list of them as a table."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     import pandas
 
 _SHOWN = 50
-"""Rows of a table in a notebook."""
+"""How many rows a table in a notebook has, at most."""
 
 _CUT = 200
-"""Characters of a cell there."""
+"""How many characters a cell of it has, at most."""
 
 _SECONDS = 0.5
-"""Between two updates of the progress in a notebook."""
+"""Seconds between two updates of the progress in a notebook."""
 
 
 class Judgements(list[Judgement]):
-    """Judgements in memory, of `validate`, `avalidate` or `judge.load_results`."""
+    """Judgements in memory, from `validate`, `avalidate` or `judge.load_results`."""
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row a record, with the columns of `Judgement.to_dict`.
+        """A frame with a row per record, and the columns of `Judgement.to_dict`.
 
         Raises:
             UsageError: pandas is not installed.
@@ -69,13 +69,13 @@ class Judgements(list[Judgement]):
         return Judgements(part) if isinstance(part, list) else part
 
     def __str__(self) -> str:
-        """Their counts, and the first records with verdict and reason."""
+        """The counts, and the first records with verdict and reason."""
         named = zip(self[:_SHOWN], Lines.read(sources_of(self[:_SHOWN])), strict=True)
         lines = [f"  {line.name}: {j.reason or j.verdict}" for j, (line, _) in named]
         return "\n".join((str(self.summary()) if self else "0 records", *lines))
 
     def _repr_html_(self) -> str:
-        """The table that a notebook shows: the first records, texts cut, nothing of them run."""
+        """The table that a notebook shows: the first records, with texts shortened and escaped."""
         rows = [judgement.to_dict() for judgement in self[:_SHOWN]]
         columns = list(dict.fromkeys(name for row in rows for name in row))
         columns = [name for name in columns if any(row.get(name) is not None for row in rows)]
@@ -95,9 +95,10 @@ def _cell(tag: str, content: object) -> str:
 
 
 class Results(Iterator[Judgement]):
-    """The judgements of a run, each as soon as it and all before it are there.
+    """The judgements of a run, each once it and all before it are done.
 
-    A run of any length passes through without being held; `all` holds what is still to come.
+    Judgements that you have taken are not kept, so a run may be of any length; `all` keeps the
+    remaining ones in a list.
     """
 
     def __init__(self, judgements: Generator[Judgement, None, None], of: int | None) -> None:
@@ -124,14 +125,14 @@ class Results(Iterator[Judgement]):
         self._show(f"judging: {self._verdicts.total()}{of} {verdicts}".rstrip())
 
     def close(self) -> None:
-        """End the run; what was paid for stays in the cache."""
+        """End the run; paid replies stay in the cache."""
         self._judgements.close()
 
     def all(self) -> Judgements:
-        """Run to the end: a list of all judgements that were not taken yet.
+        """Run to the end; returns a list of all judgements that were not taken yet.
 
         Raises:
-            JudgeError: the run ended early; what was judged before is in the cache.
+            JudgeError: the run ended early; the replies so far are in the cache.
         """
         judgements = Judgements()
         try:
@@ -142,7 +143,7 @@ class Results(Iterator[Judgement]):
         return judgements
 
     def to_pandas(self) -> pandas.DataFrame:
-        """`all`, as `Judgements.to_pandas`."""
+        """A frame of `all`, as `Judgements.to_pandas`."""
         return self.all().to_pandas()
 
     def __repr__(self) -> str:
@@ -150,10 +151,11 @@ class Results(Iterator[Judgement]):
 
 
 def _display() -> Any:
-    """What shows a line in a notebook's output and replaces it later; None outside of one."""
+    """A function that shows a line in a notebook's output, replacing its last; None outside
+    notebooks."""
     if "ipykernel" not in sys.modules:
         return None
-    # Some of its functions are untyped, and it need not be installed.
+    # Some of IPython's functions are untyped, and it need not be installed.
     notebook: Any = import_module("IPython")
     screen: Any = import_module("IPython.display")
     if notebook.get_ipython() is None:

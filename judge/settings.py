@@ -1,4 +1,4 @@
-"""Every setting, declared once: type, default, bounds, help, and how it is called.
+"""Declares every setting once: type, default, bounds, help and names.
 
 The flags of all commands, the JUDGE_* variables, judge.toml, docs/reference/ and the parameters
 in the fingerprint are made from `Settings`.
@@ -44,14 +44,14 @@ _limit = partial(setting, group=LIMITS)
 Words = tuple[str, ...]
 
 BETTER = "Which one is better?"
-"""What `--compare` asks without `--ask`."""
+"""The question of `--compare` without `--ask`."""
 
 IN_PROCESS = ("local", "batch")
 """Engines that need no entry point in `judge.engines`."""
 
 
 class CoreSettings(Options):
-    """What every run is made with."""
+    """The settings of every run."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -78,10 +78,10 @@ class CoreSettings(Options):
         default={},
     )
     cheap_model: str | None = _models(
-        "Ask this model first (P(yes)), and the judge only where it is not sure."
+        "Ask this model first (P(yes)), and the judge only if it is not sure."
     )
     cheap_margin: float = _models(
-        "--cheap-model is sure this far from its threshold.",
+        "Distance from its threshold at which --cheap-model is sure.",
         default=0.3,
         metavar="X",
         needs="cheap_model",
@@ -89,7 +89,7 @@ class CoreSettings(Options):
         le=0.5,
     )
     explain_with: str | None = _models(
-        "Ask this model why a check fails whose judges give no reason; it decides nothing."
+        "Ask this model why a check fails, if its judges give no reason; it decides nothing."
     )
     workflow: str | None = _choosing(
         "A workflow of `judge workflows list`, or your own: file.py:variable, a Workflow or a "
@@ -114,10 +114,10 @@ class CoreSettings(Options):
         metavar="NAME",
     )
     compare: Words = _several(
-        "Which field is best? Asked both ways.",
+        "Ask which of these fields is best, in both orders.",
         metavar="A,B",
     )
-    tie: bool = _choosing("With --compare: a tie is an answer, too.", default=False)
+    tie: bool = _choosing("With --compare: allow a tie.", default=False)
     test: Words = _choosing(
         "Test without a model, as 'answer: {contains: refund}' or file.py:function; repeatable.",
         default=(),
@@ -177,12 +177,12 @@ class CoreSettings(Options):
     vote_temperature: float = judging("Temperature of several votes.", default=0.7, ge=0, le=2)
     rewrite_temperature: float = judging("Temperature of rewrites.", default=0.7, ge=0, le=2)
     max_tokens: int | None = judging(
-        "Most tokens of a reply, thoughts and all.",
-        unset="the rubric's, and room for the thoughts of a model that thinks",
+        "Most tokens of a reply, reasoning included.",
+        unset="the rubric's, plus room for a model's reasoning",
         ge=1,
     )
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = judging(
-        "How long a model that thinks may think.", unset="the server's"
+        "How much a reasoning model reasons.", unset="the server's"
     )
     seed: int = judging("Seed of votes and samples.", default=0, ge=0)
     abstain_margin: float = judging(
@@ -210,7 +210,7 @@ class CoreSettings(Options):
     address: str | None = _engine(
         "Address of the Ray cluster: auto or HOST:PORT.", unset="a Ray on this machine"
     )
-    workers: int | None = _engine("Ray workers.", unset="one a free core", ge=1)
+    workers: int | None = _engine("Ray workers.", unset="one per free core", ge=1)
     worker_gpus: int = _engine("GPUs of each Ray worker.", default=1, ge=0)
     concurrency: int = _limit(
         "Calls and records in flight, at most.",
@@ -244,7 +244,7 @@ class CoreSettings(Options):
         "Folder of cached replies.", unset="the user's cache folder", group=CACHE
     )
     config: Path | None = setting(
-        f"Read this file, trusted, in the place of a {TOML} that is found.", group=TRUST
+        f"Read this file, trusted, instead of a {TOML} that is found.", group=TRUST
     )
     trust_config: bool = setting(
         f"Trust all settings of the {TOML} that is found.", default=False, group=TRUST
@@ -255,12 +255,12 @@ class CoreSettings(Options):
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """By the names of settings that are not at their default: flag, variable or file."""
+        """The flag, variable or file of each setting that is not at its default, by name."""
         return self._sources
 
     @property
     def from_files(self) -> Mapping[str, tuple[str, ...]]:
-        """The settings that files decided: their names by file."""
+        """The names of the settings that each file decided."""
         by_file = {
             file: tuple(sorted(name for name, source in self._sources.items() if source == file))
             for file in self._files
@@ -268,33 +268,33 @@ class CoreSettings(Options):
         return {file: names for file, names in by_file.items() if names}
 
     def given(self, name: str) -> bool:
-        """Whether a flag, variable or argument set it for this run, and no file."""
+        """Whether a flag, variable or argument, not a file, set it for this run."""
         return name in self.model_fields_set and self._sources.get(key(name)) not in self._files
 
     @property
     def questions(self) -> Words:
-        """The questions of the command line, which are asked and nothing else."""
+        """The questions of the command line; if there are any, nothing else is asked."""
         return self.ask or ((BETTER,) if self.compare else ())
 
     @property
     def columns(self) -> dict[str, str]:
-        """By names that fields have for judges, the columns that hold them (`map`)."""
+        """The columns that hold fields (`map`), by the names that judges have for the fields."""
         columns = dict(pair.split("=", 1) for pair in self.map)
         return columns | ({"id": self.id} if self.id else {})
 
     def without_steps(self) -> Settings:
-        """The same for commands that look at a model alone, and put every step to it."""
+        """The same settings without models for single steps, for commands that measure a model."""
         return self.model_copy(update={"model_for": {}})
 
     def deciding(self) -> dict[str, Any]:
-        """The settings that can change a verdict, as JSON has them: part of the fingerprint."""
+        """The settings that can change a verdict, as JSON; part of the fingerprint."""
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
 
     @field_validator("ask", "test", mode="before")
     @classmethod
     def _whole(cls, value: object) -> object:
-        """One text is one question, commas and all."""
+        """A single text is one question, commas included."""
         return (value,) if isinstance(value, str) else value
 
     @field_validator(
@@ -303,7 +303,7 @@ class CoreSettings(Options):
     )
     @classmethod
     def _split(cls, value: object, info: ValidationInfo) -> object:
-        """One text may hold several, with commas between them."""
+        """A text may hold several values, separated by commas."""
         if isinstance(value, list | tuple) and info.field_name == "answers":
             value = str(value[0]) if len(value) == 1 else tuple(map(str, value))
         if isinstance(value, list | tuple) and info.field_name in ("name", "compare"):
@@ -317,7 +317,7 @@ class CoreSettings(Options):
     @field_validator("map", mode="before")
     @classmethod
     def _pairs(cls, value: object) -> object:
-        """A table, or texts, each of which may hold several, with commas between them."""
+        """A table, or texts, each of which may hold several pairs, separated by commas."""
         if isinstance(value, Mapping):
             return tuple(f"{name}={column}" for name, column in value.items())
         texts = value if isinstance(value, list | tuple) else [value]
@@ -337,7 +337,7 @@ class CoreSettings(Options):
     @field_validator("model_for", mode="before")
     @classmethod
     def _models_by_step(cls, value: object) -> object:
-        """A table; from a flag or variable texts of STEP=PROVIDER:MODEL."""
+        """A table; from a flag or variable, texts STEP=PROVIDER:MODEL."""
         if isinstance(value, Mapping):
             return value
         texts = value if isinstance(value, list | tuple) else str(value).split(",")
@@ -354,7 +354,7 @@ class CoreSettings(Options):
         try:
             share = float(number) if number == text else float(number) / 100
         except ValueError:
-            raise ValueError(f"{text!r} is no share: type 0.9 or 90%") from None
+            raise ValueError(f"{text!r} is not a share: type 0.9 or 90%") from None
         if not 0 <= share <= 1:
             hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
             raise ValueError(f"{share:g}: {hint}")
@@ -369,7 +369,7 @@ class CoreSettings(Options):
 
 
 def _by_name(pairs: Sequence[str], setting: str) -> dict[str, str]:
-    """The values of texts NAME=VALUE by name; raises ValueError where a name has two values."""
+    """The values of texts NAME=VALUE by name; raises ValueError if a name has two values."""
     values: dict[str, str] = {}
     for pair in pairs:
         name, _, value = (part.strip() for part in pair.partition("="))
@@ -387,10 +387,10 @@ if TYPE_CHECKING:
 else:
     _declared = [plugins.load(_GROUP, name) for name in plugins.names(_GROUP)]
     Settings = create_model("Settings", __base__=(*_declared, CoreSettings), __module__=__name__)
-    Settings.__doc__ = "What a run is made with: the settings of every run, and those of workflows."
+    Settings.__doc__ = "The settings of a run: those of every run, and those of workflows."
 
 
-# ---------------------------------------------------------------- what is declared
+# ---------------------------------------------------------------- declarations
 
 
 def option(name: str) -> Option:
@@ -400,7 +400,7 @@ def option(name: str) -> Option:
 
 
 def key(name: str) -> str:
-    """A setting's name in judge.toml: `pass` for pass_, which Python does not let us name so."""
+    """A setting's name in judge.toml: `pass` for pass_, since `pass` is a keyword in Python."""
     return Settings.model_fields[name].alias or name
 
 
@@ -428,7 +428,7 @@ _METAVARS = {int: "N", float: "X", Path: "PATH"}
 
 
 def metavar(name: str) -> str:
-    """What stands for a setting's value in the help: `N`, `a|b`, ..."""
+    """The placeholder of a setting's value in the help: `N`, `a|b`, ..."""
     kind = Settings.model_fields[name].annotation
     kinds = (kind, *get_args(kind))
     choices = [get_args(part) for part in kinds if get_origin(part) is Literal]

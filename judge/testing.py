@@ -1,4 +1,4 @@
-"""For tests of what language models write: an assertion that a judge makes."""
+"""Assertions by a judge, for tests of what language models write."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def assert_judged(
 
     Args:
         text: the text, or a number, as a record's field `text`; or the record's fields.
-        ask: the question, yes passes; None where `rubric` or `workflow` says what is asked.
-        settings: as `judge.validate` takes them: `model`, `rubric`, `on`, ...
+        ask: the question, yes passes; None if `rubric` or `workflow` says what is asked.
+        settings: as for `judge.validate`: `model`, `rubric`, `on`, ...
 
     Raises:
         AssertionError: it fails; with the judge's quote and reason.
         Undecided: the judge abstained, or its reply could not be read: neither pass nor fail.
-        JudgeError: nothing was judged; a UsageError for a text that is empty.
+        JudgeError: nothing was judged; UsageError for an empty text.
     """
     __tracebackhide__ = True
     try:
@@ -38,7 +38,7 @@ def assert_judged(
 async def aassert_judged(
     text: str | float | Mapping[str, Any], ask: str | None = None, **settings: Any
 ) -> Judgement:
-    """`assert_judged` in a running loop, which goes on while the judge is asked."""
+    """`assert_judged` without blocking the event loop."""
     __tracebackhide__ = True
     try:
         (judgement,) = [found async for found in avalidate([_record(text)], ask=ask, **settings)]

@@ -2,8 +2,8 @@
 
 Names and attributes are those of the GenAI conventions as of November 2026
 (github.com/open-telemetry/semantic-conventions-genai, client inference and evaluation results);
-what they have no name for begins with `judge.`. Without the setting `traces` nothing of
-OpenTelemetry is loaded. LangSmith's traces are another matter (judge/langsmith.py).
+names that they lack begin with `judge.`. Without the setting `traces` OpenTelemetry is not loaded.
+LangSmith's traces are separate (judge/langsmith.py).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PROVIDERS = {
     "mistralai": "mistral_ai",
     "xai": "x_ai",
 }
-"""LangChain's names of providers, where the conventions have others."""
+"""The conventions' names of providers that LangChain names differently."""
 
 _EVALUATION = "gen_ai.evaluation.name"
 _FINISH = {"refusal": "content_filter", "invalid": "error"}
@@ -61,7 +61,7 @@ _FINISH = {"refusal": "content_filter", "invalid": "error"}
 
 @dataclass(frozen=True, slots=True)
 class _Tracing:
-    """How a run is traced: by whom, and whether texts are recorded."""
+    """How a run is traced: the tracer, and whether texts are recorded."""
 
     tracer: Tracer
     texts: bool
@@ -73,11 +73,11 @@ _run: ContextVar[_Tracing | None] = ContextVar("judge_traces", default=None)
 
 @contextmanager
 def traced(settings: Settings) -> Iterator[None]:
-    """Around a run: its spans go to the program's own tracer provider, else to the collector that
-    the OTEL_* variables name, and are sent before this ends.
+    """A context that traces a run. Spans go to the program's own tracer provider, else to the
+    collector that the OTEL_* variables name, and are sent before the context ends.
 
     Raises:
-        UsageError: OpenTelemetry is not installed, or nothing says where spans go.
+        UsageError: OpenTelemetry is not installed, or no destination of spans is set.
     """
     with ExitStack() as ending:
         run = None
@@ -89,7 +89,7 @@ def traced(settings: Settings) -> Iterator[None]:
 
 
 def _provider(ending: ExitStack) -> TracerProvider:
-    """The program's tracer provider, else one of our own, with `ending` to send its last spans."""
+    """The program's tracer provider, else one of our own, whose last spans `ending` sends."""
     try:
         from opentelemetry import trace
 
@@ -119,13 +119,13 @@ def _provider(ending: ExitStack) -> TracerProvider:
         sender = import_module(f"opentelemetry.exporter.otlp.proto.{way}.trace_exporter")
         named = _variable("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get(_RESOURCE, "")
         resource = Resource.create({} if named else {"service.name": "judge"})
-        # Its warnings of each try say less than ours at the end.
+        # Its warnings at each try say less than ours at the end.
         logging.getLogger(sender.__name__).setLevel(logging.ERROR)
         ours, spans = TracerProvider(resource=resource), sender.OTLPSpanExporter()
         ours.add_span_processor(BatchSpanProcessor(spans))
     except ImportError as error:
         raise missing_extra(f"--traces needs OpenTelemetry ({error})", "otel") from error
-    except (ValueError, StopIteration) as error:  # What OpenTelemetry says of its variables.
+    except (ValueError, StopIteration) as error:  # OpenTelemetry refuses one of its variables.
         why = redacted(str(error)) or "OTEL_PYTHON_TRACER_PROVIDER names none that is installed"
         raise UsageError(f"--traces: an OTEL_* variable cannot be used: {why}") from error
     ending.callback(_end, ours.shutdown, spans.shutdown)
@@ -145,8 +145,8 @@ def _variable(*names: str) -> str | None:
 
 
 def _end(send: Callable[[], None], give_up: Callable[[], None]) -> None:
-    """Send the last spans. A collector that does not answer would keep the run for half a
-    minute."""
+    """Send the last spans, for `SECONDS_TO_SEND` at most: a collector that does not answer would
+    hold the run up for half a minute."""
     sending = Thread(target=send, daemon=True)
     sending.start()
     sending.join(SECONDS_TO_SEND)
@@ -159,7 +159,7 @@ def _end(send: Callable[[], None], give_up: Callable[[], None]) -> None:
 
 
 class TraceSpan:
-    """A span under way; this one, of a run without traces, is none."""
+    """A span under way; this base class, for runs without traces, records nothing."""
 
     def __enter__(self) -> TraceSpan:
         return self
@@ -168,7 +168,7 @@ class TraceSpan:
         pass
 
     def ends(self, outcome: T) -> T:
-        """The outcome, of which the span takes note."""
+        """Record the outcome in the span; returns it."""
         return outcome
 
 
@@ -219,7 +219,7 @@ def _failed(span: OpenTelemetrySpan, kind: str, message: str = "") -> None:
 
 
 def _clean(attributes: Attributes) -> dict[str, Any]:
-    """Those that are known, without secrets."""
+    """The attributes that are known, with secrets redacted."""
     return {
         name: redacted(value) if isinstance(value, str) else value
         for name, value in attributes.items()
@@ -227,7 +227,7 @@ def _clean(attributes: Attributes) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------- what is traced
+# ---------------------------------------------------------------- records, checks, calls
 
 
 def of_record(record: Record) -> AbstractContextManager[TraceSpan]:
@@ -271,7 +271,7 @@ def of_check(name: str, by: str, round: int) -> AbstractContextManager[TraceSpan
 
 
 def _error(verdict: str) -> str | None:
-    """The type of error that leaves no verdict."""
+    """The type of error for a verdict that decides nothing; None for the others."""
     return str(verdict) if verdict in ("error", "unreadable") else None
 
 
@@ -281,9 +281,9 @@ def of_call(
     """The span of a call; it ends with the completion.
 
     Args:
-        identity: of the backend: provider, model and, of a remote one, server.
-        sent: gives the call with what the server is sent of it.
-        cached: the reply is in the cache: the span has no usage, as none was paid.
+        identity: the backend's identity: provider, model and, if remote, server.
+        sent: returns the call as the server is sent it.
+        cached: whether the reply is in the cache: the span then has no usage, as none was paid.
     """
     if (run := _run.get()) is None:
         return _NONE
@@ -329,7 +329,7 @@ def of_call(
 
 
 def retries(error: BackendError, tries: int) -> None:
-    """Note in the call's span that it is sent again, because its `tries`-th try failed."""
+    """Note in the call's span that the call is retried, because its `tries`-th try failed."""
     if _run.get() is not None:
         from opentelemetry.trace import get_current_span
 

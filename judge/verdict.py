@@ -1,4 +1,4 @@
-"""Verdicts, answers with their evidence, votes and checks: what a judgement is made of."""
+"""Verdicts, answers with their evidence, votes and checks: the parts of a judgement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 class Verdict(StrEnum):
     """The outcome of a vote, a check or a record; only checks are `skipped`.
 
-    `answered`: the answer is counted, and neither passes nor fails.
+    `answered`: the answer is only counted, and neither passes nor fails.
     """
 
     PASS = "pass"
@@ -34,10 +34,10 @@ class Verdict(StrEnum):
 
 
 class AnswerOutcome(StrEnum):
-    """What came of a question whose answer is compared with a label or a gold answer.
+    """The outcome of a question whose answer is compared with a label or a gold answer.
 
-    Beside `Verdict`, because such an answer neither passes nor fails by itself; only items that
-    lack a field are `skipped`.
+    Separate from `Verdict`, because such an answer neither passes nor fails by itself. Only items
+    that lack a field are `skipped`.
     """
 
     ANSWERED = "answered"
@@ -49,7 +49,7 @@ class AnswerOutcome(StrEnum):
 
 
 SETTLED = frozenset((Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED))
-"""The verdicts of answers that are sure."""
+"""The verdicts of sure answers."""
 
 SOUND = frozenset((Verdict.PASS, Verdict.SKIPPED))
 """The verdicts of checks that let a record through."""
@@ -63,8 +63,8 @@ _GRAVITY = (
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """One verdict for many parts that must all pass.
 
-    `error` outweighs all, because `--resume` asks that part again; a `fail` stands whatever the
-    undecided parts would say. Skipped parts say nothing; with no other part the answer is
+    `error` outranks all, because `--resume` asks that part again; `fail` outranks undecided parts,
+    however they would turn out. Skipped parts do not count; with no other part the verdict is
     `abstain`, never `pass`.
     """
     present = set(verdicts)
@@ -73,10 +73,10 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Replies, and the tokens of each when it was first made; an unknown cost is None.
+    """The number of replies, and their tokens when first made; an unknown cost is None.
 
-    `models` are those that gave them, of decision models alone, whose versions a profile is bound
-    to.
+    `models` names the models that replied, for decision models only, whose versions a profile
+    records.
     """
 
     replies: int = 0
@@ -110,12 +110,12 @@ class LinePart(BaseModel):
 
 
 class Answer(LinePart):
-    """What a model said to a rubric about one value, or about the record (value None).
+    """A model's answer to a rubric about one value, or about the record (value None).
 
-    `value` is the value's full text, because numbers shift when values are dropped; `quote` stands
-    in the record's text as it was when the judge read it. `predicted` are the numbers (from 1) of
-    the predicted values that an answer rests on. `probability` is P(pass), 0 to 1; where too little
-    of it is listed there is none, and `probability_range` has its bounds.
+    `value` is the value's full text, because numbers shift when values are dropped; `quote` is from
+    the record's text as the judge read it. `predicted` has the numbers (from 1) of the predicted
+    values that the answer rests on. `probability` is P(pass), 0 to 1; it is None if too little of
+    the distribution is listed, and `probability_range` then has its bounds.
     """
 
     value: RecordText | None = None
@@ -130,18 +130,18 @@ class Answer(LinePart):
 
     @property
     def sure(self) -> bool:
-        """Whether it is decided."""
+        """Whether the answer is decided."""
         return self.verdict in SETTLED
 
 
 class Vote(LinePart):
     """One answer to one rubric by one model under one seed, with its evidence.
 
-    `evidence` has at least one answer for each value asked about, or one for the record; in a lost
-    vote (`unreadable`, `error`) too. `part` is `cheap` for a cascade's cheap judge, which settles
+    `evidence` has at least one answer for each value asked about, or one for the record, also in a
+    lost vote (`unreadable`, `error`). `part` is `cheap` for a cascade's cheap judge, which settles
     the values that it is sure of, and `explanation` for one that says why others fail; the verdict
-    is counted from the `panel`'s votes. `score` is the answer where answers are scores, by
-    log-probabilities the mean of their distribution. `answered_by` are the versions of a decision
+    is counted from the `panel`'s votes. `score` is the answer if answers are scores; with
+    log-probabilities, the mean of their distribution. `answered_by` has the versions of a decision
     model that answered.
     """
 
@@ -164,7 +164,7 @@ class Vote(LinePart):
         return _by_value(self.evidence) or {None: self.verdict}
 
     def counted_as(self, *, graded: bool = False) -> Mapping[str | None, str]:
-        """What the vote counts as on each value: its verdict, or `graded` the answer, if sure."""
+        """What the vote counts as on each value: its verdict, or, if `graded`, a sure answer."""
         verdicts = self.verdicts()
         answers = {
             answer.value: answer.answer
@@ -176,13 +176,13 @@ class Vote(LinePart):
 
 
 class Check(LinePart):
-    """A rubric's verdict on one record: the votes of a panel, and what they come to.
+    """A rubric's verdict on one record: the votes of a panel, and their outcome.
 
-    `by` tells the loop judge's asks from the final judge's; `round` (from 1) which pass of
-    a rewrite loop it was made in. `evidence` is what the check rests on besides its votes.
-    `counted` are the answers, from the best to the worst, of a rubric whose votes are counted by
-    answer and not as pass or fail; `answer` is the one that stands, of a question with labels of
-    its own. `score` is the mean of the votes' scores. `rubric` is the rubric's digest.
+    `by` says who made it, such as the loop judge or the final judge; `round` (from 1) in which
+    round of a rewrite loop. `evidence` is what the check rests on besides its votes. `counted` has
+    the answers, from best to worst, if votes are counted by answer and not as pass or fail;
+    `answer` is the outcome of a question with its own labels. `score` is the mean of the votes'
+    scores. `rubric` is the rubric's digest.
     """
 
     name: str = Field(alias="check")
@@ -203,11 +203,12 @@ class Check(LinePart):
         return sum((vote.usage for vote in self.votes), Usage())
 
     def outcomes(self) -> dict[str | None, tuple[Verdict, str | None]]:
-        """(verdict, answer that stands) for each value, recounted from the votes.
+        """(verdict, winning answer) for each value, recounted from the votes.
 
-        None as a value stands for the record, as an answer for none: votes are counted by answer
-        only where `counted` names the answers. The opinion of the cheap judge stands where it is
-        sure, and is no vote elsewhere. Of a check without votes its own evidence tells.
+        The value None stands for the record. The answer is None unless `counted` names the answers,
+        since votes are counted by answer only then. The cheap judge's opinion decides the values
+        that it is sure of, and is not a vote on others. A check without votes is decided by its own
+        evidence.
         """
         if self.score is not None:
             return {None: (self.verdict, None)}
@@ -230,7 +231,7 @@ class Check(LinePart):
                     settled[value] = opinion
         outcomes: dict[str | None, tuple[Verdict, str | None]] = {}
         for value, cast in opinions.items():
-            # As many votes as were cast: asking stops only when the others could change nothing.
+            # The votes cast suffice: asking stops only when further votes could change nothing.
             choices, votes = self.counted or PASS_OR_FAIL, max(1, len(cast))
             stands = settled.get(value) or decide(cast, votes, choices)
             by_answer = stands in worth
@@ -242,10 +243,10 @@ class Check(LinePart):
         return {value: verdict for value, (verdict, _) in self.outcomes().items()}
 
     def supporting_evidence(self) -> tuple[Answer, ...]:
-        """The answers that bear the verdicts out, each once, in the order of the values.
+        """The answers that support the verdicts, each once, in the order of the values.
 
-        Those of votes that agree with the check's verdict on the value, and where answers are
-        counted with its answer.
+        These agree with the check's verdict on the value, and, if answers are counted, with its
+        answer.
         """
         outcomes = self.outcomes()
         by_value: dict[str | None, dict[tuple[object, ...], Answer]] = {v: {} for v in outcomes}
@@ -257,8 +258,8 @@ class Check(LinePart):
         return tuple(answer for answers in by_value.values() for answer in answers.values())
 
     def said(self, value: str | None = None) -> tuple[Verdict, str]:
-        """The verdict on a value, or on the record, and what was said of it in words: the answer
-        that stands, the mean score, or the one answer of the evidence; else the verdict."""
+        """The verdict on a value, or on the record, and its answer in words: the winning answer,
+        the mean score, or the only answer of the evidence; else the verdict."""
         verdict, answer = self.outcomes().get(value, (self.verdict, None))
         score = None if self.score is None else f"{self.score:g}"
         evidence = (found.answer for found in self.supporting_evidence() if found.value == value)
@@ -267,11 +268,11 @@ class Check(LinePart):
         return verdict, said or str(verdict)
 
     def to_dict(self) -> dict[str, Any]:
-        """What it comes to: verdict, answer, score, its best evidence's quote and reason, and of a
-        check that is made on entries the verdict on each.
+        """The outcome: verdict, answer, score, probability, the best evidence's quote and reason,
+        and, for a check on entries, the verdict on each.
 
-        Where answers have no names of their own, the answer is that of the evidence. An undecided
-        check has none, so that a count of answers counts what was decided.
+        If answers have no names of their own, the answer is that of the evidence. An undecided
+        check has no answer, so that a count of answers counts only decided checks.
         """
         best = self.best_evidence
         single = best if best is not None and best.value is None else None
@@ -289,9 +290,9 @@ class Check(LinePart):
 
     @property
     def best_evidence(self) -> Answer | None:
-        """The answer that tells best why the check has its verdict, one with a quote if it can be.
+        """The answer that best explains the check's verdict, with a quote if possible.
 
-        Of an undecided check it is one that speaks against a value that is undecided.
+        For an undecided check, an answer against an undecided value.
         """
         answers = [a for a in self.supporting_evidence() if a.verdict is self.verdict]
         if self.verdict is Verdict.ABSTAIN:
@@ -306,8 +307,8 @@ class Check(LinePart):
 def last_of_each(checks: Iterable[Check]) -> list[Check]:
     """The last check of each name, in the order in which the names first appear.
 
-    The final judge comes after the loop judge, and a later round after an earlier one, so
-    the last is the one that speaks about the text as it is written out.
+    The final judge comes after the loop judge, and a later round after an earlier one, so the last
+    check is about the text that is written out.
     """
     return list({check.name: check for check in checks}.values())
 

@@ -1,7 +1,7 @@
-"""Votes, counted: what opinions come to, and how many more could settle them.
+"""Counts votes: the outcome of opinions, and how many further votes could settle it.
 
-An opinion is `pass` or `fail`, or one of a rubric's answers (from the best to the worst) where
-those count for themselves; or it is undecided: `abstain`, `unreadable`, `error`.
+An opinion is `pass` or `fail`, or one of a rubric's answers (from best to worst) if votes are
+counted by answer; or it is undecided: `abstain`, `unreadable`, `error`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ PASS_OR_FAIL = ("pass", "fail")
 def decide(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR_FAIL) -> str:
     """The outcome of the opinions: the answer of more than half of the votes, else `abstain`.
 
-    Lost votes count too. Without any readable vote it is `error` if one is, else `unreadable`.
+    Lost votes count, too. Without a readable vote the outcome is `error` if any vote is, else
+    `unreadable`.
 
     Raises:
         ValueError: fewer than one vote, or more opinions than votes.
@@ -30,13 +31,13 @@ def decide(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR
 def needed(opinions: Sequence[str], votes: int, answers: Sequence[str] = PASS_OR_FAIL) -> int:
     """The least number of further votes, each one of `answers`, that could settle the outcome.
 
-    0 when whatever the votes to come say cannot change it. Asking so many at once never asks a vote
-    too many, unless votes abstain.
+    0 if further votes cannot change it. Asking so many at once never asks a vote too many, unless
+    votes abstain.
     """
     counts = [opinions.count(answer) for answer in answers]
     open_votes, majority, most = votes - len(opinions), votes // 2 + 1, max(counts)
     for further in range(open_votes):
-        # Soonest, votes settle it by all saying the same, or by leaving no answer a majority.
+        # Votes settle it soonest if all are the same, or if no answer can reach a majority.
         evenly = max(most, ceil((sum(counts) + further) / len(counts)))
         divided = evenly + open_votes - further < majority
         if most + further >= majority or (divided and (further > 0 or _readable(opinions))):

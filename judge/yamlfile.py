@@ -1,4 +1,4 @@
-"""YAML files that come from anywhere: read safely, and refused with file, line and key."""
+"""Reads YAML files of any origin safely, and refuses bad ones with file, line and key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from judge.problems import KeyPath, KeyProblem, problems_of
 T = TypeVar("T", bound=BaseModel)
 
 MAX_DEPTH = 100
-"""Deepest nesting that is read. Beyond some ten thousands libyaml's composer ends the process."""
+"""Deepest nesting that is read. Beyond some ten thousand, libyaml's composer ends the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class YamlMapping:
     nulls: tuple[KeyPath, ...] = ()
 
     def validated(self, model: type[T]) -> T:
-        """The data as this model; raises UsageError with every mistake, see `refused`."""
+        """The data as this model; raises UsageError with all mistakes, see `refused`."""
         try:
             return model.model_validate(self.data)
         except ValidationError as error:
             raise self.refused(problems_of(error, model.model_fields)) from error
 
     def refused(self, problems: Iterable[KeyProblem]) -> UsageError:
-        """One `file:line: key: problem` a line, in the order of the file.
+        """An error with a line `file:line: key: problem` per problem, in the order of the file.
 
-        A key that is not there has the line of the nearest one above it.
+        A missing key gets the line of the nearest key above it.
         """
         messages = []
         for place, problem in dict.fromkeys(problems):
@@ -49,7 +49,7 @@ class YamlMapping:
 
 
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
-"""Plain scalars that YAML takes for null."""
+"""Plain scalars that YAML reads as null."""
 
 NULL = "is empty or null: leave the key out, or put the word in quotes"
 
@@ -57,8 +57,8 @@ NULL = "is empty or null: leave the key out, or put the word in quotes"
 def read_mapping(text: str, name: str) -> YamlMapping:
     """A YAML mapping with every scalar as text, so that `yes` and `no` stay words.
 
-    Raises UsageError for bad YAML, no mapping, an alias, a duplicate key or a null; `name` is the
-    file's.
+    `name` is the file's. Raises UsageError for bad YAML, a text that is not a mapping, an alias, a
+    tag, a duplicate key or a null.
     """
     source = located(text, name)
     if source.nulls:
@@ -67,7 +67,7 @@ def read_mapping(text: str, name: str) -> YamlMapping:
 
 
 def located(text: str, name: str, example: str = "name: polite") -> YamlMapping:
-    """As `read_mapping`, of a file that may hold nulls and begins as the `example` does."""
+    """As `read_mapping`, for a file that may hold nulls; `example` shows its form in messages."""
     import yaml
 
     node = _composed(text, name)
@@ -80,26 +80,27 @@ def located(text: str, name: str, example: str = "name: polite") -> YamlMapping:
 
 
 def read_plain(text: str, name: str) -> Any:
-    """Any YAML as plain data: numbers, texts, lists, mappings. Raises UsageError as above."""
+    """Any YAML as plain data: numbers, texts, lists, mappings. Raises UsageError as
+    `read_mapping`."""
     import yaml
 
     _composed(text, name)
     try:
         return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text).get_single_data()
     except (yaml.YAMLError, ValueError, ArithmeticError) as error:
-        # What PyYAML raises for 2001-99-99, `? [a]` and their like.
+        # PyYAML raises these for values such as 2001-99-99 and `? [a]`.
         problem = getattr(error, "problem", None) or error
         raise UsageError(f"{name}: not valid YAML: {problem}") from error
 
 
 def _composed(text: str, name: str) -> Any:
-    """The text's one node.
+    """The text's root node.
 
-    Aliases are not read, because a few lines of them can stand for billions of nodes; nor are tags.
+    Aliases are refused, because a few lines of them can stand for billions of nodes; so are tags.
     """
     import yaml
 
-    # Written in C where it is there; else the rubrics take a tenth of a second to read.
+    # The C loader if available: with the Python one, reading the rubrics takes a tenth of a second.
     loader, depth = getattr(yaml, "CBaseLoader", yaml.BaseLoader), 0
     try:
         for event in yaml.parse(text, Loader=loader):

@@ -106,7 +106,7 @@ def roles_of(
     steps: Mapping[str, str] | None = None,
     roles: str | None = None,
 ) -> Settings:
-    """The settings with models assigned to writing (by default `settings.model`) and judging.
+    """The settings with the writer (`settings.model`, else that of `roles`) and judges assigned.
 
     Args:
         judges: models that judge; by default the writer.

@@ -199,4 +199,4 @@ def test_a_profile_brings_no_code(mails: Typed) -> None:
     rubric = {"name": "short", "pass": "yes", "first_token": [], "python": "rules/checks.py:short"}
     Path("p.json").write_text(json.dumps({"made_by": "x", "rubrics": [rubric], "judges": []}))
     code, _, told = mails.text("validate", "m.jsonl", "--profile", "p.json")
-    assert code == 2 and "a profile brings no Python" in told
+    assert code == 2 and "a profile cannot hold Python" in told

@@ -101,7 +101,7 @@ def test_a_profile_tells_what_it_brings_and_chooses_no_model(
     carried = (
         "judge: --profile p.json, made by us judge: all is well: kind (400 labels) by "
         f"{YES}; labels from labels.jsonl\n"
-        'judge: --profile p.json brings its own questions: kind: "Is it kind?'
+        'judge: --profile p.json has its own questions: kind: "Is it kind?'
     )
     unnamed = "judge: --profile p.json was made for a model that you did not name: "
     unnamed += f"add --model {YES}\n"

@@ -103,7 +103,7 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
         (("--worker-gpus", "2"), "--worker-gpus 2 needs --engine ray; the engine is local"),
         (("--fail-under", "90"), "--fail-under: 90: type 0.9"),
         (("--fail-under", "-1"), "--fail-under: -1: a share is from 0 to 1"),
-        (("--fail-under", "most"), "'most' is no share: type 0.9 or 90%"),
+        (("--fail-under", "most"), "'most' is not a share: type 0.9 or 90%"),
         (("--repair", "--rounds", "0"), "--rounds: "),
         (("--repair", "--ask", "Polite?"), "--repair: the record workflow rewrites nothing"),
     ],
