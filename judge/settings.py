@@ -182,7 +182,7 @@ class CoreSettings(Options):
         ge=1,
     )
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = judging(
-        "How much a reasoning model reasons.", unset="the server's"
+        "Reasoning effort, for models that reason.", unset="the server's"
     )
     seed: int = judging("Seed of votes and samples.", default=0, ge=0)
     abstain_margin: float = judging(
