@@ -1,4 +1,4 @@
-"""The command line: one file a command, thin over the API; errors become exit codes."""
+"""The command line: one thin module per command over the API; errors become exit codes."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ def _root(
 
 def main() -> None:
     """The console script."""
-    # Imports make a million objects that all stay, which the collector would look through often.
+    # Imports make a million long-lived objects; by default the collector would scan them often.
     gc.set_threshold(50_000)
     guard_process()
     guard_tracing()
     guard_streams()
     try:
         code = _ended(_complete if os.environ.get("_JUDGE_COMPLETE") == "complete_bash" else app)
-        # An error of what is still in the buffer would otherwise come after the exit code is set.
+        # Without this flush, an error in writing the buffer would come after the exit code is set.
         sys.exit(_ended(lambda: sys.stdout and sys.stdout.flush()) or code)
     finally:
-        # Typer replaced the hook for tracebacks.
+        # Typer has replaced the traceback hook.
         guard_process()
 
 
@@ -94,15 +94,15 @@ def _complete() -> None:
 
 
 def _ended(step: Callable[[], object]) -> int | str | None:
-    """The exit code that a step ends with; its error is printed on standard error."""
+    """Run a step and return its exit code; an error is printed on standard error."""
     try:
         step()
     except SystemExit as end:
-        # So typer ends where the reader of standard output has left, as in `judge ... | head -1`.
+        # Typer ends like this if the reader of standard output is gone (`judge ... | head -1`).
         if isinstance(end.__context__, BrokenPipeError):
             drop_stdout()
             return int(Exit.READER_GONE)
-        # Typer's own exit stands between the interrupt and the end.
+        # Typer raises its own exit between the interrupt and SystemExit.
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
             print_message("interrupted; the same command can be run again")
             return int(Exit.INTERRUPTED)
@@ -137,7 +137,7 @@ _SCARCE |= {errno.ENOMEM: "memory", errno.EAGAIN: "processes (ulimit -u)"}
 
 
 def _scarce(error: Exception) -> str | None:
-    """What the system has run out of, if that is why `error` came."""
+    """The resource that has run out; None if `error` has another cause."""
     if isinstance(error, MemoryError):
         return _SCARCE[errno.ENOMEM]
     if isinstance(error, RuntimeError) and "start new thread" in str(error):

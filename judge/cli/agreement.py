@@ -1,4 +1,4 @@
-"""`judge agreement`: how far people agree with one another, before a judge is held against them."""
+"""`judge agreement`: how far people agree, measured before a judge is compared with them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from judge.settings import Settings
 
 _NAMED = 5
-"""Annotators that a message names, at most."""
+"""Most annotators named in a message."""
 
 _MAX_ANSWERS = 40
-"""Answers that are printed; free texts may be as many as answers."""
+"""Most answers printed without --all; with free texts every label may be another answer."""
 
 EPILOG = """\b
 Examples:
@@ -41,7 +41,7 @@ Exit code 3: some lines could not be read, and are named.
     "map",
     "answers",
     map="Read this column of LABELS as NAME, as in label=answer; item=a+b.",
-    answers="Count these as answers, also what else stands for no label, as in none,some.",
+    answers="Count these as answers, even words that otherwise mean no label, as in none,some.",
 )
 def command(
     settings: Settings,
@@ -77,15 +77,15 @@ def command(
         bool,
         typer.Option(
             "--break-ties",
-            help="Without a majority the most frequent answer wins, among equals by --seed.",
+            help="Without a majority the most frequent answer wins; --seed picks among equals.",
         ),
     ] = False,
     controls: Annotated[
         list[str] | None,
         typer.Option(
             metavar="GOLD",
-            help="Control questions with their right answers: drop annotators under --least; "
-            "they count no further; repeatable.",
+            help="Control questions with their right answers, to drop annotators under --least; "
+            "not counted otherwise; repeatable.",
         ),
     ] = None,
     least: Annotated[
@@ -93,23 +93,23 @@ def command(
         typer.Option(
             min=0,
             max=1,
-            help="Share that must be right of the control questions an annotator answered.",
+            help="Share of the control questions answered that an annotator must get right.",
         ),
     ] = 0.6,
     scale: Annotated[
         str | None,
         typer.Option(
             metavar="RATING=LABEL,...",
-            help="What ratings stand for; of LABEL|LABEL the one that an annotator's control "
-            "questions bear out, else the first.",
+            help="Labels that ratings mean; of LABEL|LABEL the one that fits an annotator's "
+            "control questions, else the first.",
         ),
     ] = None,
     contrary: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Pairs of records (item, contrary) that cannot both have an answer: the labels of "
-            "an annotator who gave it to both count no further; repeatable.",
+            help="Pairs of records (item, contrary) that cannot both have an answer; if an "
+            "annotator gave it to both, these labels are left out; repeatable.",
         ),
     ] = None,
     raters: Annotated[
@@ -124,8 +124,8 @@ def command(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="What is known of annotators: a table with a column annotator. Each content of "
-            "its other columns is a group; --all has their shares.",
+            help="A table about annotators, with a column annotator. Each value of another column "
+            "is a group; --all shows their shares.",
         ),
     ] = None,
     out: Annotated[
@@ -245,7 +245,7 @@ _MEASURES = {
 
 
 def _print(report: Agreement, all_tables: bool, by_class: bool) -> None:
-    """Print how far people agree and on which answers, and with `all_tables` their majorities."""
+    """Print agreement and answers, and with `all_tables` the majorities."""
     rows = [
         (check.check, group, figures)
         for check in report.checks
@@ -320,7 +320,7 @@ def _print_parts(tables: Tables, rows: Sequence[tuple[str, str, Figures]], by_cl
 
 
 def _print_annotators(tables: Tables, report: Agreement) -> None:
-    """Print who annotators are, ratings as they came, and how they did on control questions."""
+    """Print the annotators' groups, the raw ratings, and the results on control questions."""
     known = [
         [column, *row] for column, groups in report.demographics.items() for row in _shares(groups)
     ]
@@ -348,7 +348,7 @@ def _print_annotators(tables: Tables, report: Agreement) -> None:
 
 
 def _shares(groups: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
-    """Rows of a group, what is counted, how many, and which share of the group."""
+    """Rows: the group, what is counted, its count and its share of the group."""
     return [
         [who, name, str(n), f"{n / (sum(counts.values()) or 1):.1%}"]
         for who, counts in groups.items()
@@ -357,14 +357,14 @@ def _shares(groups: Mapping[str, Mapping[str, int]]) -> list[list[str]]:
 
 
 def _mean(figures: Sequence[Figures], measure: str, form: str = "{:.2f}") -> str:
-    """The unweighted mean of a measure, as tables of several checks or countries end with it."""
+    """The unweighted mean of a measure over checks or groups."""
     estimates = [f.measures.get(measure) for f in figures]
     values = [e.value for e in estimates if e is not None and e.value is not None]
     return form.format(fmean(values)) if values else "–"
 
 
 def _accuracy(figures: Figures) -> str:
-    """Of the majority, over the questions with gold and a majority."""
+    """The accuracy of the majority, over the questions with gold and a majority."""
     accuracy = figures.measures.get("accuracy")
     if accuracy is None or accuracy.value is None:
         return "–"

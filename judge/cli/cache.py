@@ -30,7 +30,7 @@ def _opened(settings: Settings, context: typer.Context) -> Iterator[ReplyCache]:
 
     folder = cache_dir(settings.cache_dir)
     if context.params["cache_dir"] is not None and not (folder / DBNAME).is_file():
-        # Opening it would make one, and hide a mistyped name.
+        # Opening it would create a cache and hide a mistyped name.
         raise UsageError(f"--cache-dir {folder}: there is no cache")
     cache = ReplyCache(folder)
     try:

@@ -38,8 +38,8 @@ Labels: a column, a sheet, a table of item, annotator and label, records with a 
 others export (docs/howto/calibrate.md), or a public set, as in multipico:PATH
 (docs/papers/protocols.md).
 
-Exit code 3: some lines or items could not be used, --guarantee cannot be met, or a field that is
-shown tells the label alone.
+Exit code 3: some lines or items could not be used, --guarantee cannot be met, or one of the fields
+shown gives the label away.
 """
 
 _SETS = "Sets and controls"
@@ -107,7 +107,7 @@ def command(
         typer.Option(
             min=2,
             max=20,
-            help="Cut the records in N parts; report on each by what was fitted to the others.",
+            help="Cut the records in N parts; report on each with a fit to the others.",
             rich_help_panel=_SETS,
         ),
     ] = None,
@@ -151,7 +151,7 @@ def command(
 
     api.refuse_existing("-o", out, overwrite, is_folder=True)
     announce(settings, profiled=False, quiet=quiet)
-    # SIGTERM ends it like Ctrl-C; SIGINT does even where a script's `&` has it ignored.
+    # SIGTERM ends it like Ctrl-C. SIGINT is set, too: a script's `&` starts it with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
@@ -192,14 +192,14 @@ def command(
 
 
 def fields_message(fields: Sequence[str], withheld: Sequence[str]) -> str:
-    """Which fields a judge is shown where none is named, and which are not."""
+    """The fields that a judge is shown when none is named, and those withheld."""
     text = f"fields shown: {', '.join(fields)}"
     answers = ", ".join(f"{name} (people's answers)" for name in withheld)
     return f"{text}; not shown: {answers}" if withheld else text
 
 
 def _troubles(report: Calibration) -> Iterator[str]:
-    """Lines that were not used, items that a judge did not answer, why there is no profile."""
+    """Notes: unused lines, the fields shown, unanswered items, why there is no profile."""
     for item in report.problems[:MAX_PROBLEMS]:
         yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
     if len(report.problems) > MAX_PROBLEMS:

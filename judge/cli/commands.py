@@ -18,25 +18,24 @@ BUILT_IN = (
     *("validate", "plan", "calibrate", "serve", "label", "review", "agreement", "compare"),
     *("report", "export", "cache", "config", "rubrics", "workflows"),
 )
-"""Each is the module of its name here, with a `command` or, for several, an `app`."""
+"""Each is a module of this package, with a `command` or, for a group of commands, an `app`."""
 
 ENTRY_POINTS = "judge.commands"
-"""The entry points of other packages' commands; each names such a module."""
+"""Group of entry points for other packages' commands; each names such a module."""
 
 _BRACES = str.maketrans("", "", "{}")
 _TYPES = {"str>": "TEXT", "path>": "PATH", "int range>": "N", "float range>": "X"}
 
 
 class Command(TyperCommand):
-    """Shows options under the headings of their groups: those that most runs need, or all.
+    """Shows options by group: those that most runs need (--help), or all (--help-all).
 
-    An option under a heading of its own is shown by --help-all only, unless it is a setting that
-    most runs need; without any of these, --help-all is not shown itself. Typer's names for types,
-    `<int range>` or `<list[str]>`, are no words for users.
+    --help leaves out the options of a group, except settings that most runs need. If it leaves out
+    none, --help-all is not listed. Typer's type names, such as `<int range>`, are replaced.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As typer does; but an option that takes one value is refused where it comes twice."""
+        """Parse as typer does, but refuse an option that takes one value and is given twice."""
         _, _, options = self.make_parser(ctx).parse_args(args=list(args))
         for option in {option for option in options if options.count(option) > 1}:
             if not (getattr(option, "is_flag", True) or option.multiple):
@@ -82,7 +81,7 @@ def _is_advanced(parameter: Any) -> bool:
 
 
 class Commands(TyperGroup):
-    """The commands; one that is not used is not built, and its settings are not loaded."""
+    """All commands. Only the one used is built, and only its settings are loaded."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*BUILT_IN, *plugins.names(ENTRY_POINTS)]
@@ -93,7 +92,7 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
-            # Typer proposes names from here.
+            # Typer suggests names from here.
             self.commands = dict.fromkeys(self.list_commands(ctx))  # type: ignore[assignment]
         return super().resolve_command(ctx, args)
 
@@ -116,7 +115,7 @@ def _summary(name: str) -> str:
 
 
 def _group(help_all: HelpAllOfGroup = False) -> None:
-    """What a group of commands does by itself: its help."""
+    """The callback of a group of commands, which only takes --help-all."""
 
 
 @cache

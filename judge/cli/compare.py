@@ -20,9 +20,9 @@ Examples:
   judge compare small.jsonl people.jsonl --paper --figure scores.svg
   judge compare a.jsonl b.jsonl --json | jq '.tables[0].rows[]'
 
-Items are paired by id and condition, records without an id by their content. What only one run
-has, or scored, is counted and left out. Answers of people or of a model that ran elsewhere become
-a run by judge score BENCHMARK ANSWERS GOLD -o RUN.
+Items are paired by id and condition, records without an id by their content. Items that not all
+runs have, or scored, are counted and left out. judge score BENCHMARK ANSWERS GOLD -o RUN makes a
+run of people's answers, or of a model's that ran elsewhere.
 """
 
 
@@ -45,7 +45,7 @@ def command(
     ] = None,
     form: Annotated[
         Literal["dots", "bars", "boxes"],
-        typer.Option(help="Of the figure; boxes are of the measures of --paper."),
+        typer.Option(help="Form of the figure; boxes show the measures of --paper."),
     ] = "dots",
     overwrite: opt.Overwrite = False,
 ) -> None:
@@ -61,7 +61,7 @@ def command(
     if len(runs) < 2:
         raise UsageError("judge compare: name at least two runs, RUN_A RUN_B")
     if form != "dots" and figure is None:
-        raise UsageError(f"--form {form} is of a figure: name one by --figure")
+        raise UsageError(f"--form {form} needs a figure: name one with --figure")
     from judge.api import refuse_existing
 
     refuse_existing("--figure", figure, overwrite)

@@ -1,4 +1,4 @@
-"""Values that a shell completes: names of what is installed, and models that servers list."""
+"""Shell completion of values: installed names, and models that servers list."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from judge import plugins
 from judge.errors import JudgeError
 
 _SECONDS = 1.5
-"""That a server's list of models may take."""
+"""Time limit for a server's list of models."""
 
 
 def values(kind: str, incomplete: str) -> list[str]:
-    """The values of a kind that begin with what is typed: `models`, `rubrics`, a group of entry
-    points, or words such as `a|b`; of `verdicts`, which commas part, for the last one."""
+    """The values of a kind that begin with what is typed.
+
+    Args:
+        kind: `models`, `weights`, `rubrics`, `checks`, `formats`, a group of entry points, words
+            such as `a|b`, or `verdicts`, a list with commas whose last name is completed.
+    """
     before = incomplete[: incomplete.rfind(",") + 1] if kind == "verdicts" else ""
     logging.disable()
     try:
@@ -53,7 +57,7 @@ def _names(kind: str, incomplete: str) -> Iterable[str]:
 
 
 def _models(incomplete: str) -> list[str]:
-    """Providers; where one alone fits what is typed, its models."""
+    """Providers; the models of the provider if only one fits what is typed."""
     from judge.configuration import resolve
 
     try:
@@ -81,8 +85,8 @@ def _listed(provider: str) -> list[str]:
 
 
 def in_bash(app: Callable[[], object]) -> None:
-    """Complete for bash, which cuts words at colons: they are joined before, and of each value
-    what bash keeps is left out."""
+    """Complete for bash, which splits words at colons: they are joined first, and each value is
+    printed without the part that bash keeps."""
     words, at = os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
     words += [""] * (at + 1 - len(words))
     joined: list[str] = []

@@ -64,8 +64,8 @@ def command(
 
 
 def _without_secrets(values: dict[str, Any]) -> dict[str, Any]:
-    """The settings, with addresses of servers without logins and queries, and of headers and
-    queries the names."""
+    """The settings without secrets: server URLs lose logins and queries; headers and queries keep
+    only their names."""
     from judge.redact import MASK, without_secrets
 
     servers = {}

@@ -14,12 +14,12 @@ from judge.cli.report import JudgedFiles, end_of_lines
 EPILOG = """\b
 Examples:
   judge export judged.jsonl -o judged.parquet     one flat table
-  judge export judged.jsonl -o junit.xml          a test case a record
+  judge export judged.jsonl -o junit.xml          a test case per record
   judge export judged.jsonl -o summary.md         for $GITHUB_STEP_SUMMARY
 
-Tables have the record's own columns, and judge's behind them (docs/howto/tables.md).
+Tables have the record's own columns, then judge's (docs/howto/tables.md).
 
-Exit code 3: some lines are no output lines of judge, and are left out.
+Exit code 3: some lines are not output of judge, and were left out.
 """
 
 

@@ -1,4 +1,4 @@
-"""`judge label`: records put to people, on a page or a sheet."""
+"""`judge label`: ask people about records, on a page or a sheet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NEXT = {
     ),
     "argilla": ("EXPORT.json", "rg.Dataset.from_disk reads the folder"),
 }
-"""Of each form of sheets how it comes back, and what to do before."""
+"""For each form of sheet: the file that comes back, and what to do first."""
 
 EPILOG = """\b
 Examples:
@@ -44,7 +44,7 @@ Examples:
   judge label mails.csv --ask "Is this e-mail polite?" --sheet mails.html
 
 On the page the keys 1-9, y and n answer, u is unsure, c says why, z takes the last answer back. The
-same command goes on where it stopped; another --annotator answers the same questions.
+same command continues where it stopped; another --annotator answers the same questions.
 judge calibrate and judge agreement read labels and filled sheets, also as Label Studio and Argilla
 export them.
 """
@@ -109,7 +109,7 @@ def command(
         str | None,
         typer.Option(
             metavar="FIELD",
-            help="Records with the same text in this field stand together.",
+            help="Keep records with the same text in this field together.",
             rich_help_panel=_SHEET,
         ),
     ] = None,
@@ -127,10 +127,10 @@ def command(
     by: opt.ByField = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Put records to people, who answer the questions that judges are asked.
+    """Ask people the questions that judges are asked.
 
-    On a page on this machine (-o), or on a sheet (--sheet). Records stand there as judges are shown
-    them, without labels and verdicts. No model is called. On the page a sample of judged records is
+    On a page on this machine (-o), or on a sheet (--sheet). Records are shown as judges see them,
+    without labels and verdicts. No model is called. On the page a sample of judged records is
     spread over verdicts and probabilities; weights in the labels keep estimates unbiased.
     """
     sources = opt.record_files(inputs, context)
@@ -193,7 +193,7 @@ def command(
 
 
 def announce(address: str, annotator: str | None, *, open_page: bool) -> None:
-    """Print the page's address, and open it where a person sits at a screen."""
+    """Print the page's address, and open it if there is a screen and a terminal."""
     print_message(f"open {address}")
     if annotator is None:
         name = opt.login_name()
@@ -207,7 +207,7 @@ def announce(address: str, annotator: str | None, *, open_page: bool) -> None:
 
 
 def end(outcome: PageOutcome, where: str) -> None:
-    """Print what a page came to, and what to type next."""
+    """Print how many questions were answered, and what to type next."""
     left_out(outcome.unasked, outcome.why)
     print_message(f"{outcome.answered} of {counted(outcome.of, 'question')} answered, {where}")
     for about, words in outcome.closing:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Function = Callable[..., None]
 
 OF_WORKFLOWS = "of workflows"
-"""Stands for the settings that workflows declare."""
+"""For `with_settings`: the settings that workflows declare."""
 
 HELP_ALL = "judge.help_all"
-"""Where a context says that help shows every option."""
+"""Key in a context's `meta`: help shows every option."""
 
 _INPUT, OUTPUT = "Input", "Output"
 _STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")
@@ -63,7 +63,7 @@ Format = Annotated[
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(metavar="A[,B...]", help="Column of the labels; several: one a person."),
+    typer.Option(metavar="A[,B...]", help="Column of the labels; several: one per person."),
 ]
 Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N records.")]
 Sample = Annotated[
@@ -114,7 +114,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no s
 
 
 def names(text: str | None) -> list[str]:
-    """Names with commas between them."""
+    """The names in a list with commas."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
@@ -122,9 +122,8 @@ def with_settings(*names: str, **helps: str) -> Callable[[Function], Function]:
     """Give a command the flags of settings, and their values as its parameter `settings`.
 
     Args:
-        names: of settings, or of their groups (`"Judging"`, ...); `OF_WORKFLOWS` those that
-            workflows declare.
-        helps: help of settings that mean something else here.
+        names: settings, or their groups (`"Judging"`, ...), or `OF_WORKFLOWS`.
+        helps: help of settings that mean something else in this command.
     """
 
     def decorate(function: Function) -> Function:
@@ -135,9 +134,9 @@ def with_settings(*names: str, **helps: str) -> Callable[[Function], Function]:
 
 
 def parsed(function: Function) -> Callable[..., None]:
-    """The command as typer takes it, with a parameter for each flag.
+    """The command in typer's form, with a parameter for each flag.
 
-    Settings are loaded here and not by `with_settings`, so that `judge --help` does without them.
+    Settings are loaded here, not in `with_settings`: `judge --help` does not need them.
     """
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     help_all = keyword("help_all", default=False, annotation=HelpAll)
@@ -190,7 +189,7 @@ def parsed(function: Function) -> Callable[..., None]:
 def _signed(
     command: Function, function: Function, parameters: Sequence[inspect.Parameter]
 ) -> Function:
-    """The command with these parameters, and the name and help of the function that it calls."""
+    """The command with these parameters, and the name and help of `function`, which it calls."""
     parameters = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -199,7 +198,7 @@ def _signed(
 
 
 def _resolved(flags: dict[str, Any]) -> Settings:
-    """The settings; warns of unknown JUDGE_ variables and names what files decided and replace."""
+    """The settings. Prints unknown JUDGE_ variables, settings from files, and replaced rubrics."""
     from judge.configuration import resolve, strays
 
     for stray in strays():
@@ -223,7 +222,7 @@ _COMPLETED = {
     "check": "checks",
     "workflow": "judge.workflows",
 }
-"""What a shell completes for a setting; of the others the words of a|b."""
+"""Kind of values that a shell completes for a setting; for others, the words of a|b."""
 
 
 def _flag(name: str, about: str | None) -> Any:
@@ -253,7 +252,7 @@ _SHARED = {
 
 
 def login_name() -> str:
-    """The login name; `annotator` where it is that of a machine, which tells nobody apart."""
+    """The login name; `annotator` if it is a shared one, such as root, which names no person."""
     try:
         name = getpass.getuser()
     except (ImportError, KeyError, OSError):
@@ -274,7 +273,7 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
 
 
 def record_files(inputs: list[str] | None, context: typer.Context) -> list[str]:
-    """As `inputs_or_stdin`, with the files of folders and patterns."""
+    """Like `inputs_or_stdin`, with folders and patterns replaced by their files."""
     from judge.api import input_files
 
     return input_files(inputs_or_stdin(inputs, context))

@@ -43,7 +43,7 @@ def command(
 
 
 def show_plan(estimate: Plan, by: str, noun: str) -> None:
-    """Print an estimate on standard output, and on standard error what cannot be asked about.
+    """Print an estimate on standard output; on standard error, the records that cannot be asked.
 
     Args:
         by: what calls are counted by (check, task).

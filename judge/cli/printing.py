@@ -1,4 +1,4 @@
-"""What is printed for people: safe for the terminal, without secrets, in tables of 80 columns."""
+"""Printing for people: safe for the terminal, without secrets, tables in the terminal's width."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _COLOURS = {
     "unreadable": "magenta",
 }
 MAX_PROBLEMS = 20
-"""Lines of input that are named one by one; of more, how many there are."""
+"""Most lines of input that are named; further ones are only counted."""
 
 _WINDOWS = os.name == "nt"
-"""There a pipe would get the code page's letters, and no lines of tables."""
+"""There a pipe's default encoding is the code page, which may lack the lines of tables."""
 
 _GAP = 2
 """Blanks between two columns."""
@@ -41,7 +41,7 @@ _NUMBER = re.compile(r"[-+<]?[\d.]|–|$")
 
 
 class _Errors(io.TextIOWrapper):
-    """Drops what cannot be written."""
+    """A stream that drops text it cannot write."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -54,31 +54,31 @@ class _Errors(io.TextIOWrapper):
 
 
 def guard_streams() -> None:
-    """Make standard error a stream whose writes never fail, and standard output one for any text.
+    """Make writes to standard error never fail, and standard output accept any text.
 
     Lone surrogates have no UTF-8 form: they are written as escapes, which mean the same in JSON.
-    Closed streams are opened on the null device, or the next file that is opened gets their number.
+    Closed streams are opened on the null device; else the next file opened gets their descriptor.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         continue
     os.close(descriptor)
     if sys.stderr is None or sys.stderr is sys.__stderr__:
-        # Without a buffer, which would keep what could not be written and fail again at exit.
-        # What is below Python's own stream writes Unicode to a console of Windows.
+        # Unbuffered: a buffer would keep text that could not be written and fail again at exit.
+        # The raw stream writes Unicode to a console of Windows.
         buffer: Any = getattr(sys.stderr, "buffer", None) or io.FileIO(2, "w", closefd=False)
         raw = getattr(buffer, "raw", buffer)
         sys.stderr = _Errors(raw, "utf-8", "backslashreplace", write_through=True)
     if isinstance(sys.stdout, io.TextIOWrapper):
         encoding = "utf-8" if _WINDOWS else None
         sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
-        # Another process may have made the pipe non-blocking; then a full one would be an error.
+        # Another process may have made the pipe non-blocking; then writing to a full one fails.
         # Windows has no such call before Python 3.12.
         with suppress(OSError, AttributeError):
             os.set_blocking(sys.stdout.fileno(), True)
 
 
 def drop_stdout() -> None:
-    """Discard what waits in the buffer of standard output: it could not be written."""
+    """Discard the buffer of standard output, which could not be written."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
@@ -89,7 +89,7 @@ def print_message(message: object, *, new_line: bool = False) -> None:
 
     `new_line`: on a new line, because a terminal shows Ctrl-C as `^C` and stays on that line.
     """
-    # While rich shows a bar it replaces the stream by one that says it is no terminal.
+    # While rich shows a bar, it replaces the stream with one that denies being a terminal.
     if new_line and getattr(sys.stderr, "rich_proxied_file", sys.stderr).isatty():
         typer.echo(err=True)
     typer.echo(printable(redacted(f"judge: {message}")), err=True)
@@ -101,7 +101,7 @@ def print_output(text: str, *, err: bool = False) -> None:
 
 
 def nothing(sources: Sequence[str], limit: int | None = None) -> str:
-    """The message for a run that found nothing to do, which must not look like a good one."""
+    """The message for a run that found nothing to do, which must not look like a success."""
     if limit == 0 or not sources:
         return "nothing was done: --limit 0"
     names = ("standard input" if source == "-" else source for source in sources)
@@ -114,12 +114,12 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def no_label(number: int) -> str:
-    """The message for answers that stand for no label."""
+    """The message for answers that mean no label."""
     return f"no label (NULL, NA, - and the like): {counted(number, 'answer')}"
 
 
 def shortened(text: str, length: int) -> str:
-    """The text on one line, cut off after so many characters."""
+    """The text on one line, cut off after `length` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[:length]}…"
 
@@ -156,15 +156,15 @@ def print_table(
 ) -> int:
     """Print a table in the width of the terminal; words and numbers are not broken.
 
-    A table that is too wide comes in pieces below one another, each with the label columns. A
-    column of nothing but zeros is left out.
+    A table that is too wide is split into pieces below one another, each with the label columns. A
+    column with only zeros and blanks is left out.
 
     Args:
-        labels: how many columns, from the left, say what a row is about.
-        all_pieces: print every piece; otherwise the first one alone.
+        labels: number of label columns, on the left, which say what a row is about.
+        all_pieces: print every piece, not only the first.
 
     Returns:
-        How many columns stand in pieces that were not printed.
+        The number of columns in pieces that were not printed.
     """
     from rich.cells import cell_len
     from rich.console import Console
@@ -206,8 +206,8 @@ class _Column(NamedTuple):
 
 
 def _table(columns: Sequence[_Column], width: int) -> Table:
-    """The widest columns are narrowed until the table fits, none below its longest word: rich takes
-    from all columns alike, and breaks words."""
+    """The table, its widest columns narrowed until it fits, none below its longest word: rich would
+    narrow all columns alike, and break words."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -236,7 +236,7 @@ def _plain(cell: str) -> str:
 
 
 class Tables:
-    """The tables of a command: the headline in the width there is, all else with `--all`."""
+    """The tables of a command: the headlines, as far as they fit; the rest only with `--all`."""
 
     def __init__(self, *, all_tables: bool, err: bool = False) -> None:
         self._all, self._err = all_tables, err
@@ -253,7 +253,7 @@ class Tables:
         title: str = "",
         labels: int = 1,
     ) -> None:
-        """Print a table; one that is no headline only with `--all`."""
+        """Print a table, if it is a headline or `--all` is set."""
         if not (headline or self._all):
             self._tables += 1
             return

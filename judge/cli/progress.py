@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _LOG_SECONDS = 10.0
 _SAME_SECONDS = 300.0
-"""Between two progress lines where standard error is no terminal; between two equal ones."""
+"""Seconds between two progress lines where standard error is no terminal: different, and equal."""
 
 
 class Steps(Protocol):
-    """Takes a label, the count of what is done, out of how many if that is known, and a detail.
+    """Shows under a label how many are done (`count`), of how many if known (`of`), and a detail.
 
-    `begun` is how much of the rest is done in part; the remaining time is estimated with it.
+    `begun` is the work done on unfinished ones, in the same unit; it helps to estimate the time.
     """
 
     def __call__(
@@ -36,7 +36,7 @@ class Steps(Protocol):
 
 @contextmanager
 def steps(unit: str, *, quiet: bool = False, lines: bool = False) -> Iterator[Steps]:
-    """Show how far each label is; nothing when quiet.
+    """Show the progress of each label; nothing when quiet.
 
     Args:
         unit: what is counted.
@@ -60,7 +60,7 @@ def _bars() -> Iterator[Steps]:
     def whole(**options: Any) -> Column:
         return Column(no_wrap=True, overflow="ellipsis", **options)
 
-    # At 60 columns the detail gives way, and then the label, but not the bar.
+    # In 60 columns the detail is cut first, then the label, but not the bar.
     columns = (
         TextColumn("{task.description}", markup=False, table_column=whole(max_width=18)),
         BarColumn(bar_width=16, table_column=whole(min_width=16)),
@@ -111,8 +111,8 @@ def _of(count: float, of: float | None) -> str:
 class _Watching(api.Watcher):
     """Shows a run's progress; warnings even when quiet.
 
-    `calls` will say how many calls the first record takes: time can be estimated by it before that
-    record is done.
+    `calls` is the number of calls that the first record takes, from which time is estimated before
+    that record is done.
     """
 
     def __init__(
@@ -150,10 +150,10 @@ def watcher(
     """Progress of a run.
 
     Args:
-        settings: of a validation, whose first record is planned to estimate the time.
-        items: what is counted are items that records are made into.
+        settings: settings of a validation; its first record is planned to estimate the time.
+        items: count the items that records are made into, not the records.
     """
-    # Lines of data on the same terminal would tear the bar to pieces.
+    # Lines of data on the same terminal would break up the bar.
     to_stdout = job.out is None and not job.silent
     beside_data = to_stdout and sys.stdout is not None and sys.stdout.isatty()
     bar = not quiet and sys.stderr.isatty() and not beside_data
@@ -167,13 +167,13 @@ def watcher(
 
 
 def _calls_of_first(job: Job, settings: Settings) -> int:
-    """How many calls the first record takes if all is well."""
+    """The least number of calls that the first record takes."""
     first = replace(job, inputs=job.inputs[:1], sample=None, limit=1)
     return api.plan_job(first, settings).least.replies
 
 
 def _total(job: Job) -> int | None:
-    """How many records there are, where that is known without reading them as records."""
+    """The number of records, if it is known without parsing them; else None."""
     paths = [Path(source) for source in job.inputs]
     content = [count for count in (job.sample, job.limit) if count is not None]
     if not content and all(p.suffix in (".jsonl", ".ndjson") and p.is_file() for p in paths):

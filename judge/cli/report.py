@@ -22,11 +22,11 @@ Examples:
   judge report before.jsonl after.jsonl -o page.html
   judge validate records.jsonl | tee judged.jsonl | judge report -o page.html
 
-The page is one file; it asks no host for anything. A view of it, searched
-and filtered, has an address of its own. Two files that have records in common
-are shown beside one another, differences first; others count together.
+The page is one file and loads nothing from the network. A searched or
+filtered view has its own address. Two files that have records in common are
+shown side by side, differences first; others are counted together.
 
-Exit code 3: some lines are no output lines of judge, and are left out.
+Exit code 3: some lines are not output of judge, and were left out.
 """
 
 JudgedFiles = Annotated[
@@ -56,7 +56,7 @@ def command(
 
     It shows the questions, counts with intervals, judges and labels beside one another, then the
     records, to search, sort and filter: checks, votes, evidence marked in the text, and rewrites
-    word by word. Record text cannot act on the page.
+    word by word. Text of records cannot run scripts on the page.
     """
     sources = opt.inputs_or_stdin(inputs, context)
     from judge import api

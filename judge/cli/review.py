@@ -1,4 +1,4 @@
-"""`judge review`: open records put to a person, whose answers decide."""
+"""`judge review`: a person decides the records that judges left open."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Examples:
   judge validate r.jsonl -m MODEL -o judged.jsonl --resume --fail-under 0.95
 
 The page shows each record with its votes, quotes and reasons; keys as in judge label. Answers are
-kept in OUT.decisions.jsonl, and written into OUT when the page ends. Of several people's answers to
-one question more than half decide.
+kept in OUT.decisions.jsonl, and written into OUT when the page ends. If several people answer a
+question, more than half must agree to decide it.
 """
 
 
@@ -37,7 +37,8 @@ def command(
 ) -> None:
     """Decide on a page what judges left open: abstained and unreadable records.
 
-    The answers stand in OUT as a person's checks, which decide: gates, build and report count them.
+    The answers are kept in OUT as a person's checks, which decide: gates, build and report count
+    them.
     """
     from judge import api
 

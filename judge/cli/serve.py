@@ -1,4 +1,4 @@
-"""`judge serve`: a profile's judges for every client that speaks System One's protocol."""
+"""`judge serve`: serve a profile's judges over System One's protocol."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Examples:
       "questions": {"polite": {"type": "noul"}}}'
 
 A question that the profile knows, by its name or its words, is answered as judge validate answers
-it; its answer has calibrated, sure, threshold, guarantee and labels under `x_judge`. Any other one
-is answered by the same model as it stands. docs/explain/decision-models.md.
+it; its answer has calibrated, sure, threshold, guarantee and labels under `x_judge`. Any other
+question is answered by the same model without calibration. docs/explain/decision-models.md.
 """
 
 
@@ -39,10 +39,10 @@ def command(
         int, typer.Option(min=0, max=65535, help="Port of the server; 0 is a free one.")
     ] = 8010,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Other than 127.0.0.1: others can ask, too.")
+        str, typer.Option(metavar="ADDRESS", help="Any but 127.0.0.1 lets other machines ask, too.")
     ] = "127.0.0.1",
 ) -> None:
-    """Answer typed questions over HTTP by the judges of a profile (POST /v1/systemone).
+    """Answer typed questions over HTTP with the judges of a profile (POST /v1/systemone).
 
     It needs --profile. The key is JUDGE_SERVE_KEY; where that is not set, a new one is printed.
     """

@@ -25,15 +25,15 @@ _MAX_MESSAGE = 160
 
 
 _PAIRS = 3
-"""Pairs of judges that are told of each check; --all tells all."""
+"""Most pairs of judges printed for each check without --all."""
 
 
 def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
-    """Print what the user's profile brings, and, where no model is named, that the embedded one
-    judges, which is downloaded if need be.
+    """Print what the user's profile adds and, if no model is named, that the embedded one judges;
+    it is downloaded if need be.
 
     Args:
-        profiled: whether the command judges by profiles.
+        profiled: whether the command uses the user's profile.
 
     Raises:
         UsageError: no model is named, and no local engine is installed.
@@ -66,11 +66,12 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
 
 
 def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: bool) -> None:
-    """Verdicts by check, rates, the first failures, effort, where the output is, what comes next.
+    """Print verdicts by check, rates, the first failures, effort, the output and what to do next.
 
     Args:
-        settings: of the run; where they name a model or a profile, no advice on labels is needed.
-        all_tables: show all values of the field --by, not the most frequent ones alone.
+        settings: settings of the run; if they name a model or a profile, no advice on labels is
+            given.
+        all_tables: show all values of the field --by, not only the most frequent ones.
     """
     summary, repair = report.summary, settings.repair
     _print_counts(summary, repair=repair, all_tables=all_tables)
@@ -93,8 +94,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
 
 
 def _what_next(report: Report, job: Job) -> Iterator[str]:
-    """Where the output is, what of it people decide, and the command that shows more; a table is
-    made of all lines."""
+    """Where the output is, how many records people must decide, and the command that shows more."""
     out = job.out
     if job.review is not None:
         count = counted(report.reviewed, "record") if report.reviewed else "no record"
@@ -110,7 +110,7 @@ def _what_next(report: Report, job: Job) -> Iterator[str]:
 
 
 def _table(table: Path, out: Path, *, made: bool) -> str:
-    """Where the table is that a run makes of its lines at its end."""
+    """Where the table is, which a run makes of its lines when it ends."""
     if made:
         return f"{table}, made of the lines in {out}"
     state = "of an earlier run" if table.exists() else "not made yet"
@@ -152,7 +152,7 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
 
 
 def print_short(report: Report, noun: str) -> None:
-    """Why items have no verdict, and the effort; their tables have the rest."""
+    """Print why items have no verdict, and the effort; their tables have the rest."""
     print_lines([*troubles(report.summary), *_effort(report, noun)], err=True)
 
 
@@ -169,7 +169,7 @@ def end(report: Report, job: Job, settings: Settings, *, quiet: bool) -> NoRetur
 
 
 def _advice(report: Report, job: Job, settings: Settings) -> str | None:
-    """What to type after a run that left records without a verdict; None after another."""
+    """What to type after a run that left records without a verdict; None after other runs."""
     count, out = report.summary.records, job.out
     again = f"the same command {'run again' if out is None else 'with --resume'}"
     if report.finished:
@@ -216,8 +216,8 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
 
 
 def _answered(summary: Summary) -> Iterator[str]:
-    """The mean score of each check that has scores, the mean recall of extractions; how often each
-    label was the answer."""
+    """The mean score of each check that has scores, the mean recall of extractions, rankings, and
+    how often each label was the answer."""
     for name in summary.scores:
         mean = summary.mean_score(name)
         between = "" if mean.low is None else f", 95 % interval {mean.low:.2f} to {mean.high:.2f}"
@@ -240,7 +240,7 @@ def _answered(summary: Summary) -> Iterator[str]:
 
 
 def _named(summary: Summary) -> Iterator[str]:
-    """The first records that failed, and that abstained, with the reasons in their lines."""
+    """The first records that failed, and the first that abstained, with their reasons."""
     for word, verdict in (("failed", Verdict.FAIL), ("abstained", Verdict.ABSTAIN)):
         if examples := summary.named.get(verdict):
             count, shown = summary.verdicts[verdict], len(examples)
@@ -250,7 +250,7 @@ def _named(summary: Summary) -> Iterator[str]:
 
 
 def troubles(summary: Summary) -> list[str]:
-    """How many records have no verdict for each reason, with the first of its messages."""
+    """For each reason, how many records have no verdict, and the first message."""
     lines = []
     for kind, count in summary.errors.most_common():
         example = shortened(summary.examples.get(kind, ""), _MAX_MESSAGE)
@@ -262,7 +262,7 @@ def troubles(summary: Summary) -> list[str]:
 
 
 def _corrected(rate: CorrectedRate, profile: str | None) -> str:
-    """One check's pass rate as the judge has it, and with its errors taken out, by the rates of the
+    """One check's pass rate, raw and corrected for the judge's errors, by the error rates of the
     user's profile or of the one that comes with the package."""
     raw, estimate = rate.corrected.raw, rate.corrected.estimate
     text = f"{rate.check}: the judge passes {raw} of {raw.n}"
@@ -280,7 +280,7 @@ def _corrected(rate: CorrectedRate, profile: str | None) -> str:
 
 
 def _effort(report: Report, noun: str = "record") -> Iterator[str]:
-    """How long it took, the calls and replies, their tokens and cost."""
+    """The duration, the calls and replies, their tokens and cost."""
 
     def total(name: str) -> int:
         return sum(counters[name] for counters in report.traffic.values())

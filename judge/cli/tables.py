@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from judge.report.table import Cell, Table
 
 _MAX_DISAGREEMENTS = 5
-"""Disagreements of a judge that are printed."""
+"""Most disagreements of a judge that are printed."""
 
 
 def print_tables(
@@ -28,7 +28,7 @@ def print_tables(
 ) -> None:
     """Print tables: the first `headlines`, every one, or all as JSON.
 
-    They go to standard output, or where answers go there (`beside`) to standard error.
+    They go to standard output, or to standard error if answers go to standard output (`beside`).
     """
     if as_json:
         parts = [table.as_json() for table in tables]
@@ -43,8 +43,8 @@ def print_results(
     """Print the first `headlines` tables that have rows, or every one, each under its title, then
     the notes.
 
-    What is measured stands before the other counts. An estimate is shown with its interval, and
-    over how many items it is where its row does not say that.
+    Measures come before counts other than the totals. An estimate is shown with its interval, and
+    with its number of items unless the row has a column for it.
     """
     printer, cut = Tables(all_tables=all_tables, err=err), []
     for number, table in enumerate(table for table in tables if table.rows):
@@ -70,7 +70,7 @@ _COUNTS = ("asked", "pairs")
 
 
 def _rank(table: Table, column: str) -> int:
-    """0 for how many there are, 1 for what is measured, 2 for other counts."""
+    """0 for totals, 1 for measures, 2 for other counts."""
     if column in (*_COUNTS, "of"):
         return 0
     return 2 if all(isinstance(row.cells.get(column), int) for row in table.rows) else 1
@@ -87,8 +87,8 @@ def _text(cells: Mapping[str, Cell], column: str, *, brief: bool) -> str:
 
 
 def print_calibration(report: Calibration, *, all_tables: bool) -> None:
-    """Every check: people, what was found in a sentence, measures, disagreements, confusion (of
-    `all_tables`), slices, policy."""
+    """Print each check: findings, measures, labels, disagreements, confusion (with `all_tables`),
+    slices, remarks; for a leak, its labels and the leak alone."""
     tables = Tables(all_tables=all_tables)
     for check in report.checks:
         if check.leak is not None:
