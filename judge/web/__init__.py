@@ -1,1 +1,1 @@
-"""Pages on this machine's loopback on which people answer the questions that judges are asked."""
+"""Servers: local pages on which people answer the questions of judges, and `judge serve`."""

@@ -1,7 +1,7 @@
 """People's answers in a file of labels (`judge.records.labels.items`): a line for each answer.
 
-A line is appended and flushed to disk before the next question is shown, so that a kill loses none.
-Several people, each with a page of their own, may write to one file.
+A line is flushed to disk before the next question is shown, so that a kill loses no answer. Several
+people, each with their own page, may write to one file.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PersonAnswer:
-    """What a person answered, and why, if they said so."""
+    """A person's answer, and the reason, if one was given."""
 
     answer: str
     why: str = ""
 
 
 class AnswerFile:
-    """The answers of all annotators in a file that grows; one of them answers here.
+    """A file of all annotators' answers, to which one annotator adds.
 
     Args:
-        path: a file of such lines, or a new one.
+        path: a file of answers, or a new one.
         annotator: who answers here.
 
     Attributes:
-        given: by annotator the answers that stand, in the order in which they were given.
+        given: the current answers of each annotator, in the order in which they were given.
 
     Raises:
-        UsageError: it holds other lines.
+        UsageError: the file has other lines.
     """
 
     def __init__(self, path: Path, annotator: str) -> None:
@@ -65,7 +65,7 @@ class AnswerFile:
         self.refresh()
 
     def _refuse_foreign(self) -> None:
-        """Raises UsageError for a line that holds no answers; the last one may be cut off."""
+        """Raise UsageError for a line without answers, except a last line that is cut off."""
         items = read(self.path, format="jsonl", max_line=MAX_OUTPUT_LINE)
         whole = self.path.read_bytes().count(b"\n")
         for item in Own(None, self.path.parent).read(items):
@@ -76,19 +76,19 @@ class AnswerFile:
 
     @property
     def own(self) -> Mapping[Place, PersonAnswer]:
-        """The answers of the annotator who answers here."""
+        """The current answers of `annotator`."""
         return self.given[self.annotator]
 
     def refuse_other_text(self, record: str, id: str | None) -> None:
-        """Raise UsageError where the file has another record of this id."""
+        """Raise UsageError if the file has another record with this id."""
         if id is not None and self._records.get(id, record) != record:
             raise UsageError(
                 f"{self.path} has answers about another text of record {id!r}: name another file"
             )
 
     def refresh(self) -> None:
-        """Take in the whole lines that were appended since; all of a file that somebody cut short
-        or removed."""
+        """Read the whole lines appended since the last call; if the file is shorter or gone, read
+        it from the start."""
         size = self.path.stat().st_size if self.path.exists() else 0
         if size < self._end:
             self.given, self._records, self._end = {self.annotator: {}}, {}, 0
@@ -111,7 +111,7 @@ class AnswerFile:
             for annotator, answer in answers.items() if isinstance(answers, dict) else ():
                 standing = self.given.setdefault(annotator, {})
                 for place in [p for p in standing if p[:2] == (record, check)]:
-                    # An answer to another entry, which the line repeats, keeps its turn.
+                    # The line repeats the answers to other entries; these keep their order.
                     if _at(answer, place.number) != standing[place].answer:
                         del standing[place]
                 why = ((about.get(annotator) or {}).get("why") or {}).get(check)
@@ -128,14 +128,14 @@ class AnswerFile:
         entries: int = 0,
         weight: float | None = None,
     ) -> None:
-        """Append the answer to a question about the record with these fields; None takes the
-        earlier one back. It is on disk when this returns.
+        """Append an answer to a question about the record with these fields; None takes back the
+        earlier one. It is on disk when this returns.
 
-        `entries` are those of the record that the check is asked of. The line has the annotator's
-        answers to all of them, so that it stands for itself.
+        `entries` is the number of the record's entries that the check is asked about. The line has
+        the annotator's answers to all of them, so that it is complete by itself.
 
         Raises:
-            JudgeError: it could not be written.
+            JudgeError: the file cannot be written.
         """
         both: tuple[Any, Any] = (answer and answer.answer, answer and answer.why)
         if place.number:
@@ -158,14 +158,14 @@ class AnswerFile:
         except OSError as error:
             raise unwritable(f"{self.path} cannot be written", error) from error
         self.refresh()
-        if answer is not None:  # The last one is the first to be taken back.
+        if answer is not None:  # Undo takes back the last answer in this order.
             self.given[self.annotator][place] = self.given[self.annotator].pop(place)
 
     def _append(self, line: bytes) -> None:
-        """Write the line behind the last whole one, and flush it to disk."""
+        """Write the line after the last whole one, and flush it to disk."""
         new = not self.path.exists()
         with self.path.open("ab+", buffering=0) as file:
-            while not lock(file.fileno()):  # As long as another person's answer takes.
+            while not lock(file.fileno()):  # Another process is writing an answer.
                 time.sleep(0.01)
             size = os.fstat(file.fileno()).st_size
             whole = _whole(file, size)
@@ -183,7 +183,7 @@ class AnswerFile:
 
 
 def _whole(file: Any, size: int) -> int:
-    """Where the last whole line of a file of this size ends."""
+    """The offset at which the last whole line of a file of this size ends."""
     end = size
     while end > 0:
         start = max(0, end - 65_536)
@@ -196,7 +196,7 @@ def _whole(file: Any, size: int) -> int:
 
 
 def _at(content: Any, number: int) -> str | None:
-    """An answer as text; of a list that with this number."""
+    """An answer as text; in a list, the one with this number."""
     if isinstance(content, list):
         content = content[number - 1] if 0 < number <= len(content) else None
     elif number:

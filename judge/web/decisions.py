@@ -1,7 +1,7 @@
 """Typed questions about a text, answered by the judges of a profile (System One's protocol).
 
-A question that the profile knows, by its name or its words, is put to the calibrated judge as
-`judge validate` puts it; any other one to the same model as it stands, which its answer says.
+A question that the profile knows, by its name or its words, goes to the calibrated judge as in
+`judge validate`. Any other goes to the same model without calibration, and its answer says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ JsonText = str | dict[str, Any] | list[Any] | None
 
 
 class _Asked(BaseModel):
-    """What a client sends; keys that it does not know are left out."""
+    """A part of a client's request; unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
@@ -56,7 +56,7 @@ class NoulQuestion(_Asked):
 
 
 class ChoiceQuestion(_Asked):
-    """A question answered with one of some options."""
+    """A question answered with one of several options."""
 
     type: Literal["choice"]
     instructions: JsonText = None
@@ -69,7 +69,7 @@ class ChoiceQuestion(_Asked):
 
 
 class ScoreQuestion(_Asked):
-    """A question answered with a level, from the lowest on."""
+    """A question answered with one of several levels, the lowest first."""
 
     type: Literal["score"]
     instructions: JsonText = None
@@ -79,7 +79,7 @@ class ScoreQuestion(_Asked):
 
     @property
     def options(self) -> dict[str, JsonText]:
-        """The levels' numbers, from 0, each with what it means."""
+        """The numbers of the levels, from 0, each with what it means."""
         return {str(level): text for level, text in enumerate(self.criteria)}
 
 
@@ -101,7 +101,7 @@ class DecisionRequest(_Asked):
 
 
 class Unanswerable(Exception):
-    """A question that gets no answer: the place of the fault in the body, and what it is."""
+    """A question that cannot be answered: the place of the fault in the body, and a message."""
 
     def __init__(self, place: Sequence[str], message: str) -> None:
         super().__init__(message)
@@ -113,7 +113,7 @@ class Decider:
     """The judges of a profile, each for its check, and their model for other questions.
 
     Raises:
-        UsageError: a judge of the profile gives no probabilities, or is not the only one.
+        UsageError: a check has several judges, one without probabilities, or asks about each entry.
     """
 
     resources: Resources
@@ -134,15 +134,15 @@ class Decider:
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits over all that changes an answer to a question of the profile."""
+        """16 hex digits over everything that changes an answer to a question of the profile."""
         return digest({name: p.fingerprint for name, (_, p) in sorted(self.judges.items())})[:16]
 
     async def answers(self, request: DecisionRequest) -> tuple[dict[str, Any], Usage]:
-        """Each question's answer, as the protocol has it, and what was spent.
+        """Each question's answer in the protocol's form, and the usage.
 
         Raises:
-            Unanswerable: a question cannot be answered; then none is.
-            BackendError: the model is out of reach.
+            Unanswerable: one of the questions cannot be answered; no answer is returned.
+            BackendError: the model cannot be reached.
         """
         asked = {name: self._known(name, ask) for name, ask in request.questions.items()}
         records = {
@@ -166,9 +166,9 @@ class Decider:
     # ------------------------------------------------------------ questions of the profile
 
     def _known(self, name: str, ask: ClientQuestion) -> tuple[Judge, JudgeProfile] | None:
-        """The judge of a question that the profile knows, None for another one.
+        """The judge of a question that the profile knows; None for any other question.
 
-        Raises Unanswerable for a judge that guesses.
+        Raises Unanswerable if the judge is not shown to do better than guess.
         """
         check = name if name in self.judges else None
         if check is None and isinstance(ask.instructions, str):
@@ -184,8 +184,8 @@ class Decider:
         return judge, profile
 
     def _record(self, name: str, judge: Judge, state: Any) -> Record:
-        """The state as the record that the check is asked about; raises Unanswerable where it lacks
-        what the question is about."""
+        """The state as the record that the check is asked about; raises Unanswerable if the record
+        lacks a field that the question needs."""
         rubric = judge.rubric
         fields = state if isinstance(state, dict) else {_only_field(rubric): state}
         record = _record_of(fields, judged=bool(rubric.kinds))
@@ -218,7 +218,7 @@ class Decider:
     async def _as_it_stands(
         self, name: str, ask: ClientQuestion, state: Any
     ) -> tuple[dict[str, float], Usage, dict[str, Any]]:
-        """What the model's first token says, of many options group by group."""
+        """The probabilities of the model's first token; many options are asked in groups."""
         model = next(iter(self.judges.values()))[0].client
         record = _record_of({STATE: state})
         if problem := lack(_rubric("?", YES_NO), record):
@@ -254,10 +254,11 @@ class Decider:
 
 
 def answer(ask: ClientQuestion, shares: Mapping[str, float]) -> dict[str, Any]:
-    """The answer in the protocol's form; `shares` are those of the options, in their order.
+    """The answer in the protocol's form; `shares` are the probabilities of the options, in order.
 
-    `confidence` is (p - 1/n) / (1 - 1/n) of the likeliest of n options, and of a score 1 less the
-    mean distance to the likeliest level, as a share of that of an even spread to its middle.
+    `confidence` of a choice is (p - 1/n) / (1 - 1/n), p that of the likeliest of n options; of a
+    score 1 - d/e, d the mean distance to the likeliest level, e that of an even spread to its
+    middle.
     """
     total = sum(shares.values()) or 1.0
     shares = {name: share / total for name, share in shares.items()}
@@ -296,7 +297,7 @@ async def _decided(name: str, judge: Judge, record: Record) -> tuple[Decision, U
 
 
 def _shown_to_guess(profile: JudgeProfile) -> str | None:
-    """What the profile shows against its judge; None where it shows nothing."""
+    """Why, by the profile, its judge may only guess; None if nothing in it says so."""
     low = profile.measures.get("kappa", {}).get("low")
     if profile.leak is not None:
         return f"the field {profile.leak} alone told its labels"
@@ -310,7 +311,7 @@ def _shown_to_guess(profile: JudgeProfile) -> str | None:
 def _by_option(
     rubric: Rubric, ask: ClientQuestion, shares: Mapping[str, float]
 ) -> dict[str, float]:
-    """The shares of a rubric's answers as those of the question's options."""
+    """The probabilities of a rubric's answers as those of the question's options."""
     if isinstance(ask, ScoreQuestion):
         return dict(zip(ask.options, _in_order(rubric, shares), strict=True))
     return {option: shares.get(option, 0.0) for option in ask.options}
@@ -336,7 +337,7 @@ def _asks(judge: Judge, ask: ClientQuestion, words: str) -> bool:
 
 
 def _same_answers(rubric: Rubric, ask: ClientQuestion) -> bool:
-    """Whether the question has the rubric's answers, those of a choice in any order."""
+    """Whether the question has the rubric's answers; a choice may have them in any order."""
     if isinstance(ask, NoulQuestion):
         return tuple(rubric.answers) == YES_NO
     if isinstance(ask, ScoreQuestion):
@@ -350,7 +351,7 @@ def _spelt(name: str, meaning: JsonText) -> str:
 
 def _plain(text: JsonText) -> str:
     words = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
-    # What would be a template's sign is none: nothing in a request is rendered.
+    # A blank breaks up template signs: text of a request is never rendered as a template.
     return re.sub(r"\{(?=[{%#])", "{ ", words)
 
 
@@ -368,7 +369,7 @@ def _lines(ask: ClientQuestion) -> Iterator[str]:
 
 
 def _raw_rubric(ask: ClientQuestion, choices: Sequence[tuple[str, JsonText]]) -> Rubric:
-    """The rubric of a question that no profile knows, with these choices of its options."""
+    """The rubric of a question that the profile does not know, with these of its options."""
     lines = list(_lines(ask))
     if isinstance(ask, NoulQuestion):
         return _rubric("\n".join((*lines, "Answer Yes or No.")), YES_NO)

@@ -1,5 +1,5 @@
-"""What the answers on a page come to so far: how sure they will be of a judge, how far people agree
-with one another, and how far the judge agrees with them."""
+"""Figures about the answers on a page so far: how precisely they measure a judge, how far people
+agree with one another, and how far the judge agrees with them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from judge.stats.intervals import Estimate, effective_size, score_limits, wilson
 from judge.web.session import PageQuestion, Session
 
 USUAL = 0.9
-"""Agreement with the judge that the width of the coming interval is told for."""
+"""Agreement with the judge that is assumed for the width of the interval."""
 
 MOST = 5
-"""Differences from the judge that are listed."""
+"""Most differences from the judge that are listed."""
 
 _DRAWS = 200
 
 
 def half_width(labels: float) -> float:
-    """Half of the 95 % interval of a judge's agreement, at `USUAL`, that so many labels give."""
+    """Half the width of the 95 % interval of an agreement of `USUAL` over this many labels."""
     low, high = score_limits(USUAL, max(labels, 1))
     return (high - low) / 2
 
 
 def progress(session: Session) -> str:
-    """How far the person is, and the intervals that a check's labels give now and in the end."""
+    """How many questions are answered, and the intervals of a check's labels now and at the end."""
     done, of, own = session.answered, len(session.questions), session.answers.own
     told = f"{done} of {of} answered"
     checks = len({place.check for place in session.places})
     asked = [*zip(session.places, session.questions, strict=True)]
-    # An answer that is none of the question's own, such as "unsure", is no label.
+    # An answer that is not one of the question's, such as "unsure", is not a label.
     weights = [
         q.weight or 1.0
         for place, q in asked
@@ -83,10 +83,9 @@ def among_people(session: Session) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparison:
-    """A check's judge beside the annotator's answers: the share that it answers alike, weighted as
-    the records were drawn; `counts` by (person's answer, judge's); the latest differences.
-    `open` are answers to questions that the judge, or the person, left undecided. `drawn`: whether
-    the records stand for different numbers of records."""
+    """A check's judge compared with the annotator: `share` is the weighted share of equal answers,
+    `drawn` whether weights differ, `counts` the number by (person's answer, judge's), `differences`
+    the latest, `open` the number of answers that the judge or the person left undecided."""
 
     check: str
     share: Estimate

@@ -1,4 +1,4 @@
-"""`judge label -o FILE`: records put to a person on a page."""
+"""`judge label -o FILE`: a page on which a person answers questions about records."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from judge.web.server import serve
 from judge.web.session import PageQuestion, Session, without_judge
 
 BANDS = (0.1, 0.5, 0.9)
-"""Where P(pass) is cut: records of a band are drawn as often as those of another."""
+"""Cuts of P(pass) into bands, from which records are drawn evenly."""
 
 _QUESTION = ("ask", "name", "on", "answers", "pass_", "rubric", "check", "map")
 
 
 @dataclass(frozen=True, slots=True)
 class PageOutcome:
-    """What a page came to: questions answered, of how many, what to type next with what it is for;
-    `unasked` records have nothing to ask about, the first for the reason `why`."""
+    """The result of a page: questions answered, of how many, and the commands to type next, each
+    after its purpose; `unasked` records have no question, the first for the reason `why`."""
 
     answered: int
     of: int
@@ -53,8 +53,8 @@ def label(
     """Ask a person the questions of the settings (`ask`, `rubric`, `check`) about a job's records,
     on a page, and append the answers to `out`, which `judge calibrate` and `agreement` read.
 
-    Records come in an order of the seed's, the same for every annotator; those that `annotator` has
-    answered are left out. A sample of judged lines is spread evenly over verdicts and P(pass).
+    The seed sets the order of records, the same for every annotator; questions that `annotator` has
+    answered are not asked. A sample of judged lines is spread evenly over verdicts and P(pass).
 
     Args:
         ready: is called with the page's address.
@@ -106,7 +106,7 @@ def label(
 
 
 def calibrate_command(labels: Path, settings: Settings) -> str:
-    """The command that calibrates a judge on the labels, with the questions as they were asked."""
+    """The command that calibrates a judge on the labels, with the flags that name the questions."""
     words = ["judge", "calibrate", str(labels), *_flags(settings, _QUESTION)]
     return shlex.join([*words, "-o", "calibrated"])
 
@@ -122,7 +122,7 @@ def _again(job: Job, settings: Settings) -> list[str]:
 
 
 def _flags(settings: Settings, names: Iterable[str]) -> list[str]:
-    """What to type for these settings."""
+    """The flags that give these settings."""
     words = []
     for name in names:
         value: Any = getattr(settings, name)
@@ -133,8 +133,8 @@ def _flags(settings: Settings, names: Iterable[str]) -> list[str]:
 
 
 def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | None]]:
-    """The records to ask about; where they were drawn from several strata with the number of
-    records that each stands for."""
+    """The records to ask about, each with the number of records that it stands for if they were
+    drawn from several strata, else None."""
     if job.sample is None:
         return [(item, None) for item in job.items()]
     items = replace(job, sample=None, limit=None).items()
@@ -156,8 +156,8 @@ def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | 
 
 
 def _of_judge(item: Record, checks: Collection[str]) -> tuple[str, int]:
-    """A judged line's verdict, and the band of the P(pass) among these checks that is nearest to
-    0.5; alike for all other records."""
+    """The stratum of a record: of a judged line its verdict, and the band of the P(pass) nearest to
+    0.5 among these checks; one stratum for all other records."""
     line = Line.of(item.fields or {})
     if line is None:
         return "", 0

@@ -1,4 +1,4 @@
-"""`judge review`: records that judges left open put to a person, whose answers decide."""
+"""`judge review`: a page on which a person decides the records that judges left open."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def review(
     ready: Callable[[str], None],
     port: int = 0,
 ) -> PageOutcome:
-    """Put the open checks of judged lines to a person, the least certain first, and write the
+    """Ask a person about the open checks of judged lines, the least certain first, and write the
     answers into the lines, as a person's checks, which decide.
 
-    Answers are kept in `OUT.decisions.jsonl` one by one, and written into OUT at the end, or when
-    the next review begins; `judge validate --decisions` takes that file as well.
+    Each answer is kept at once in `OUT.decisions.jsonl`, and written into OUT at the end, or when
+    the next review begins. `judge validate --decisions` reads that file, too.
 
     Args:
         out: what `judge validate -o` wrote.
-        settings: `rubric` or `ask`, where the run's description does not have its questions.
-        failed: also records that failed.
+        settings: `rubric` or `ask`, if the run's description does not have its questions.
+        failed: also ask about records that failed.
         ready: is called with the page's address.
 
     Raises:
@@ -103,7 +103,7 @@ def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], 
 def _decide(
     lines: Path, people: Path, rubric_of: Callable[[str], Rubric], settings: Settings
 ) -> None:
-    """Write what people have answered into the lines."""
+    """Write people's answers into the lines."""
     if people.is_file():
         decide(lines, Decisions(people, rubric_of), settings.columns)
 
@@ -115,8 +115,8 @@ def _open(
     rubric_of: Callable[[str], Rubric],
     settings: Settings,
 ) -> tuple[list[PageQuestion], str | None]:
-    """The questions that the judges' checks of a line leave open, of one on entries those alone;
-    and why one cannot be asked, if so."""
+    """The questions that the judges' checks of a line leave open (of a check on entries, only the
+    open entries); and why one cannot be asked, if so."""
     item = Record(line.source, line.number, dict(line.fields), name=line.name)
     record = typed(next(mapped([item], settings.columns)))
     fields = {**line.fields, RESERVED: dict(line.content)}

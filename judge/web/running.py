@@ -1,4 +1,4 @@
-"""A server that runs until it is ended."""
+"""Run a web server until a signal or an event ends it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from judge.errors import UsageError
 from judge.run.stream import interrupts
 
 MAX_BODY = 8 * 1024 * 1024
-"""Bytes of a request, at most."""
+"""Most bytes in the body of a request."""
 
 
 async def run_app(

@@ -1,8 +1,8 @@
 """`judge serve`: the judges of a profile behind System One's protocol, on this machine.
 
-`POST /v1/systemone` answers typed questions about a state, `GET /v1/models` names the profile. A
-key is needed; a body is at most 8 MiB, and requests beyond a bound are told to come again. What is
-asked is not logged.
+`POST /v1/systemone` answers typed questions about a state, `GET /v1/models` names the profile.
+Requests need a key and a body of at most 8 MiB; beyond `MAX_REQUESTS` they get 429. Requests are
+not logged.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ MAX_REQUESTS = 64
 """Requests under way or waiting; further ones get 429."""
 
 ALIAS = "jev-"
-"""What the models begin with that System One's clients ask for where nobody names one."""
+"""Prefix of the model names that System One's clients send by default."""
 
 
 def serve(
     settings: Settings, key: str, ready: Callable[[str, str], None], *, host: str, port: int
 ) -> None:
-    """Answer until a signal comes.
+    """Serve until a signal ends it.
 
     Args:
         settings: those of `judge validate`, with a profile.
@@ -44,8 +44,8 @@ def serve(
         port: 0 takes a free one.
 
     Raises:
-        UsageError: a profile that cannot be served, or the port is taken.
-        BackendError: a model is out of reach.
+        UsageError: the profile cannot be served, or the port is taken.
+        BackendError: a model cannot be reached.
     """
     beside_any_loop(lambda: asyncio.run(_serve(settings, key, ready, host, port)))
 
@@ -67,7 +67,7 @@ async def _serve(
 
 
 class DecisionService:
-    """The HTTP side: who may ask, what a request must be, and how faults are told."""
+    """The HTTP side: the key, the checks of a request, and error replies."""
 
     def __init__(self, decider: Decider, key: str, profile: Path) -> None:
         self.decider, self._key = decider, key.encode()

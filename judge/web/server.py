@@ -1,8 +1,8 @@
-"""The page's server: on this machine alone, behind an address that nobody can guess.
+"""The page's server: on this machine only, at an address that cannot be guessed.
 
-Whatever a browser on this machine opens can send requests to it. So the address holds a random
-token; the request must name this server as its host (against DNS that is turned round), and one
-that changes something must come from the page itself (`Origin`), as JSON. There are no cookies.
+Any page in a browser on this machine can send requests to it. So the address has a random token, a
+request must name this server as its host (against DNS rebinding), and one that changes something
+must come from the page itself (`Origin`), as JSON. There are no cookies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from judge.web.session import UNSURE, PageQuestion, Session
 
 HOST = "127.0.0.1"
 LONG = 4_000
-"""Characters of a text behind which the page folds it."""
+"""The page folds texts of more characters than this."""
 
 _TURN = re.compile(r"\n(?=\d+\. [^\n:]{1,60}:)")
 _FOLDER = Path(__file__).parent
@@ -104,7 +104,7 @@ class _Page:
         return response
 
     def _refusal(self, request: web.Request) -> str | None:
-        """Why the request is not answered; None where it is."""
+        """Why the request is refused; None if it is not."""
         hosts = [f"{name}:{self.port}" for name in (HOST, "localhost")]
         if request.headers.get("Host") not in hosts:
             return "This server answers on this machine alone."
@@ -188,8 +188,8 @@ class _Page:
 
 
 def keys(answers: tuple[str, ...]) -> dict[str, str]:
-    """The keys of each answer, with blanks between: its digit where all are digits, else its
-    number; y and n of yes and no."""
+    """The keys of each answer, separated by blanks: its digit if all answers are digits, else its
+    number (up to 9); y and n for yes and no."""
     digits = all(len(answer) == 1 and answer.isdigit() for answer in answers)
     by_answer = {
         answer: answer if digits else str(number) if number <= 9 else ""
@@ -201,7 +201,7 @@ def keys(answers: tuple[str, ...]) -> dict[str, str]:
 
 
 def words(question: PageQuestion) -> dict[str, str]:
-    """What stands on the button of each answer: of compared fields which of the two shown."""
+    """The text on each answer's button; for compared fields, which of the two shown it is."""
     rubric = question.rubric
     pairs = zip(rubric.answers, rubric.words, strict=True)
     return {a: f"answer {word}" if rubric.comparing and word in "12" else a for a, word in pairs}
@@ -216,7 +216,7 @@ def entry(question: PageQuestion) -> Markup:
     """The judged line as data, which the script draws as the report does."""
     assert question.line is not None, "only a judged line is reviewed"
     content = [UNSEEN.pattern, drawn(question.line, question.line.judgement())]
-    # No text ends the element that it stands in, nor is it taken for markup.
+    # Escaped, so that no text can end its element or be read as markup.
     return Markup(report_page.as_data(content).replace("<", "\\u003c"))
 
 

@@ -1,4 +1,4 @@
-"""A person's way through questions: which is next, what was answered, what is taken back."""
+"""A person's session at the questions of a page: the next question, answers, undo."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from judge.verdict import SETTLED, Verdict, last_of_each
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 
 UNSURE = "unsure"
-"""What a person may always answer; it decides nothing."""
+"""An answer that every question offers; it decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeAnswer:
-    """What a judge said to a question: its verdict, its answer or score in words, and why."""
+    """A judge's answer to a question: its verdict, its answer or score in words, and the reason."""
 
     verdict: Verdict
     said: str
@@ -33,8 +33,8 @@ class JudgeAnswer:
 
 @dataclass(frozen=True)
 class PageQuestion:
-    """A question on the page. `line` is the judge's line about the record, `weight` how many
-    records it stands for, where it was drawn with another chance than the others."""
+    """A question on the page. `line` is the judge's line about the record, `weight` the number of
+    records that it stands for, if records were drawn with different chances."""
 
     question: PersonQuestion
     fields: Mapping[str, Any]
@@ -51,7 +51,7 @@ class PageQuestion:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What a judge is shown of the record, by title."""
+        """The texts of the record that a judge is shown, by title."""
         record = self.question.record
         return {
             title: record.texts[name] for title, name in self.rubric.shown(record.texts).items()
@@ -63,7 +63,7 @@ class PageQuestion:
 
     @cached_property
     def judge(self) -> JudgeAnswer | None:
-        """What the judge said; None where it was not asked."""
+        """The judge's answer; None if it was not asked."""
         if self.line is None:
             return None
         made = (c for c in self.line.judgement().checks if c.by != PERSON)
@@ -75,7 +75,7 @@ class PageQuestion:
         return JudgeAnswer(*check.said(value), next(reasons, check.reason or ""))
 
     def agrees(self, answer: str) -> bool | None:
-        """Whether the judge and a person say the same; None where one of them is undecided."""
+        """Whether the judge and a person agree; None if one of them is undecided."""
         judge, spelt = self.judge, spelt_as(answer, self.rubric.answers)
         if judge is None or spelt is None or judge.verdict not in SETTLED:
             return None
@@ -88,9 +88,9 @@ class PageQuestion:
 
 @dataclass
 class Session:
-    """A person at the questions. `blind`: whether the judge's answers stay hidden until the person
-    has answered; `title` stands above, `closing` at the end: what to type next, each with what
-    it is for.
+    """A person's session at the questions. `blind`: hide the judge's answer until the person has
+    answered; `title`: the heading; `closing`: the commands shown at the end, each after its
+    purpose.
 
     Raises:
         UsageError: the file has answers about another text of one of the records.
@@ -103,7 +103,7 @@ class Session:
     closing: Callable[[], Sequence[tuple[str, str]]] = tuple
     current: int | None = field(init=False)
     back: PersonAnswer | None = None
-    """What was taken back of the question that is shown again."""
+    """The answer that was taken back, to the question that is shown again."""
     latest: int | None = None
     """The question that was answered last on this page."""
 
@@ -118,8 +118,7 @@ class Session:
         return sum(place in self.answers.own for place in self.places)
 
     def answer(self, number: int, choice: int, why: str) -> None:
-        """Keep the answer of this place (-1: unsure) to the question of this number, and go on to
-        the next.
+        """Store the answer at place `choice` (-1: unsure) to question `number`, and go to the next.
 
         Raises:
             UsageError: there is no such question, or it has no such answer.
@@ -134,14 +133,14 @@ class Session:
         self.current = self._next()
 
     def refresh(self) -> None:
-        """Take in what was written to the file since; a question may be open again."""
+        """Read what was appended to the file; a question may be open again."""
         self.answers.refresh()
         self.current = self._next() if self.current is None else self.current
         if self.latest is not None and self.places[self.latest] not in self.answers.own:
             self.latest = None
 
     def undo(self) -> None:
-        """Take back the latest answer, and ask its question again; without one, nothing."""
+        """Take back the latest answer, if there is one, and ask its question again."""
         numbers = {place: number for number, place in enumerate(self.places)}
         last = next((place for place in reversed([*self.answers.own]) if place in numbers), None)
         if last is not None:
@@ -160,7 +159,7 @@ class Session:
         return next((n for n, place in places if place not in self.answers.own), None)
 
     def items(self) -> list[LabelledItem]:
-        """All annotators' answers to the questions, as labels are read."""
+        """All annotators' answers to the questions, as labelled items."""
         return [
             LabelledItem(
                 question.question.record,
@@ -178,5 +177,5 @@ class Session:
 
 
 def without_judge(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's fields without what a judge said of it."""
+    """A record's fields without the output of judges."""
     return {name: part for name, part in fields.items() if name != RESERVED}
