@@ -1,1 +1,1 @@
-"""What a person reads: the page of judged records, the folder of a calibration, tables in files."""
+"""Reports for people: the page of judged records, the folder of a calibration, tables in files."""

@@ -1,4 +1,4 @@
-"""What a calibration writes: report.json, its page, the disagreements and the profile."""
+"""The files of a calibration: report.json, its page, the disagreements and the profile."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from judge.calibration.report import Calibration, CheckReport, JudgeReport
 
 PEOPLE = 20
-"""People who labelled, by name on the page."""
+"""Most annotators named on the page."""
 
 SHOWN = 50
-"""Disagreements of a judge on the page."""
+"""Most disagreements of a judge on the page."""
 
 
 def write(calibration: Calibration, folder: Path) -> None:
     """Write report.json, report.html, disagreements.jsonl and profile.json (unless it was refused).
 
-    The profile comes last, so that a new one never stands beside an old report. Raises JudgeError
-    (exit code 4) where the folder cannot be written to.
+    The profile is written last, so that a new one is never in a folder with an old report. Raises
+    JudgeError (exit code 4) if the folder cannot be written to.
     """
     lines = [
         json.dumps({"model": judge.model, **plain(one)}, ensure_ascii=False) + "\n"
@@ -49,7 +49,7 @@ def write(calibration: Calibration, folder: Path) -> None:
         if calibration.profile is None:
             profile.unlink(missing_ok=True)
         for name, text in texts.items():
-            # Half of a surrogate pair is written as its escape, which JSON reads as the same.
+            # A lone surrogate is written as its escape, which means the same in JSON.
             write_whole(folder / name, text.encode(errors="backslashreplace"))
         if calibration.profile is not None:
             text = calibration.profile.model_dump_json(indent=1, by_alias=True)
@@ -59,8 +59,8 @@ def write(calibration: Calibration, folder: Path) -> None:
 
 
 def page(calibration: Calibration) -> str:
-    """The report as one HTML file: the sentences, the tables, and plots for each judge: the
-    confusion matrix, how reliable its probabilities are, and how its scores lie to the labels."""
+    """The report as one HTML file: sentences, tables, and for each judge plots of its confusion
+    matrix, the reliability of its probabilities, and its scores against the labels."""
     return from_template(
         "calibration.html",
         calibration=calibration,
@@ -75,7 +75,7 @@ def page(calibration: Calibration) -> str:
 
 
 def _measures(check: CheckReport) -> list[tuple[str, dict[str, str]]]:
-    """The measures of each judge, its controls right behind kappa."""
+    """The measures of each judge, its controls right after kappa."""
     controls = {judge.name: _controls(judge.controls) for judge in check.judges if judge.controls}
     names = dict.fromkeys(chain.from_iterable(controls.values()), "–")
     rows = []
@@ -110,7 +110,7 @@ def _marked(text: str, quote: str | None) -> list[tuple[str, bool]]:
 
 
 def _answers(judge: JudgeReport) -> list[str]:
-    """The answers, and the outcomes without one that there are."""
+    """The answers, and the outcomes without an answer that occurred."""
     confusion = judge.final.confusion
     columns = next(iter(confusion.values()), {})
     return [c for c in columns if c in confusion or any(row[c] for row in confusion.values())]

@@ -2,7 +2,7 @@
 
 Runs are output lines of `judge evaluate` or `judge validate`. Answers are paired by id (which holds
 the condition), records by their id, else by the hash of their content before edits; the second
-record of the same name goes with the second of the other runs.
+record of the same name is paired with the second one in the other runs.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from judge.stats.significance import holm, mcnemar
 from judge.verdict import AnswerOutcome
 
 ItemScore = float | str
-"""The score of an item in one series, in [0, 1], or why it has none."""
+"""An item's score in one series, in [0, 1], or why it has none."""
 
 OVERALL, RECORD, REPAIRED = "overall", "record", "record after repair"
-"""All conditions together; the verdicts on records as they came; those on records as they were
-written, where a run repaired any."""
+"""Series: all conditions together; the verdicts on records before a repair; those after it, if a
+run repaired any."""
 
 NO_SCORE, ABSENT = "no score", "not there"
 
@@ -42,8 +42,8 @@ _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as 
 
 @dataclass(frozen=True, slots=True)
 class RunItem:
-    """One item of a run: its marks by series, the cluster it is drawn with, its gold, and, of a
-    benchmark, the line with its answer; `fields` are those of the record, or of the item."""
+    """One item of a run: its marks by series, the cluster that it is resampled with, its gold, for
+    a benchmark the line with its answer, and the fields of the record or item."""
 
     marks: dict[str, ItemScore]
     cluster: str
@@ -71,11 +71,11 @@ class Run:
         return list(dict.fromkeys(name for e in self.entries.values() for name in e.marks))
 
     def add(self, line: Line, where: str) -> str:
-        """Take in the item of a line, if it is one; what the line is known by in all runs.
+        """Add a line's item, if it has one, and return the key by which runs pair the line.
 
         Raises:
-            UsageError: the line is of another benchmark or workflow than those before, or it is an
-                answer that stands there before, or none; `where` names the line.
+            UsageError: the line is of another benchmark or workflow than those before, repeats an
+                earlier answer, or holds no valid one; `where` names the line.
         """
         if line.benchmark is not None:
             made_by, key, entry = f"{_EVALUATE}{line.benchmark}", *_answer(line, where)
@@ -94,7 +94,7 @@ class Run:
         return key
 
     def _told_apart(self, key: str) -> str:
-        """The key, with its number where lines before have it, too."""
+        """The key, with a number if earlier lines have the same key."""
         self._counts[key] += 1
         count = self._counts[key]
         return key if count == 1 else f"{key} ({count})"
@@ -102,7 +102,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class FigurePanel:
-    """A part of a figure: by row the estimate of each run; of scores, or of a paper's measure."""
+    """A panel of a figure: each run's estimate by row, of scores or of a paper's measure."""
 
     title: str
     scores: bool
@@ -111,7 +111,7 @@ class FigurePanel:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs compared, by the letters A, B, C: how many items all have and each, tables, notes."""
+    """Compared runs, named A, B, C: the number of items in all and in each, tables, notes."""
 
     made_by: str
     runs: Mapping[str, str]
@@ -120,8 +120,8 @@ class Comparison:
     notes: Sequence[str]
 
     def panels(self, cells: type[Estimate | Quartiles] = Estimate) -> list[FigurePanel]:
-        """What a figure shows: the scores, also of each stratum; where runs have none, the measures
-        of the paper's tables. `cells`: Quartiles for the tables' boxes."""
+        """The panels of a figure: the scores, overall and by stratum; without scores, the measures
+        of the paper's tables. `cells`: Quartiles for boxes."""
         panels: dict[str, FigurePanel] = {}
         for table in self.tables:
             ours = table.name.startswith("comparison")
@@ -161,7 +161,7 @@ def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = 
     a score in one run is left out of all. Of verdicts only pass and fail count.
 
     Args:
-        paper: add the benchmark's own tables, with the runs beneath one another.
+        paper: add the benchmark's own tables, with a row for each run.
         by: fields of the items; add the table for each stratum of them.
 
     Raises:
@@ -176,7 +176,7 @@ def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = 
 
 
 def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = ()) -> Comparison:
-    """The comparison of runs that are read; arguments and errors as `compare`."""
+    """Compare runs that are already read; arguments and errors as `compare`."""
     runs = dict(zip(ascii_uppercase, files, strict=False))
     keys = _common_keys(list(runs.values()))
     items = {"all": len(keys), **{name: len(run.entries) for name, run in runs.items()}}
@@ -194,7 +194,8 @@ def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = (
 
 
 def _common_keys(runs: Sequence[Run]) -> list[str]:
-    """The keys of the items that all runs have, which must be the same items asked the same."""
+    """The keys of the items that all runs have. Raises UsageError if there are none, or if the runs
+    differ in benchmark, workflow or an item's gold."""
     first, *later = runs
     for run in later:
         if run.made_by != first.made_by:
@@ -234,7 +235,7 @@ def read_run(source: str) -> Run:
 
 
 def _answer(line: Line, where: str) -> tuple[str, RunItem]:
-    """What an output line of `judge evaluate` is known by, and its entry."""
+    """The key of an output line of `judge evaluate`, and its item."""
     outcome, score = (line.content.get(name) for name in ("outcome", "score"))
     is_answer = {"id", "condition"} <= line.fields.keys() and outcome in [*AnswerOutcome]
     if not is_answer or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
@@ -250,10 +251,10 @@ def _answer(line: Line, where: str) -> tuple[str, RunItem]:
 
 
 def _record(line: Line) -> tuple[str, RunItem]:
-    """What an output line of `judge validate` is known by, and its entry.
+    """The key of an output line of `judge validate`, and its item.
 
-    The marks are the verdicts on the record as it came and as it was written, and the last one of
-    each check.
+    The marks are the verdicts on the record before and after repair, and the last one of each
+    check.
     """
     fields = line.original_fields
     marks = {RECORD: _mark(line.first_verdict), REPAIRED: _mark(line.verdict)}
@@ -292,7 +293,7 @@ def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
 
 
 def _table(series: Mapping[str, Series], runs: Mapping[str, Run], head: str) -> Table:
-    """A row for each series; Holm's adjustment is over all rows but those that sum others up."""
+    """A row for each series; Holm's adjustment is over all rows except totals."""
     rows, tests = [], []
     for name, items in series.items():
         cells, p_values = _cells(items, [*runs])

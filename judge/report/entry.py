@@ -1,4 +1,4 @@
-"""What pages show of one output line, as data that a script draws."""
+"""One output line as data that a page's script draws."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from judge.report.text import changes
 from judge.verdict import Answer, Check
 
 LARGEST = 400_000
-"""Characters of JSON up to which a record is shown whole; of a larger one its summary alone."""
+"""Most characters of JSON of a record that is shown whole; of a larger one only a summary is."""
 
 _PROSE = 80
 """A text of more characters, or of several lines, is set as prose."""
 
 MOST_WORK = 10_000_000
-"""Characters of all texts of one record in which quotes are looked for word by word: a few
-seconds."""
+"""Most characters of one record that are searched word by word for quotes: a few seconds."""
 
 TextKey = tuple[str, str]
 """A text of the record: `now` or `before` (it was rewritten), and the name of its field."""
@@ -46,7 +45,8 @@ class Mark:
 
 
 class Quotes:
-    """Finds quotes in texts, in their order, and numbers the places from 1, the same place once."""
+    """Finds quotes in texts, in order, and numbers their places from 1; equal places share a
+    number."""
 
     def __init__(self, texts: Mapping[TextKey, str]) -> None:
         self._texts = texts
@@ -70,7 +70,7 @@ class Quotes:
 
     @property
     def places(self) -> dict[str, int | str]:
-        """Of each quote noted so far its number, or why there is none."""
+        """The number of each quote noted so far, or why it has none."""
         marks = self._by_quote.items()
         return {quote: mark if isinstance(mark, str) else mark.number for quote, mark in marks}
 
@@ -100,7 +100,7 @@ class Quotes:
         return "is not in the text, neither as it is nor as it came in"
 
     def _located(self, quote: str, text: str) -> Span | None:
-        if (at := text.find(quote)) >= 0:  # Of hostile text parts of words are quoted, too.
+        if (at := text.find(quote)) >= 0:  # Quotes of hostile text may be parts of words.
             return Span(at, at + len(quote))
         if self._work > MOST_WORK:  # A line may ask for thousands of searches.
             return None
@@ -109,14 +109,14 @@ class Quotes:
 
 
 def drawn(line: Line, judgement: Judgement, asked: Collection[str] = ()) -> dict[str, Any]:
-    """What a script draws of an output line, as JSON. `asked` has the (normalised) names of the
+    """The JSON that a script draws of an output line. `asked` has the (normalised) names of the
     fields that judges were shown, as far as they are known.
 
     `judge` is the judgement as in its line, but each edit as its `changes`, and each check with
-    what it `said`; `texts` are the record's (name, text or its marked pieces, whether it is prose),
-    those of `asked` first, and of these and the others prose and what is quoted; `before` those
-    that were rewritten; `quotes` say where each stands: its number, or why it has none. Of a large
-    line there is the summary alone.
+    what it `said`. `texts` are the record's, each as (name, text or its marked pieces, whether it
+    is prose): fields of `asked` first, then prose, then texts with quotes. `before` are the texts
+    that were rewritten, `quotes` the number of each quote or why it has none. A line larger than
+    `LARGEST` has only a summary.
     """
     about = {"id": line.name, "source": line.source, "line": line.number}
     size = len(json.dumps([line.fields, line.content], ensure_ascii=False))
@@ -127,7 +127,7 @@ def drawn(line: Line, judgement: Judgement, asked: Collection[str] = ()) -> dict
     values |= {("before", key): content for key, content in judgement.original.items()}
     texts = {place: _text(content) for place, content in values.items()}
     quotes = Quotes(texts)
-    # Before any text is shown, so that all texts are marked with all quotes.
+    # All quotes are noted first, so that every text is marked with all of them.
     for check in judgement.checks:
         for finding in (*check.evidence, *(f for vote in check.votes for f in vote.evidence)):
             quotes.note(finding)
@@ -161,7 +161,8 @@ def _is_texts(content: Any) -> bool:
 
 
 def _text(content: Any) -> str:
-    """The content as judges see it, texts of a list by line; as JSON where they see nothing."""
+    """The content as judges see it, a list of texts by line; as JSON if judges see nothing of
+    it."""
     if content and _is_texts(content):
         return "\n".join(content)
     return shown(content).text or json.dumps(content, ensure_ascii=False)

@@ -1,6 +1,6 @@
 """Judged lines in the forms that other programs read: CSV, Parquet, Excel, JUnit XML, Markdown.
 
-Tables are written row by row; JUnit's XML has sums first, so its cases are held.
+Tables are written row by row; JUnit's XML begins with totals, so its cases are held in memory.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _COLUMNS: Mapping[str, str] = {
 """Columns `judge.NAME` of a table, with their types, the same for every file."""
 
 _ROWS = 1_000
-"""Rows of Parquet that are written together."""
+"""Rows of Parquet in one batch."""
 
 _EXCEL, _SHEET, _SHEET_COLUMNS = 32_767, 1_048_576, 16_384
 """Most characters of a cell, rows and columns of a sheet of Excel."""
 
 _FAILURES = 20
-"""Failures that the Markdown shows."""
+"""Most failures that the Markdown shows."""
 
 _UNDECIDED = (Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -56,10 +56,9 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 
 
 def row(line: Line, judgement: Judgement) -> dict[str, Any]:
-    """What judge says of one record, flat: a cell for each of `_COLUMNS`, None where there is
-    nothing to say.
+    """One record's judgement as a flat row: a cell for each of `_COLUMNS`, None if it is empty.
 
-    `check`, `entry`, `quote` and `reason` tell why the record has its verdict.
+    `check`, `entry`, `quote` and `reason` say why the record has its verdict.
     """
     last = {check.name: check.verdict for check in judgement.checks}
     check = judgement.deciding
@@ -99,14 +98,14 @@ def _named(last: Mapping[str, Verdict], verdicts: Iterable[Verdict]) -> str | No
 
 class _Rows:
     """Lines as rows of the record's own columns, those of each check (`Check.to_dict`) and
-    `_COLUMNS`. Rows wait in a file until the last has told which columns there are, and what type
-    each has: what is of several is a text, lists and objects are JSON.
+    `_COLUMNS`. Rows are kept in a temporary file, because only the last settles the columns and
+    their types: a column of several types is text, lists and objects are JSON.
     """
 
     def __init__(self, lines: Judged) -> None:
         self._own: dict[str, str | None] = {}
         self._ours: dict[str, str | None] = {}
-        self._file = TemporaryFile()  # noqa: SIM115 - closed behind the last row
+        self._file = TemporaryFile()  # noqa: SIM115 - closed after the last row
         for line, judgement in lines:
             told = row(line, judgement)
             ours = judgement.columns()
@@ -119,7 +118,7 @@ class _Rows:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The types of the columns, by names that have UTF-8."""
+        """The types of the columns, by names that UTF-8 can encode."""
         ours = {
             name: kind or ("double" if name.endswith((".score", ".probability")) else "string")
             for name, kind in self._ours.items()
@@ -129,7 +128,7 @@ class _Rows:
         return {_utf8(name): kind for name, kind in kinds.items()}
 
     def __iter__(self) -> Iterator[list[Any]]:
-        """The cells of each row; once."""
+        """The cells of each row; works only once."""
         kinds = list(self.kinds.values())
         with self._file as file:
             file.seek(0)
@@ -140,7 +139,7 @@ class _Rows:
 
 
 _IN_ROW = ("verdict", "reason", "error")
-"""What `Judgement.columns` has already."""
+"""Cells of `row` that `Judgement.columns` has already."""
 
 
 def _kind(cell: object) -> str | None:
@@ -166,12 +165,12 @@ def _cell(cell: Any, kind: str) -> Any:
 
 
 def _utf8(text: str) -> str:
-    """The text with each lone surrogate, which has no UTF-8, as its escape."""
+    """The text with each lone surrogate, which UTF-8 cannot encode, as its escape."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def write_csv(lines: Judged, file: IO[bytes]) -> None:
-    """A row a line, in UTF-8; texts that a spreadsheet would run get an apostrophe."""
+    """A row for each line, in UTF-8; texts that a spreadsheet would run get an apostrophe."""
     rows = _Rows(lines)
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     table = csv.writer(text, lineterminator="\n")
@@ -188,10 +187,10 @@ with the full-width signs of East Asian ones."""
 
 
 def inert(cell: str | float | None) -> str | float | None:
-    """The cell; what a spreadsheet would take for a formula gets an apostrophe in front.
+    """The cell, with an apostrophe in front of text that a spreadsheet would read as a formula.
 
-    A carriage return becomes a newline: the csv module does not quote it, and readers would take it
-    for the end of the row.
+    A carriage return becomes a newline: the csv module does not quote it, and readers would end the
+    row at it.
     """
     if not isinstance(cell, str):
         return cell
@@ -201,7 +200,7 @@ def inert(cell: str | float | None) -> str | float | None:
 
 
 def write_parquet(lines: Judged, file: IO[bytes]) -> None:
-    """A row a line; raises UsageError where pyarrow is missing."""
+    """A row for each line; raises UsageError if pyarrow is missing."""
     try:
         import pyarrow as pa
         from pyarrow import parquet as pq
@@ -218,8 +217,8 @@ def write_parquet(lines: Judged, file: IO[bytes]) -> None:
 
 
 def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
-    """A row a line; nothing is taken for a formula, and a text over Excel's 32,767 characters is
-    cut. Raises UsageError where openpyxl is missing, or a sheet has too little room."""
+    """A row for each line; no cell is a formula, and texts over Excel's 32,767 characters are cut.
+    Raises UsageError if openpyxl is missing, or the table does not fit a sheet."""
     try:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
@@ -228,7 +227,7 @@ def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
 
     def cell(content: str | float | None) -> object:
         if isinstance(content, int) and abs(content) > 2**53:
-            content = str(content)  # Excel has no longer whole numbers.
+            content = str(content)  # Excel's numbers are doubles: larger integers are not exact.
         if not isinstance(content, str):
             return content
         text = _xml(content)
@@ -247,8 +246,8 @@ def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
 
 
 def write_junit(lines: Judged, file: IO[bytes], *, gated: bool = False) -> None:
-    """A test case a record: fail is a failure, unreadable and error an error, and abstain skipped,
-    or where the run was `gated` a failure, because it counts as not passing."""
+    """A test case for each record: fail is a failure, unreadable and error are errors, abstain is
+    skipped, or a failure if the run was `gated`, because gates count it as not passing."""
     outcomes = _OUTCOMES | ({Verdict.ABSTAIN: _OUTCOMES[Verdict.FAIL]} if gated else {})
     suite, counts = Element("testsuite", name="judge"), Counter[str]()
     for line, judgement in lines:
@@ -283,12 +282,12 @@ _OUTCOMES = {
 
 
 def _xml(text: str) -> str:
-    """The text in characters that XML has, the others named by their code points."""
+    """The text with characters that XML does not allow as their code points."""
     return _NO_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def write_markdown(lines: Judged, file: IO[bytes]) -> None:
-    """What GitHub's step summary shows: the verdicts of each check, and the first failures."""
+    """A summary for GitHub's step summary: the verdicts of each check, and the first failures."""
     summary, failed = Summary(), list[dict[str, Any]]()
     for line, judgement in lines:
         summary.add(line)
@@ -305,7 +304,7 @@ def write_markdown(lines: Judged, file: IO[bytes]) -> None:
 
 
 def _markdown(text: str | None, length: int = 300) -> str:
-    """The text on one line, cut, with all that Markdown and HTML would take for theirs escaped."""
+    """The text on one line, cut, with the special characters of Markdown and HTML escaped."""
     line = " ".join((text or "").split())
     line = line if len(line) <= length else f"{line[:length]}…"
     escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -319,4 +318,4 @@ FORMS: Mapping[str, Callable[[Judged, IO[bytes]], None]] = {
     ".xml": write_junit,
     ".md": write_markdown,
 }
-"""What writes a file, by the ending of its name."""
+"""The function that writes a file, by the ending of its name."""

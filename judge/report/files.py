@@ -24,10 +24,10 @@ Outputs = Pathlike | Sequence[Pathlike] | Sequence[Judgement]
 def writing(
     out: Path, sources: Sequence[str], *, overwrite: bool, flag: str = "-o"
 ) -> Iterator[IO[bytes]]:
-    """A file to write, which `flag` names; it takes the place of an earlier one when it is whole.
+    """A file to write, which replaces an earlier one when it is complete. `flag` named it.
 
-    Raises UsageError where `out` is an input, a folder, there already and not to be replaced, or
-    cannot be opened; JudgeError where it cannot be written further, such as on a full disk.
+    Raises UsageError if `out` is an input or a folder, exists without `overwrite`, or cannot be
+    opened; JudgeError if writing fails later, such as on a full disk.
     """
     refuse_nameless(flag, out, "")
     for source in sources:
@@ -51,7 +51,7 @@ def writing(
 
 
 class Written(NamedTuple):
-    """What a file was made of: its lines, with the count of foreign ones, and, of a page, how many
+    """What a file was made of: its lines, with the count of foreign ones, and for a page how many
     records of each verdict it shows, of how many."""
 
     lines: Lines
@@ -72,11 +72,11 @@ def report(
 
     Args:
         outputs: files that `judge validate` or `judge evaluate` wrote, or judgements in memory;
-            files that have records in common are runs, shown beside one another.
-        limit: so many records of each verdict are shown at most, and as many as the page has room
-            for; counts include all.
-        by: a field, or several, whose values are counted by.
-        title, date: what stands above; the page names no date of its own.
+            files that have records in common are runs, shown side by side.
+        limit: most records of each verdict that are shown, as far as the page has room; counts
+            include all.
+        by: a field, or several, to count by.
+        title, date: the heading and the date; the page has no date of its own.
 
     Raises:
         UsageError: a file cannot be used, or holds no line of `judge validate`.
@@ -94,8 +94,8 @@ def report(
 
 
 def make_table(lines: Path, table: Path) -> None:
-    """Make what `judge validate -o FILE` promises by FILE's ending of the lines beside it: packed
-    lines, or a table. Errors as `export`."""
+    """Make the table of `judge validate -o TABLE` from the lines beside it; if its name ends in
+    .gz, the packed lines. Errors as `export`."""
     if table.suffix.lower() != ".gz":
         export(lines, table, overwrite=True)
         return

@@ -1,4 +1,4 @@
-"""The figures of a run for people: what its output lines come to, counted one by one."""
+"""The figures of a run for people, counted line by line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from judge.stats.intervals import Estimate, wilson
 from judge.verdict import SETTLED, Check, Verdict, last_of_each, worst
 
 _BARS = 20
-"""Bars of a distribution, and the most values of scores that have one each."""
+"""Bars of a distribution; up to as many different scores have a bar each."""
 
 
 class Bar(NamedTuple):
-    """Of the values from `low` to `high` how many records there are, by verdict."""
+    """The number of records with values from `low` to `high`, by verdict."""
 
     low: float
     high: float
@@ -32,19 +32,20 @@ class Bar(NamedTuple):
 
 @dataclass(slots=True)
 class Distribution:
-    """How the scores of a check are spread, or its probabilities of a pass, by verdict."""
+    """The distribution of a check's scores, or of its probabilities of a pass, by verdict."""
 
     probabilities: bool
     values: dict[float, Counter[Verdict]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, value: float, verdict: Verdict) -> None:
-        """Count a record. Probabilities are kept by bar, scores to two places."""
+        """Count a record. Probabilities are counted by bar, scores to two places."""
         place = min(int(value * _BARS), _BARS - 1) / _BARS if self.probabilities else value
         self.values[round(place, 2)][verdict] += 1
 
     @property
     def bars(self) -> list[Bar]:
-        """From the lowest: of probabilities from 0 to 1, of few scores one each."""
+        """The bars, lowest first: for probabilities from 0 to 1; one for each score if they are
+        few."""
         low, high = (0.0, 1.0) if self.probabilities else (min(self.values), max(self.values))
         if not self.probabilities and len(self.values) <= _BARS:
             return [Bar(value, value, self.values[value]) for value in sorted(self.values)]
@@ -61,7 +62,7 @@ class Distribution:
 
 
 class LabelPair(NamedTuple):
-    """A label beside what the judge says; `alike` is None where the judge is undecided."""
+    """A label and the judge's answer; `alike` is None if the judge is undecided."""
 
     check: str
     label: str
@@ -70,7 +71,8 @@ class LabelPair(NamedTuple):
 
 
 def labels_beside(line: Line, judgement: Judgement) -> Iterator[LabelPair]:
-    """The labels that a line carries, each beside its check; none of those without a majority."""
+    """The labels of a line, each with its check's answer; labels without a majority are left
+    out."""
     if not Own.knows(line.fields):
         return
     record = Record(line.source, line.number, dict(line.fields))
@@ -88,7 +90,7 @@ def _of_judges(judgement: Judgement) -> list[Check]:
 
 
 def _said(check: Check, number: int) -> tuple[Verdict, str]:
-    """What a check says of the record, or of the entry of this number (from 1)."""
+    """A check's verdict and answer, on the record or on the entry of this number (from 1)."""
     if not number:
         return check.said()
     entries = [value for value in check.outcomes() if value is not None]
@@ -97,7 +99,7 @@ def _said(check: Check, number: int) -> tuple[Verdict, str]:
 
 
 def _alike(label: str, said: str, verdict: Verdict) -> bool:
-    try:  # A mean score is right as far as it rounds to the label.
+    try:  # A mean score is right if it rounds to the label.
         return abs(float(said) - float(label)) <= 0.5
     except ValueError:
         return spelling(label) in (spelling(said), verdict)
@@ -110,8 +112,8 @@ class Overview:
     `runs` has the verdicts by fingerprint and workflow; `split` counts records with a check whose
     votes differ, `edited` those with edits or dropped values; `judges` has the models that voted,
     with the versions that answered; `labels` counts labels beside answers, by check. `people`
-    counts the records that a person decided, by the judges' verdict and the one that stands.
-    `cost` is in dollars, of all lines but the `unpriced`, whose cost is not known.
+    counts the records that a person decided, by the judges' verdict and the final one. `cost` is in
+    dollars, without the `unpriced` lines, whose cost is not known.
     """
 
     summary: Summary
@@ -128,7 +130,7 @@ class Overview:
     people: Counter[tuple[Verdict, Verdict]] = field(default_factory=Counter)
 
     def add(self, line: Line, judgement: Judgement) -> list[LabelPair]:
-        """Count one line; its labels beside the judge's answers."""
+        """Count one line, and return its labels with the judge's answers."""
         self.summary.add(line)
         self.split += any(map(differ, judgement.checks))
         self.edited += bool(judgement.edits or judgement.dropped)
@@ -155,7 +157,7 @@ class Overview:
 
     @property
     def outcomes(self) -> list[Verdict]:
-        """The verdicts of checks that there are."""
+        """The verdicts that checks have, in the order of `Verdict`."""
         found = {verdict for counts in self.summary.checks.values() for verdict in counts}
         return [verdict for verdict in Verdict if verdict in found]
 
@@ -166,7 +168,7 @@ class Overview:
 
     @property
     def overturned(self) -> int:
-        """Records on which judges were decided, and a person otherwise."""
+        """Records that judges had decided and a person decided otherwise."""
         return sum(n for (was, now), n in self.people.items() if was in SETTLED and was != now)
 
     @property
@@ -175,13 +177,13 @@ class Overview:
         return sum(n for (was, _), n in self.people.items() if was not in SETTLED)
 
     def alike(self, check: str) -> Estimate:
-        """The share of labels with which the judge agrees, of those about which it is decided."""
+        """The share of labels that the judge agrees with, of those where it is decided."""
         pairs = self.labels[check].items()
         decided = [(pair.alike, count) for pair, count in pairs if pair.alike is not None]
         return wilson(sum(n for alike, n in decided if alike), sum(n for _, n in decided))
 
     def confusion(self, check: str) -> Mapping[str, Counter[str]]:
-        """Of each label how often the judge said what."""
+        """For each label, how often the judge gave each answer."""
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for pair, count in sorted(self.labels[check].items(), key=lambda found: found[0][:3]):
             counts[pair.label][pair.said] += count

@@ -1,7 +1,7 @@
-"""The page a person reads: one HTML file out of the output lines of `judge validate`.
+"""The page of a report: one HTML file made of the output lines of `judge validate`.
 
-Every line counts; the records that are shown are kept packed. Their texts stand on the page as data
-alone (base64), which the page's script draws as text.
+All lines are counted; the records that are shown are kept compressed. Their texts are on the page
+only as data (base64), which the page's script draws as text.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MEANINGS: Mapping[Verdict, str] = {
 _SOUND = (Verdict.PASS, Verdict.ANSWERED)
 
 MOST_BYTES = 14_500_000
-"""Bytes of packed records on a page, which base64 makes a third longer."""
+"""Most bytes of compressed records on a page; base64 makes them a third longer."""
 
 
 def passing(counts: Counter[str]) -> Estimate:
@@ -82,7 +82,7 @@ def span(bar: Bar) -> str:
 
 
 def dollars(overview: Overview) -> str:
-    """What the replies cost; "not known" where no line says so."""
+    """The cost of the replies; "not known" if no line has one."""
     if overview.unpriced == overview.summary.records:
         return "not known"
     least = "at least " if overview.unpriced else ""
@@ -90,7 +90,7 @@ def dollars(overview: Overview) -> str:
 
 
 def details(described: Any) -> dict[str, str]:
-    """What is known of a run: its models, settings and rubrics, by name."""
+    """The description of a run by name: its models, settings and rubrics."""
     return {
         name: ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
         for name, detail in flat(described).items()
@@ -99,7 +99,7 @@ def details(described: Any) -> dict[str, str]:
 
 
 class _Records:
-    """The records that a page shows: JSON lines, packed as they come."""
+    """The records that a page shows: JSON lines, compressed as they are added."""
 
     def __init__(self, limit: int, runs: Sequence[Run], described: Mapping[str, Any]) -> None:
         self.shown: Counter[Verdict] = Counter()
@@ -124,8 +124,8 @@ class _Records:
         self._sizes[judgement.verdict in _SOUND] += size
 
     def _has_room(self, verdict: Verdict, file: int, key: str) -> bool:
-        """Whether it is among the first of its verdict, or an earlier run of the record is shown.
-        Passes leave a third of the page to the others."""
+        """Whether a record is among the first of its verdict, or is shown from an earlier run.
+        Passes leave a third of the page to other verdicts."""
         if self._sizes.total() > MOST_BYTES:
             return False
         if verdict in _SOUND and self._sizes[True] > MOST_BYTES * 2 / 3:
@@ -135,14 +135,14 @@ class _Records:
         return self.shown[verdict] < self._limit
 
     def _write(self, content: Any) -> int:
-        # Half of a surrogate pair is written as its escape, which JSON reads as the same.
+        # A lone surrogate is written as its escape, which means the same in JSON.
         line = f"{as_data(content, ascii=False)}\n".encode(errors="backslashreplace")
         part = self._pack.compress(line)
         self._parts.append(part)
         return len(part)
 
     def packed(self) -> str:
-        """All of them, zlib's form in base64: of no character that a page could act on."""
+        """All records, zlib's form in base64, which has no character that is special in HTML."""
         return base64.b64encode(b"".join([*self._parts, self._pack.flush()])).decode()
 
 
@@ -155,12 +155,15 @@ def render(
     title: str = "",
     date: str = "",
 ) -> tuple[str, dict[Verdict, tuple[int, int]]]:
-    """The page, and of each verdict how many records are shown, of how many.
+    """The page, and for each verdict how many records are shown, of how many.
 
     Of each verdict the first `limit` records are shown, as far as there is room. Files that have
-    records in common are runs, which are shown beside one another. `described` is what is known of
-    each run, by fingerprint; `by` fields (`a.b` is the field b of object a) whose values are
-    counted by; `title` and `date` are the user's words.
+    records in common are runs, which are shown side by side.
+
+    Args:
+        described: the description of each run, by fingerprint.
+        by: fields to count by (`a.b` is the field b of object a).
+        title, date: the user's words.
 
     Raises:
         UsageError: none of the lines is judged, none has a field of `by`, or runs of the same
@@ -214,7 +217,7 @@ def _comparison(runs: Sequence[Run], by: Sequence[str]) -> Comparison:
 
 
 def as_data(content: Any, *, ascii: bool = True) -> str:
-    """JSON for a page's script, which reads no number that is infinite: such a one is a text."""
+    """JSON for a page's script; numbers that are not finite, which it cannot parse, are texts."""
     try:
         return json.dumps(content, ensure_ascii=ascii, allow_nan=False)
     except ValueError:
@@ -232,8 +235,8 @@ def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]
 
 
 def _asked(run: Mapping[str, Any]) -> set[str]:
-    """The fields, normalised, that a run's own questions showed to judges, also by the names that
-    the records have for them; of an object's part (`a.b`) the object's."""
+    """The normalised names of the fields that a run's own questions showed to judges, also as the
+    records spell them; for a part of an object (`a.b`) also the object's."""
     fields = {name for keys in run.get("own", {}).values() for name in keys.get("fields", ())}
     fields |= {keys["each"] for keys in run.get("own", {}).values() if keys.get("each")}
     columns = dict(pair.split("=", 1) for pair in run.get("settings", {}).get("map", ()))
@@ -244,8 +247,8 @@ def _asked(run: Mapping[str, Any]) -> set[str]:
 def from_template(
     name: str, scripts: Sequence[str] = (), asking: bool = False, **content: Any
 ) -> str:
-    """The page that a template makes, with its style and its scripts, and the digests by which the
-    page's policy lets a browser take these and no others."""
+    """The page that a template makes, with its style and scripts, and their digests, by which the
+    page's policy allows no others."""
     inline = {"style": style(asking=asking), "script": script(*scripts)}
     digests = {name: _digest(text) for name, text in inline.items() if text}
     marked = {name: Markup(text) for name, text in inline.items()}
@@ -253,7 +256,7 @@ def from_template(
 
 
 def style(*, asking: bool = False) -> str:
-    """The style of pages; with that of pages that ask people."""
+    """The style of pages; with `asking` also that of pages that ask people."""
     names = ("page.css", "asking.css") if asking else ("page.css",)
     return "".join((_FOLDER / name).read_text("utf-8") for name in names)
 

@@ -19,9 +19,9 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    # A dollar sign in a name is a dollar sign.
+    # Dollar signs in names are no mathematics.
     "text.parse_math": False,
-    # Text that can be searched and read out, in whatever script; and the same bytes each time.
+    # Text stays text, which can be searched and read aloud; the salt gives the same bytes.
     "svg.fonttype": "none",
     "svg.hashsalt": "judge",
 }
@@ -37,7 +37,7 @@ def _styled() -> Iterator[None]:
 
 
 def drawable(text: str, size: int) -> str:
-    """On one line, in characters that XML has, its middle left out where it is too long."""
+    """The text on one line, in printable characters, its middle cut out if it is too long."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     end = size // 2
     return line if len(line) <= size else f"{line[: size - 1 - end]}…{line[-end:]}"
@@ -50,7 +50,7 @@ _STEP = 0.7
 
 
 _MOST_ROWS = 60
-"""Rows of a panel; one with more, such as a measure by country, is left out."""
+"""Most rows of a panel; a panel with more, such as a measure by country, is left out."""
 
 
 FigureForm = Literal["dots", "bars", "boxes"]
@@ -59,9 +59,9 @@ runs; the box of a measure (median, quartiles) in a paper's tables."""
 
 
 def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> None:
-    """Draw a comparison's runs, a panel below another: a mark of each for each row.
+    """Draw a comparison's runs, in panels below one another, with a mark for each run in each row.
 
-    The same comparison gives the same bytes. Raises UsageError where there is nothing to draw, or
+    The same comparison gives the same bytes. Raises UsageError if there is nothing to draw, or
     `path` does not end in one of `ENDINGS` or cannot be written.
     """
     from matplotlib.figure import Figure
@@ -93,7 +93,7 @@ def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> 
 def _panel(
     axes: Any, panel: FigurePanel, runs: Mapping[str, str], marks: dict[str, Any], form: FigureForm
 ) -> None:
-    """Draw one panel; `marks` gets a mark of each run, by its label in the legend."""
+    """Draw one panel; add a mark of each run to `marks`, by its label in the legend."""
     for number, (letter, source) in enumerate(runs.items()):
         place = (number - (len(runs) - 1) / 2) * _STEP / len(runs)
         colour = _COLOURS[number % len(_COLOURS)]
@@ -122,7 +122,7 @@ def _mark(
     form: FigureForm,
     width: float,
 ) -> Any:
-    """Draw one run's number, bar or box at this height, and return what the legend shows of it."""
+    """Draw one run's dot, bar or box at this height, and return the mark for the legend."""
     if isinstance(score, Quartiles):
         for ends in (score.least, score.lower), (score.upper, score.most):
             axes.plot(ends, (place, place), color=colour)

@@ -1,9 +1,8 @@
 """A sheet for people: a row for each question about a record, to be filled in.
 
 It is a table of labels (`judge.records.labels.table`): `judge agreement` and `judge calibrate` read
-it back. Records stand in it as judges are shown them; labels and verdicts do not. Among them are
-control questions, which look like the others. `sheet_files` writes it in the form that was asked
-for: a table, a page, or tasks of another tool.
+it back. It shows records as judges see them, without labels and verdicts. Control questions among
+them look like the others. `sheet_files` writes it as a table, a page, or tasks of another tool.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ _OURS = {*ROLES, *QUESTION}
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a sheet in this form holds, and the files that were written; None `workers` for as many
-    as there will be. `unasked` records and control questions have nothing to ask about, or cannot
-    be read, the first for the reason `why`. `not_offered` is the first control question whose right
-    answer is none that the sheet offers.
+    """A written sheet: its form, files and counts. `workers` is None if the form does not fix their
+    number. `unasked` records have no question, or cannot be read, the first for the reason `why`.
+    `not_offered` is a message about the first control question whose right answer the sheet does
+    not offer.
     """
 
     form: str
@@ -73,12 +72,12 @@ def write_sheet(
 ) -> Sheet:
     """Write the questions of the settings (`ask`, `rubric`, `check`) about a job's records.
 
-    `out` is a .csv or .html file, or NAME:PATH of a tool (`sheet_files.TOOLS`). Each of so many
-    `workers` (WORKERS) gets every record, in an order of the seed's, and with them control
-    questions: so many of the files `controls` that they are `control_share` of the records.
-    `opt_outs` may be chosen besides a question's answers. Records with the same text in the field
-    `together` stand below one another (Huang and Yang, 3.5: three hypotheses at once).
-    `instructions` is a text file that a page or a tool shows to annotators.
+    `out` is a .csv or .html file, or NAME:PATH of a tool (`sheet_files.TOOLS`). Each of `workers`
+    annotators (default WORKERS) gets every record, in an order set by the seed, mixed with control
+    questions from the files `controls`, at most `control_share` of all. `opt_outs` may be chosen
+    besides a question's answers. Records with the same text in the field `together` are kept
+    together (Huang and Yang, 3.5: three hypotheses at once). `instructions` is a text file that a
+    page or a tool shows to annotators.
 
     Raises:
         UsageError: no question is named, a file cannot be used, or there is nothing to ask about.
@@ -162,8 +161,8 @@ class PersonQuestion:
 def questions_about(
     record: Record, asked: Sequence[Rubric]
 ) -> tuple[list[PersonQuestion], str | None]:
-    """The questions about a typed record; and why one is not asked, where the record lacks what it
-    is about."""
+    """The questions about a typed record; and why one is not asked, if the record lacks a field
+    that it needs."""
     questions, why = [], None
     for rubric in asked:
         if (reason := lack(rubric, record)) is not None:
@@ -182,7 +181,7 @@ def questions_about(
 
 
 def rubrics_asked(job: Job, settings: Settings) -> list[Rubric]:
-    """The rubrics that a job's settings name; raises UsageError where they name none."""
+    """The rubrics that a job's settings name; raises UsageError if they name none."""
     rubrics = RubricSet.of(settings, job.rubrics)
     asked = [rubrics.asking(n) for n in dict.fromkeys((*rubrics.added, *settings.check))]
     if not asked:
@@ -199,7 +198,7 @@ def typed(item: Record) -> Record:
 def _rows(
     record: Record, asked: Sequence[Rubric], opt_outs: Sequence[str]
 ) -> tuple[list[dict[str, str]], str | None]:
-    """A row for each question about a record, or each of its entries; or why there is none."""
+    """A row for each question about a record, or each of its entries; and why one is missing."""
     if record.problem is not None:
         return [], record.problem.message
     questions, why = questions_about(record, asked)
@@ -224,8 +223,8 @@ def _controls(
     opt_outs: Sequence[str],
     not_offered: list[str],
 ) -> Iterator[list[dict[str, str]]]:
-    """The rows of each control question's record; `not_offered` takes what is said of right answers
-    that the sheet does not offer."""
+    """The rows of each control question's record; a message about each right answer that the sheet
+    does not offer is added to `not_offered`."""
     by_name = {rubric.name: rubric for rubric in asked}
     units: dict[str, list[dict[str, str]]] = {}
     items = [item for source in sources for item in read_labels(source)]

@@ -1,8 +1,8 @@
-"""The forms in which a sheet goes to people: a table, a page in one file, tasks of another tool.
+"""The forms of a sheet for people: a table, a page in one file, tasks of another tool.
 
 Each comes back as the rows of a table: what a page saves, and what Label Studio and Argilla export
-(`judge.records.labels.tasks`). A tool has a task for each question; both take the texts of fields
-under names of letters, digits and underscores.
+(`judge.records.labels.tasks`). A tool has a task for each question; both accept field names of
+letters, digits and underscores.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from judge.report.files import writing
 Row = dict[str, str]
 
 _ABOUT = ("item", "check", "annotator", "group", "entry", "question", "answers")
-"""Cells of a row that are no texts of the record."""
+"""Cells of a row that are not texts of the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class SheetRows:
-    """What a sheet is made of: the rows of each record (or of several that stand together), how
-    many annotators answer each, the seed of orders, what annotators are told."""
+    """The content of a sheet: the rows of each record (or of several that are kept together), the
+    number of annotators for each, the seed of orders, the instructions."""
 
     units: Sequence[Sequence[Row]]
     workers: int
@@ -46,14 +46,14 @@ class SheetRows:
     instructions: str
 
     def ordered(self, name: str = "") -> list[Row]:
-        """The rows in the order of an annotator of this name."""
+        """The rows in the order for an annotator of this name."""
         order = [*self.units]
         Random(f"{self.seed} {name}").shuffle(order)
         return [row for unit in order for row in unit]
 
     @property
     def names(self) -> dict[str, str]:
-        """The record's fields, each with a name that both tools take."""
+        """The record's fields, each with a name that both tools accept."""
         fields = dict.fromkeys(n for unit in self.units for r in unit for n in r if n not in _ABOUT)
         names: dict[str, str] = {}
         for field in fields:
@@ -70,9 +70,9 @@ Write = Callable[[Path, SheetRows, Sequence[str], bool], Sequence[Path]]
 
 @dataclass(frozen=True, slots=True)
 class SheetForm:
-    """A form of sheets, and how it is written: with the path, the rows, the files that they come
-    from, and whether earlier files are replaced. `counted`: it is made for a number of annotators;
-    `told`: it has a place for instructions."""
+    """A form of sheets. `write` takes the path, the rows, their sources, and whether to replace
+    earlier files. `counted`: the form is made for a number of annotators; `told`: it has a place
+    for instructions."""
 
     name: str
     write: Write
@@ -80,7 +80,7 @@ class SheetForm:
     told: bool = True
 
     def instructions_of(self, path: Path | None) -> str:
-        """The text of the instructions. Raises UsageError where it cannot be read, or used."""
+        """The text of the instructions. Raises UsageError if it cannot be read or shown."""
         if path is None:
             return ""
         if not self.told:
@@ -93,10 +93,10 @@ class SheetForm:
 
 
 def form_of(sheet: Path) -> tuple[SheetForm, Path]:
-    """The form that NAME:PATH, or the path's ending, asks for, and the path alone.
+    """The form that NAME:PATH, or the path's ending, names, and the path alone.
 
     Raises:
-        UsageError: it asks for none.
+        UsageError: there is no such form.
     """
     tool, _, path = str(sheet).partition(":")
     form = TOOLS.get(tool) if path else None
@@ -114,7 +114,8 @@ def form_of(sheet: Path) -> tuple[SheetForm, Path]:
 def _write_csv(
     out: Path, rows: SheetRows, sources: Sequence[str], overwrite: bool
 ) -> Sequence[Path]:
-    """A CSV file with a column for every field; what a spreadsheet would run has an apostrophe."""
+    """A CSV file with a column for every field; text that a spreadsheet would run gets an
+    apostrophe."""
     lines = [
         row | {"annotator": f"annotator-{worker}"}
         for worker in range(1, rows.workers + 1)
@@ -135,8 +136,8 @@ def _write_csv(
 def _write_html(
     out: Path, rows: SheetRows, sources: Sequence[str], overwrite: bool
 ) -> Sequence[Path]:
-    """A page with all that it needs in it. Each text stands in it once, however many rows show it;
-    the page itself gives each annotator an order."""
+    """A page in one file. It has each text once, however many rows show it; its script gives each
+    annotator an order."""
     texts: dict[str, int] = {}
     order = [*rows.units]
     Random(rows.seed).shuffle(order)
@@ -145,7 +146,7 @@ def _write_html(
         for unit in order
     ]
     content = {"name": out.stem, "texts": [*texts], "units": units}
-    # No text ends the element that it stands in, nor is it taken for markup.
+    # Escaped, so that no text can end its element or be read as markup.
     data = _json({**content, "sheet": digest(content)[:16]}).replace("<", "\\u003c")
     text = page.from_template(
         "sheet.html",
@@ -284,7 +285,7 @@ def _answers(row: Row) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text of an attribute of Label Studio's, which would take `$word` for a field of the task."""
+    """Text for an attribute of Label Studio, which would read `$word` as a field of the task."""
     return "".join(_XML_TEXT.findall(text)).replace("$", "\uff04")
 
 
@@ -292,13 +293,13 @@ _XML_TEXT = re.compile("[\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _json(content: object, indent: int | None = None) -> str:
-    """JSON that UTF-8 can hold, also where a text has half of a surrogate pair."""
+    """JSON that UTF-8 can encode, even if a text has a lone surrogate."""
     text = json.dumps(content, ensure_ascii=False, indent=indent)
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _write_all(files: Mapping[Path, bytes], sources: Sequence[str], overwrite: bool) -> None:
-    """Write all the files, or none where one of them is refused."""
+    """Write all the files, or none if one of them is refused."""
     with ExitStack() as stack:
         opened = [
             (stack.enter_context(writing(p, sources, overwrite=overwrite, flag="--sheet")), content)
@@ -312,7 +313,7 @@ ENDINGS = {
     ".csv": SheetForm("csv", _write_csv, counted=True, told=False),
     ".html": SheetForm("html", _write_html),
 }
-"""Forms of a file, by its ending."""
+"""Forms of files, by ending."""
 
 TOOLS = {
     "label-studio": SheetForm("label-studio", _write_label_studio),

@@ -1,4 +1,4 @@
-"""A table of results: what commands print, compare and draw, and what `--json` gives."""
+"""A table of results, which commands print, compare, draw, and give as `--json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from judge.stats.intervals import Estimate, Quartiles, plain
 
 Cell = Estimate | Quartiles | int | str | None
-"""A number with its interval and its n; a box; a count; a word; None where nothing can be said."""
+"""A number with its interval and its n; a box; a count; a word; None for an empty cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class Table:
 def stacked(
     parts: Mapping[tuple[str, ...], Iterable[Table]], heads: tuple[str, ...]
 ) -> list[Table]:
-    """The tables of several parts (runs, strata) as one of each name: the rows of all parts beneath
-    one another, each with its part's labels under `heads`. Tables that estimate nothing are left
-    out."""
+    """The tables of several parts (runs, strata), merged by name: rows with the same labels are
+    below one another, each with its part's labels under `heads`. Tables without an estimate are
+    left out."""
     tables: dict[str, Table] = {}
     rows: dict[str, dict[tuple[str, ...], list[TableRow]]] = defaultdict(lambda: defaultdict(list))
     for labels, part in parts.items():

@@ -1,7 +1,7 @@
-"""Record text on a page: what cannot be seen is shown, and rewrites are compared.
+"""Record text on a page: invisible characters are shown, and rewrites are compared.
 
-Nothing in here trusts a text: whatever is put out is escaped, and what could reorder or hide what
-stands around it (control characters, directional marks, unpaired surrogates) is named instead.
+No text is trusted: all output is escaped, and characters that could reorder or hide the text around
+them (control characters, directional marks, unpaired surrogates) are shown as code points.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from markupsafe import Markup, escape
 
 MOST_WORDS = 1_500
-"""Words on either side up to which two texts are compared: the time grows with their product."""
+"""Most words of two texts that are compared: the time grows with the product of both."""
 
 LEAST_ALIKE = 0.35
 """Ratio (0 to 1, difflib's) below which a text counts as replaced, not as edited."""
@@ -35,29 +35,29 @@ _WORDS = re.compile(
 
 
 def visible(content: object) -> Markup:
-    """The content escaped, each character that cannot be seen as an element of its own.
+    """The content escaped, with each invisible character as an element of its own.
 
-    What is markup already stays as it is.
+    Markup is returned unchanged.
     """
     if isinstance(content, Markup):
         return content
     escaped = str(escape(str(content).replace("\r\n", "\n")))
-    # Nothing but the code point's number comes into the element.
+    # The element has only the code point's number.
     return Markup(
         UNSEEN.sub(lambda match: f'<span class="unseen">U+{ord(match[0]):04X}</span>', escaped)
     )
 
 
 def short(text: object, most: int = 200) -> str:
-    """The text, cut where the whole of it is not needed to know it."""
+    """The text, cut off after `most` characters."""
     line = str(text)
     return line if len(line) <= most else f"{line[:most]}…"
 
 
 def changes(before: str, after: str) -> list[tuple[str, str]]:
-    """What became of a text, word by word: (`same`, `del` or `ins`, text), in reading order.
+    """The changes between two texts by word, in reading order: (`same`, `del` or `ins`, text).
 
-    Texts of more than `MOST_WORDS` words, and those of which little was kept, are not compared.
+    Texts of more than `MOST_WORDS` words, or with little in common, count as replaced whole.
     """
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     parts = [("del", before), ("ins", after)]
