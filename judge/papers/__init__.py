@@ -1,1 +1,1 @@
-"""Five papers' benchmarks, label sets and data sets, and the suite of hostile text."""
+"""Benchmarks, label sets and data sets of five papers, and the suite of hostile text."""

@@ -30,10 +30,10 @@ from judge.verdict import AnswerOutcome, Check, Usage
 from judge.workflows import Context
 
 MOST_ENTRIES = 20
-"""Entries that a list may have, so that constrained decoding comes to an end."""
+"""Most entries of a list, so that constrained decoding ends."""
 
 LONG_ENTRY = "a value in some words"
-"""What a plan takes each of them for."""
+"""The text that a plan assumes for each entry."""
 
 
 class Chosen(Reply):
@@ -72,7 +72,7 @@ _WORDS = re.compile(r"\w+")
 
 
 def no_panel(rubric: str) -> Panel:
-    """The panel of a benchmark without judges; raises ValueError."""
+    """The `panel` of a benchmark without judges; raises ValueError."""
     raise ValueError(f"rubric {rubric}: a benchmark that asks judges names its `rubrics`")
 
 
@@ -82,16 +82,16 @@ class MeasuredModel:
 
     A task's `texts` are the fields that it shows or names in its question; missing ones are not
     shown. With the `logprobs` method choices are read off the first token's log-probabilities;
-    everything else is a typed reply, or free text. All questions raise NoAnswer where the model
-    gives no answer, BackendError where it gives no reply.
+    everything else is a typed reply, or free text. All questions raise NoAnswer if the model gives
+    no answer, BackendError if it gives no reply.
 
     Args:
-        tasks: the user's own, in place of those of their names.
-        setting: the benchmark's.
+        tasks: the user's own tasks, which replace those of the same name.
+        setting: the benchmark's setting.
         panel: the run's judges on a rubric, for a benchmark of judges.
-        steps: what was written on the way; goes into the output line.
-        probabilities: those of the last choice, by answer; None where the model lists too little.
-        usage: what the calls took so far.
+        steps: intermediate results, for the output line.
+        probabilities: those of the last choice, by answer; None if the model lists too few tokens.
+        usage: the usage of the calls so far.
         note: a remark on the answer (a text was cut off).
     """
 
@@ -138,9 +138,9 @@ class MeasuredModel:
         *,
         tokens: int | None = None,
     ) -> str:
-        """As `choose`, read off free text: the one option whose mark is among its words.
+        """Like `choose`, read off free text: the one option whose mark is among its words.
 
-        With `tokens`, the most that a reply may have, it must hold the mark and nothing else.
+        With `tokens`, the most that a reply may have, the text must be the mark and nothing else.
         """
         question, prompt, marks = self._question(task, texts, options)
         call = self.call(question, prompt, **({} if tokens is None else {"max_tokens": tokens}))
@@ -148,7 +148,7 @@ class MeasuredModel:
         return (answers or options)[await self._said(call, folded, alone=tokens is not None)]
 
     async def _said(self, call: Call, marks: Sequence[str], *, alone: bool) -> int:
-        """The place of the one mark that a free text names; `alone`: and nothing else."""
+        """The place of the one mark in a free text; `alone`: the text has nothing else."""
         text = await self._text(call)
         words = {*_WORDS.findall(text.casefold())}
         named = words if alone else words.intersection(marks)
@@ -158,7 +158,7 @@ class MeasuredModel:
         return marks.index(named.pop())
 
     async def similarities(self, text: str, others: Sequence[str]) -> list[float]:
-        """The cosine similarity of a text's embedding and that of each other one, in [-1, 1]."""
+        """The cosine similarity of the embeddings of a text and of each other one, in [-1, 1]."""
         first, *vectors = [await self._embedding(one) for one in (text, *others)]
         norms = [math.hypot(*vector) or 1.0 for vector in (first, *vectors)]
         products = [sum(map(mul, first, vector)) for vector in vectors]
@@ -217,15 +217,15 @@ class MeasuredModel:
         return check
 
     def task(self, task: str | Rubric) -> Rubric:
-        """The user's own task of this name, else the benchmark's."""
+        """The user's own task of this name, else the benchmark's one."""
         question = load_task(task)
         return self.tasks.get(question.name, question)
 
     def _question(
         self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str] = ()
     ) -> tuple[Rubric, Prompt, tuple[str, ...]]:
-        """The task, its messages, and what each option is answered with; raises NoAnswer where none
-        of its fields has a text."""
+        """The task, its messages, and the mark of each option; raises NoAnswer if none of its
+        fields has a text."""
         question = self.task(task)
         if question.fields and not any(texts.get(name, "").strip() for name in question.fields):
             lacking = f"{LACKS}text in {', '.join(question.fields)}"
@@ -236,7 +236,7 @@ class MeasuredModel:
     async def _chances(
         self, task: Rubric, prompt: Prompt, marks: Sequence[str]
     ) -> tuple[tuple[float, ...], float]:
-        """The chance of each mark, and the share of all that is open because it is not listed."""
+        """The probability of each mark, and the share left open because it is not listed."""
         words = tuple(mark.lower() for mark in marks)
         if not all(word.isascii() and word.isalnum() for word in words):
             raise ValueError(f"task {task.name}: {marks} cannot be told by one word; letter them")
@@ -253,11 +253,11 @@ class MeasuredModel:
         return chances, open_share(tokens, words)
 
     async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R], *, planned: R) -> R:
-        """The model's reply; `planned` is what a plan goes on with."""
+        """The model's reply; `planned` is the one that a plan assumes."""
         return await self._paid(self.client.ask(self.call(task, prompt), reply, ReplyContext({})))
 
     async def _paid(self, reply: Awaitable[tuple[T, Usage]]) -> T:
-        """What a call brings, its usage added; NoAnswer where it cannot be read."""
+        """The content of a reply, its usage added; NoAnswer if the reply cannot be read."""
         try:
             content, usage = await reply
         except Unread as error:
@@ -282,8 +282,8 @@ class MeasuredModel:
 
 @dataclass(slots=True)
 class PlannedModel(MeasuredModel):
-    """A measured model whose calls are counted instead of made: it answers with the first options,
-    and at the most with lists and texts as long as may be."""
+    """A measured model whose calls are counted instead of made. It answers with the first options;
+    a plan of the most calls gets lists as long as possible, a plan of the least empty ones."""
 
     calls: PlannedCalls = field(default_factory=lambda: PlannedCalls(most=False))
 

@@ -1,4 +1,4 @@
-"""The contract of a benchmark, which each paper's module fulfils."""
+"""The interface of a benchmark, which each paper's module implements."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ BENCHMARKS = "judge.benchmarks"
 AnswersById = Mapping[str, MeasuredAnswer]
 
 PAPER = "paper"
-"""The setting in which a benchmark asks and measures as its paper does, all in one."""
+"""The setting in which a benchmark asks and measures just as its paper does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the user chose of a benchmark.
+    """The user's choices for a benchmark.
 
     Args:
         conditions: those to run, in the benchmark's order.
-        seed: for what is shuffled or drawn.
-        tasks: the user's own, by name; of a benchmark of judges its rubrics.
-        columns: of the sources, to be renamed (`rows.each_row`).
-        setting: one of the benchmark's; None for its usual way of asking.
+        seed: seed of shuffling and drawing.
+        tasks: the user's own tasks, by name; for a benchmark of judges its rubrics.
+        columns: columns of the sources to rename (`rows.each_row`).
+        setting: one of the benchmark's settings; None for its usual way of asking.
     """
 
     conditions: tuple[str, ...]
@@ -57,7 +57,7 @@ def exact(fields: Fields, answer: Any) -> float | None:
 
 
 def label_of(answer: Any, labels: Sequence[str]) -> str:
-    """The one of `labels` that an answer spells (`judge.records.answers`); ValueError for none."""
+    """The label that an answer spells (`judge.records.answers`); ValueError if it spells none."""
     label = spelt_as(answer, labels)
     if label is None:
         raise ValueError(f"{clip(answer)} is none of {', '.join(labels)}")
@@ -70,31 +70,31 @@ class Benchmark:
 
     Args:
         conditions: the conditions that an item can be asked in.
-        tasks: the task files it asks by, or the tasks.
-        items: from sources (paths, as the user named them) to items, each one question
+        tasks: the task files that it asks by, or the tasks.
+        items: makes items from sources (paths, as the user named them), each one question
             (`rows.asked` makes one). A row that cannot be read becomes a Record with a `problem`.
             Raises UsageError for a source that cannot be used.
         ask: asks the model about one item's fields; the answer is plain JSON.
-        read: an answer made elsewhere, in the benchmark's own spelling. Raises ValueError for an
-            impossible answer.
-        score: how right an answer so read is, None where no rule scores it.
-        tables: from all results, in the order of the items, to the paper's tables; by default
+        read: converts an answer made elsewhere to the benchmark's own spelling. Raises ValueError
+            for an impossible answer.
+        score: how right an answer from `read` is; None if no rule scores it.
+        tables: makes the paper's tables from all results, in the order of the items; by default
             accuracy by condition.
         credited: whether the answer to an item lists values that judges credit against `gold`.
         temperature: the paper's sampling temperature, unless the user sets another.
         settings: other ways of asking, such as the paper's own: by name, what each changes.
-        described: the paper's tables of the data themselves, from the items, unanswered, and the
-            sources they are of.
-        counted_in: the conditions whose items these are; all where there are none.
-        embedded: the settings that ask for embeddings and for no reply.
-        rubrics: of a benchmark of judges, which needs no sources: the rubrics to judge by, from
-            the user's `--rubric` and sources. The models named are the judges, whom `ask` asks by
-            `MeasuredModel.check`.
-        conditions_of: the conditions that sources have, where the sources decide on them; with the
-            user's renamed columns.
-        released: models' answers in the form in which the authors release them: from a file, the
-            gold sources and the choices to the answers by id, with all their fields where there is
-            no gold source; None for a file of another form. Raises UsageError.
+        described: makes the paper's tables of the data, from the unanswered items and their
+            sources.
+        counted_in: the conditions whose items `described` gets; () for all.
+        embedded: the settings that ask only for embeddings.
+        rubrics: for a benchmark of judges, which needs no sources: the rubrics to judge by, from
+            the user's `--rubric` and sources. The models named are the judges, which `ask` calls
+            by `MeasuredModel.check`.
+        conditions_of: the conditions of sources, if the sources decide on them; with the user's
+            renamed columns.
+        released: reads models' answers in the authors' released form: from a file, the gold sources
+            and the choices, the answers by id, with all their fields if there is no gold source;
+            None for a file of another form. Raises UsageError.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Benchmark:
     released: Callable[[str, Sequence[str], Choices], AnswersById | None] | None = None
 
     def tabulate(self, lines: Sequence[Line]) -> list[Table]:
-        """The tables of output lines of `judge evaluate`, whose answers are scored anew."""
+        """The tables of output lines of `judge evaluate`; the answers are scored again."""
         from judge.papers.results import rated, result_of
         from judge.papers.tables import tables_of
 
@@ -150,10 +150,11 @@ def choices_of(
     setting: str | None = None,
     rubrics: Sequence[str] = (),
 ) -> Choices:
-    """What the user chose, checked against what the benchmark and its sources have.
+    """The user's choices, checked against those of the benchmark and its sources.
 
     Raises:
-        UsageError: an unknown condition, setting or rubric, or a task file, see `task.replaced`.
+        UsageError: an unknown condition, setting or rubric, or a faulty task file
+            (`tasks.replaced`).
     """
     if tasks and benchmark.rubrics is not None:
         raise UsageError(f"--task {tasks[0]}: {benchmark.name} measures judges: --rubric FILE")

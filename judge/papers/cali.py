@@ -33,7 +33,7 @@ from judge.stats.agreement import MajorityRule, majority
 from judge.stats.intervals import Estimate
 
 Groups = tuple[str, ...]
-"""The groups that rated, which are countries."""
+"""The groups of raters, which are countries."""
 
 HYPOTHESES = ("hypothesis_1", "hypothesis_2", "hypothesis_3")
 """The fields of a generated premise that hold its hypotheses (section 3.4)."""
@@ -42,7 +42,7 @@ GROUPS: Groups = ("us", "in")
 RATINGS = "_ratings"
 
 STRONG = MajorityRule(Fraction(3, 4))
-"""Section 3.6: pairs are kept where in one group at least this share gave the same label."""
+"""Section 3.6: a pair is kept if in some group at least this share gave the same label."""
 
 ENTAIL, NOT_ENTAIL = "entail", "not entail"
 """Section 5.1: a binary classification that treats only entailment as positive."""
@@ -59,7 +59,7 @@ _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", 
 
 @dataclass(frozen=True)
 class SentencePair:
-    """One line; `ratings` are labels by group."""
+    """The pair of one line; `ratings` are labels by group."""
 
     row: Record
     premise: str
@@ -82,7 +82,7 @@ class SentencePair:
 def entailment_of(rating: object, column: str) -> str:
     """A rating as a label: E, N, C or their words, or 1 to 5; LabelError for all else.
 
-    On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). What 2 and 4 stand for depends
+    On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). The meaning of 2 and 4 depends
     on the annotator, whom the released lists do not name: they are neutral, as for most.
     """
     text = str(rating).strip()
@@ -92,8 +92,8 @@ def entailment_of(rating: object, column: str) -> str:
 
 
 def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:
-    """The groups whose ratings the first records have; those of the paper where there are not two,
-    or where the records come from standard input."""
+    """The groups whose ratings the first records have; the paper's groups if there are fewer than
+    two, or if the records come from standard input."""
     if sources[0] == "-":
         return GROUPS
     rows = (item.fields for item in renamed(read(sources[0]), columns) if item.fields is not None)
@@ -103,7 +103,7 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
 
 
 def ratings_in(fields: Mapping[str, Any]) -> dict[str, object]:
-    """A record's ratings by group: of its columns `GROUP_ratings`, else of its annotators."""
+    """A record's ratings by group: from its columns `GROUP_ratings`, else from its annotators."""
     folded = {key.strip().casefold(): content for key, content in fields.items()}
     columns = {key.removesuffix(RATINGS): folded[key] for key in folded if key.endswith(RATINGS)}
     people = folded.get("annotators")
@@ -118,7 +118,7 @@ def ratings_in(fields: Mapping[str, Any]) -> dict[str, object]:
 
 
 def pair_of(row: Record, groups: Groups) -> SentencePair:
-    """The pair of a row. Raises LabelError for a row that holds none."""
+    """The pair of a row. Raises LabelError for a row without one."""
     folded = {key.strip().casefold(): content for key, content in row.visible.items()}
     by_group = ratings_in(row.visible)
     voted = not any(key.endswith(RATINGS) for key in folded) and "annotators" in folded
@@ -144,12 +144,13 @@ def conditions_of(groups: Groups) -> tuple[str, ...]:
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
-    """One item a question: a pair's own in `entailment`, in `alternatives` of every two pairs.
+    """One item for each question: about each pair in `entailment`, about every two pairs of a
+    premise in `alternatives`.
 
-    An item's `row` is its premise, because items about one premise are drawn together; `country` is
-    whose culture is indicated, or None; `golds` are by `all` and by group, None where raters
-    diverge, and `gold` is the one that the indicator names; `kept` says whether the paper keeps the
-    pair. `labels` are a pair's majority labels.
+    An item's `row` is its premise, because items about one premise are resampled together;
+    `country` is the one whose culture is indicated, or None; `golds` are by `all` and by group,
+    None where raters diverge, and `gold` is the one that the indicator names; `kept` says whether
+    the paper keeps the pair. `labels` are a pair's majority labels.
     """
     groups = groups_of(sources, choices.columns)
     earlier: dict[str, list[SentencePair]] = defaultdict(list)
@@ -186,7 +187,7 @@ def _entailment(pair: SentencePair) -> dict[str, Any]:
 
 
 def _alternatives(first: SentencePair, second: SentencePair, seed: int) -> dict[str, Any]:
-    """Two hypotheses of a premise, the order in which they are shown drawn by the seed."""
+    """Two hypotheses of a premise; the seed draws the order in which they are shown."""
     golds: dict[str, str | None] = {}
     for name, label in first.labels.items():
         beside = second.labels[name]
@@ -251,8 +252,8 @@ def _groups(result: MeasuredAnswer) -> Groups:
 
 
 def _matrix(results: Sequence[MeasuredAnswer], first: str, second: str) -> Table:
-    """How many pairs have which label in one group and in the other (section 3.6: the figure is of
-    the annotations as they came, and leaves out what diverges)."""
+    """The number of pairs by label in one group and in the other (section 3.6: the figure is of the
+    unfiltered annotations, and leaves out pairs on which a group diverges)."""
     pairs = [result.fields for result in results if "labels" in result.fields]
     labels = {fields["pair"]: fields["labels"] for fields in pairs}
     counts = Counter((by_group[first], by_group[second]) for by_group in labels.values())

@@ -53,11 +53,11 @@ CONDITIONS = (
 """`+steps`: the model first summarises, then analyses (section 3.1)."""
 
 MERGED, BINARY, ONE_SHOT = "merged", "binary", "one-shot"
-"""The settings of attitude detection alone in which options that differ in severity are one (table
-1), and without the middle stance (B.1); and the one with a worked example (3.4)."""
+"""Settings: attitude detection with options merged that differ only in severity (table 1), and
+without the middle stance (B.1); and with a worked example (3.4)."""
 
 MIDDLE = "neither"
-"""What the middle stance begins with."""
+"""The first word of the middle stance."""
 
 _SEVERITY = re.compile(
     r"\b(?:definitely|probably|very|rather|quite|somewhat|fairly|strongly|completely|at all)\b",
@@ -76,10 +76,10 @@ def task_of(condition: str) -> str:
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """The items of CQ-Bench, story by story.
 
-    Attitudes and options need the value file, but for rows of a built set (`judge build`, or as
-    released), which hold their own and are asked about by their own task alone. The multiple
-    setting has attitude detection alone (section 3.1). A line or value that no question can be made
-    of is an item with its problem. In the setting SPEECH items are speeches, not questions.
+    Attitudes and options need the value file, except in rows of a built set (`judge build`, or as
+    released), which have their own and only the questions of their own task. The multiple setting
+    has only attitude detection (section 3.1). A line or value without a possible question becomes
+    an item with its problem. In the setting SPEECH items are speeches, not questions.
     """
     if choices.setting == SPEECH:
         stories = values_and_stories(sources, needed=False)[1]
@@ -98,8 +98,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 
 def _simpler(items: Iterable[Record], setting: str | None) -> Iterator[Record]:
-    """The questions about attitudes with fewer options; without those to which the middle stance is
-    right (BINARY), and those that are left with one option."""
+    """The questions about attitudes with fewer options, without those whose answer is the middle
+    stance (BINARY) and those with only one option left."""
     for item in items:
         if item.problem is not None:
             yield item
@@ -115,7 +115,7 @@ def _simpler(items: Iterable[Record], setting: str | None) -> Iterator[Record]:
 
 
 def _mild(option: str) -> str:
-    """`not often` of `Not at all often`: without the words that say how severe it is."""
+    """The option without words of severity: `not often` for `Not at all often`."""
     return " ".join(_SEVERITY.sub(" ", option).split()).casefold()
 
 
@@ -127,7 +127,7 @@ def _examples() -> Mapping[str, Any]:
 
 
 def _of_built(row: Record, choices: Choices) -> Iterator[Record]:
-    """The items of a row that holds its own options. Raises LabelError as `questions_of`."""
+    """The items of a row with its own options. Raises LabelError as `questions_of`."""
     task, questions = questions_of(row)
     for number, fields in enumerate(questions, 1):
         key = f"{row.id}/{number}" if task == "attitude" else row.id
@@ -144,7 +144,7 @@ def _asked(
 
 
 def _of_row(row: Record, value_list: ValueList | None, choices: Choices) -> Iterator[Record]:
-    """The items of one story. Raises LabelError for a line that no question can be made of."""
+    """The items of one story. Raises LabelError for a line without a possible question."""
     story = story_of(row)
     category = category_of(story, value_list)
     setting = "multiple" if story.multiple else "single"
@@ -188,9 +188,10 @@ def _of_row(row: Record, value_list: ValueList | None, choices: Choices) -> Iter
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
-    """Ask the model about one item, step by step where its condition says so.
+    """Ask the model about one item, step by step if its condition says so.
 
-    Of a speech: the version whose embedding is less like that of its value (appendix A.3).
+    For a speech the answer is the version whose embedding is less like that of its value (appendix
+    A.3).
     """
     if fields["condition"] == SPEECH:
         alike = await model.similarities(fields["value"], [fields[name] for name in VERSIONS])
@@ -251,7 +252,8 @@ async def _written(model: MeasuredModel, task: str, texts: Mapping[str, str]) ->
 
 
 def _read(fields: Fields, answer: Any) -> str | list[str]:
-    """An attitude as its option is spelt; a list of texts. One that is no option is wrong."""
+    """An attitude in its option's spelling; a list of texts; a version of a speech. Raises
+    ValueError for any other answer."""
     if fields["condition"] == SPEECH:
         return label_of(answer, VERSIONS)
     if task_of(fields["condition"]) == "attitude":
@@ -266,7 +268,7 @@ def _read(fields: Fields, answer: Any) -> str | list[str]:
 
 def score(fields: Fields, answer: Any) -> float | None:
     """1 or 0 for an attitude, and for a speech, which is right if the refined one is less like its
-    value; F1 of a selection; None for an extraction, which judges credit.
+    value; F1 for a selection; None for an extraction, which judges credit.
 
     Case, blanks and repetition do not count.
     """
@@ -315,8 +317,8 @@ def _cells(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
 
 
 def _as_scripts(results: Sequence[MeasuredAnswer]) -> Estimate:
-    """The score of the released scripts: of what can be read alone; of selections the harmonic mean
-    of mean precision and mean recall."""
+    """The score of the released scripts, over answers that can be read; for selections the harmonic
+    mean of mean precision and mean recall."""
     read = [result for result in results if result.outcome is AnswerOutcome.ANSWERED]
     sample = ResultSample(read)
     if task_of(results[0].condition) != "selection":

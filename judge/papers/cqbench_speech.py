@@ -16,7 +16,7 @@ SPEECH = "speech"
 """The setting, and the condition, of table 3: speech that `judge validate --repair` rewrote."""
 
 VERSIONS = ("original", "refined")
-"""Of a speech that stated a value outright: as it was, and as it is now."""
+"""A speech that stated a value outright, before and after it was rewritten."""
 
 
 def speeches(row: Record) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""CQ-Bench's stories and value files, and the options drawn from these (2.1, 2.2, A.1 to A.3)."""
+"""CQ-Bench's stories and value files, and options drawn from the latter (2.1, 2.2, A.1 to A.3)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
 """The category-specific settings (CQ-Bench, section 2.1)."""
 
 OPTIONS = 15
-"""Options of a value selection (CQ-Bench, section 2.2)."""
+"""Number of options of a value selection (CQ-Bench, section 2.2)."""
 
 _NUMBER = re.compile(r"(?:^|(?<=\s))-?\d+[.):](?!\d)")
 
@@ -40,22 +40,23 @@ ValueKey = tuple[str, str]
 
 
 def folded(text: str) -> str:
-    """A statement or attitude as it is compared: without case, spelling of quotes, final stop."""
+    """A statement or attitude in the form that is compared: without case, spelling of quotes, final
+    stop."""
     return fold(text).casefold().rstrip(". ")
 
 
 def key_of(value: Value) -> ValueKey:
-    """A value as it is compared: its statement and its attitude, folded."""
+    """A value in the form that is compared: its statement and its attitude, folded."""
     return folded(value.statement), folded(value.attitude or "")
 
 
 def option_of(options: Sequence[str], text: str) -> str | None:
-    """The option that a text is, as `folded` has both; None for none."""
+    """The option that equals a text, both `folded`; None if there is none."""
     return next((option for option in options if folded(option) == folded(text)), None)
 
 
 def _spelt(fields: Mapping[str, Any], name: str) -> tuple[str, Any]:
-    """The record's own spelling of a key, and its content; None where it has no such key."""
+    """The record's own spelling of a key, and its content; None if it has no such key."""
     key = next((key for key in fields if normalise(key) == normalise(name)), name)
     return key, fields.get(key)
 
@@ -83,7 +84,7 @@ class ValueList:
         return tuple(dict.fromkeys(topic for topic in topics if topic))
 
     def pair(self, value: Value) -> tuple[Statement, str]:
-        """Its statement and attitude as the list has them; LabelError: it has none such."""
+        """A value's statement and attitude as the list spells them; LabelError if it has none."""
         if (entry := self.statements.get(folded(value.statement))) is not None:
             option = option_of(entry.options, value.attitude or "")
             if option is not None:
@@ -96,8 +97,8 @@ def value_list(name: str) -> ValueList:
     """Read a value file (topic, q_id, q_content, option).
 
     Raises:
-        UsageError: a line without a statement, or a statement that comes again with other
-            attitudes; with file and line.
+        UsageError: a line has no statement, or repeats one with other attitudes; with file and
+            line.
     """
     statements: dict[str, Statement] = {}
     for item in read(name):
@@ -108,7 +109,7 @@ def value_list(name: str) -> ValueList:
         first = statements.setdefault(folded(entry.text), entry)
         if [*map(folded, first.options)] != [*map(folded, entry.options)]:
             raise UsageError(
-                f"{name}, line {item.line}: the statement {entry.text!r} stood there before with "
+                f"{name}, line {item.line}: an earlier line has the statement {entry.text!r} with "
                 "other attitudes"
             )
     return ValueList(name, statements)
@@ -129,7 +130,7 @@ def parse_options(text: str) -> list[str]:
 
 
 def tidy_topic(topic: object) -> str | None:
-    """`  RELIGIOUS_VALUES` as `religious`; None for what is no text or blank."""
+    """`  RELIGIOUS_VALUES` as `religious`; None for a blank text or no text."""
     if not isinstance(topic, str) or not topic.strip():
         return None
     plain = " ".join(topic.replace("_", " ").casefold().split())
@@ -138,8 +139,8 @@ def tidy_topic(topic: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story with its values: carried, contradicted by a speaker, and `absent` ones, which it was
-    written for and does not carry.
+    """A story with the values that it carries, those that a speaker contradicts, and `absent` ones,
+    which it was written for but does not carry.
 
     `multiple`: each value is one character's (the multiple attitude setting). `judged` is its
     validation, if any.
@@ -157,12 +158,12 @@ class Story:
 def story_of(row: Record) -> Story:
     """The story of an output line of `judge validate`, or in CQ-Bench's released form.
 
-    The first is read by its `judge`; of the second `contradiction` and `original_values` are read,
-    mappings or lists of values. A record with none of them is taken as it stands.
+    From the former `judge` is read; from the latter `contradiction` and `original_values`, mappings
+    or lists of values. Of a record with none of these all values count as carried.
 
     Raises:
-        LabelError: it holds no story with values, or its validation failed: for its length, without
-            any of its values, or before its end.
+        LabelError: the row has no story with values, or its validation rejected its length, found
+            none of its values, or did not finish.
     """
     if built_task(row.visible):
         raise LabelError("a question of a built set, no story: name the stories", "story")
@@ -205,7 +206,7 @@ def category_of(story: Story, values: ValueList | None) -> str | None:
 
 
 def _values(field: str, content: object, *, named: bool = False) -> list[Value]:
-    """The values of a list, of the keys of an object, or on the lines of a text."""
+    """The values in a list, in the keys of an object, or on the lines of a text."""
     texts = content.splitlines() if isinstance(content, str) else content or ()
     if not isinstance(texts, Mapping | list | tuple):
         message = f"field {field!r} must be an object or a list of values"
@@ -223,7 +224,8 @@ def _missing(judgement: Judgement) -> set[str | None]:
 
 
 def judgement_of(fields: Mapping[str, Any]) -> Judgement | None:
-    """What `judge validate` wrote of a record; LabelError where it cannot be read."""
+    """The judgement that `judge validate` wrote of a record, if any; LabelError if it cannot be
+    read."""
     if (content := judgement_in(fields)) is None:
         return None
     try:
@@ -243,8 +245,8 @@ def _refuse_rejected(judgement: Judgement) -> None:
 
 
 def built_task(fields: Mapping[str, Any]) -> str | None:
-    """The task that a row of a built set holds the questions of: `attitude` (`questions`) or
-    `selection` (`options`); None for a story."""
+    """The task of a row of a built set: `attitude` (it has `questions`) or `selection` (it has
+    `options`); None for a story."""
     names = normalised(fields)
     if {"story", "questions"} <= names:
         return "attitude"
@@ -252,10 +254,10 @@ def built_task(fields: Mapping[str, Any]) -> str | None:
 
 
 def questions_of(row: Record) -> tuple[str, list[dict[str, Any]]]:
-    """The task of a row of a built set, and the fields of its questions, options as they stand.
+    """The task of a row of a built set, and the fields of its questions, options unchanged.
 
     Raises:
-        LabelError: a question lacks a field, or its gold answer is none of its options.
+        LabelError: a question lacks a field, or its gold answer is not one of its options.
     """
     story = text_of(row.visible, _spelt(row.visible, "story")[0])
     if built_task(row.visible) == "selection":
@@ -283,7 +285,7 @@ def questions_of(row: Record) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
-    """A list of different texts, as it stands."""
+    """The field's list of different texts. Raises LabelError."""
     key, content = _spelt(fields, name)
     texts = listed(content, key)
     if not texts or not all(isinstance(text, str) for text in texts):
@@ -294,7 +296,7 @@ def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _option(options: Sequence[str], gold: str, key: str) -> str:
-    """The option that is a gold answer."""
+    """The option that equals a gold answer. Raises LabelError."""
     if (option := option_of(options, gold)) is None:
         raise LabelError(f"field {key!r}: {clip(gold)} is none of the options", key)
     return option
@@ -305,15 +307,15 @@ def values_and_stories(
 ) -> tuple[ValueList | None, list[str]]:
     """The value file among the sources, and the others.
 
-    A source whose first record has `q_content` and `option` is the value file; `-` holds stories.
-    With `with_questions` none is needed for sources whose first record holds its own options.
+    A source whose first record has `q_content` and `option` is the value file; `-` has stories.
+    With `with_questions` sources whose first record has its own options need no value file.
 
     Raises:
         UsageError: a source cannot be read, there are several value files, none although `needed`,
             or no stories.
     """
     lists, question_files = [], []
-    # Standard input cannot be looked into first: it holds stories.
+    # The first record of standard input cannot be read ahead: it has stories.
     for source in (source for source in sources if source != "-"):
         head = head_of(source)
         if {"qcontent", "option"} <= normalised(head):
@@ -336,11 +338,11 @@ def values_and_stories(
 def selection(
     value_list: ValueList, story: Story, gold: Sequence[ValueKey], seed: str
 ) -> dict[str, list[str]]:
-    """`OPTIONS` values in random order with the gold ones among them, and the gold ones.
+    """`OPTIONS` values in random order, the gold ones among them; and the gold ones.
 
-    The others are drawn from the value file without repetition: never a gold value (CQ-Bench,
-    section 2.2), nor one that the story was written for and that is absent from it, as in the
-    released script, and no attitude to a statement that a speaker contradicts (appendix A.3).
+    The others are drawn from the value file without repetition: no gold value (CQ-Bench, section
+    2.2), none that is absent from the story (as in the released script), and no attitude to a
+    statement that a speaker contradicts (appendix A.3).
 
     Raises:
         LabelError: the file has too few pairs.

@@ -55,11 +55,11 @@ _TRUTHS = {spelling(name): name for name in ("true", "false")}
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """An item for each question and condition, from rows of an Easy file, or of a Hard file, as
-    released or built (`judge build culturalbench-hard`), which has Hard items alone.
+    released or built (`judge build culturalbench-hard`), which gives only Hard items.
 
-    Easy items hold their options as shown, and `order`, each one's letter in the released file;
-    seed and question alone decide on it. Hard items hold the four answers as `options` and for each
-    whether it is true as `gold`.
+    Easy items have their options as shown, and `order`, the letter of each in the released file,
+    which depends only on seed and question. Hard items have the four answers as `options`, and as
+    `gold` whether each is true.
     """
 
     def of_row(row: Record) -> Iterator[Record]:
@@ -82,7 +82,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 
 def _slices(fields: Fields, *, multi: bool) -> dict[str, str]:
-    """Mode, country and region of a row's question, and what else the row says, such as a topic."""
+    """Mode, country and region of a row's question, and its other text fields, such as a topic."""
     own = {name: fields[name] for name in own_fields(fields) if name not in _ASKED_ABOUT}
     slices = {name: content for name, content in own.items() if isinstance(content, str)}
     slices["mode"] = "multi" if multi else "single"
@@ -95,17 +95,17 @@ def _slices(fields: Fields, *, multi: bool) -> dict[str, str]:
 
 
 def _is_hard(source: str, choices: Choices) -> bool:
-    """Whether the first row of a source is one of a Hard file."""
+    """Whether a source is a Hard file, by its first row."""
     return HARD_OPTION in head_of(source, choices.columns)
 
 
 def _of_hard(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
-    """An item for every four rows with the same `question_idx`, wherever they stand.
+    """An item for every four rows with the same `question_idx`, wherever they are.
 
-    Several answers are true in a multi-mode question alone (all 86 of the paper have two or three).
+    Only a multi-mode question has several true answers (all 86 of the paper have two or three).
     """
     questions: dict[str, list[Record]] = {}
-    # Rows are named by their own id, or their place: four of them have one question_idx.
+    # Rows are named by their own id or by their line, because four share a question_idx.
     for row in each_row(sources, lambda row: [_answer_row(row)], columns=choices.columns):
         if row.problem is not None:
             yield row
@@ -145,7 +145,7 @@ def _answer_row(row: Record) -> Record:
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
-    """Ask Easy by one question, Hard by four, until one has no answer.
+    """Ask one question for Easy, four for Hard, up to the first without an answer.
 
     An Easy answer is the letter of the chosen option in the released file. A Hard answer is a list
     of true and false; its probabilities are those of true, by number.
@@ -168,7 +168,8 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
 
 
 async def _guess(fields: Fields, model: MeasuredModel) -> str:
-    """The option whose embedding is most like that of the country's name (section 5.1)."""
+    """The letter of the option whose embedding is most like that of the country's name (section
+    5.1)."""
     similarities = await model.similarities(fields["country"], fields["options"])
     by_letter = dict(zip(fields["order"], similarities, strict=True))
     model.steps["similarities"] = by_letter
@@ -186,7 +187,7 @@ def _read(fields: Fields, answer: Any) -> str | list[bool]:
 
 
 def score(fields: Fields, answer: Any) -> float:
-    """1 if the answer is right: the right option's letter; all four of Hard.
+    """1 if the answer is right, else 0: the right option's letter for Easy, all four for Hard.
 
     Two released questions repeat an option's text: either letter is right.
     """
@@ -208,7 +209,7 @@ _CHANCE = (
 
 
 def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
-    """All tables; set-ups that were not run have no rows."""
+    """All tables; conditions that were not run have no rows."""
 
     def in_region(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
         return {**scores(here), _MEAN: mean_of_countries(here)}
@@ -227,8 +228,8 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
 
 
 def _guesser_table(results: Sequence[MeasuredAnswer]) -> Table:
-    """Whether the right option is more like the country's name than the options are on average:
-    both means, and Kruskal and Wallis's test of the two (section 5.1)."""
+    """The mean similarity to the country's name of the right option and of all four, with Kruskal
+    and Wallis's test of the two (section 5.1)."""
     guesses = [(found, r.fields["gold"]) for r in results if (found := r.steps.get("similarities"))]
     right = [similarities[gold] for similarities, gold in guesses]
     mean = [fmean(similarities.values()) for similarities, _ in guesses]
@@ -247,7 +248,7 @@ def _guesser_table(results: Sequence[MeasuredAnswer]) -> Table:
 def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
     """The unweighted mean of the countries' accuracies, errors and unscored answers left out.
 
-    Undefined where a country that was asked about has these only.
+    It is undefined if a country has nothing else.
     """
     import numpy as np
 
@@ -265,7 +266,7 @@ def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
 
 
 def described(items: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:
-    """Table 2, and how many words questions and options have (section 4.1)."""
+    """Table 2, and the number of words in questions and options (section 4.1)."""
     counts: dict[str, list[int]] = defaultdict(list)
     for item in items:
         easy, shown = item.condition == EASY, item.fields

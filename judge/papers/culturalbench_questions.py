@@ -37,11 +37,11 @@ REGIONS = tuple(_REGIONS)
 """The eleven regions of appendix B, table 2, in the order of tables 5 and 6."""
 
 LETTERS = ("A", "B", "C", "D")
-"""The options of a question, by the letters that they have in the released file."""
+"""The letters of a question's options in the released file."""
 
 QUESTION = "prompt_question"
 HARD_OPTION = "prompt_option"
-"""The column that the Hard file has and the Easy file has not."""
+"""A column that only the Hard file has."""
 
 OPTIONS = tuple(f"prompt_option_{letter.lower()}" for letter in LETTERS)
 _BY_LETTER = {letter.casefold(): letter for letter in LETTERS}
@@ -57,8 +57,8 @@ _STATEMENTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question with its four options as released; `gold` is the letter of the right one, ""
-    where it is not known."""
+    """One question with its four options as released; `gold` is the letter of the right one, or ""
+    if it is not known."""
 
     text: str
     options: tuple[str, ...]
@@ -70,9 +70,9 @@ class Question:
         return _STATEMENTS.match(self.text) is not None
 
     def with_several(self, right: Sequence[str], seed: str) -> Question:
-        """The question where several options are right (multi-mode, section 3.3): they become
-        statements, and the options four combinations of two statements or more, drawn by the
-        seed."""
+        """The question in multi-mode (section 3.3), for several right options: its options become
+        statements, and the new options are four combinations of two statements or more, drawn by
+        the seed."""
         numeral = dict(zip(LETTERS, _NUMERALS, strict=True))
         statements = (f"({numeral[x]}) {o}" for x, o in zip(LETTERS, self.options, strict=True))
         text = "\n".join((self.text, _CHOOSE, *statements))
@@ -85,7 +85,7 @@ class Question:
         return Question(text, options, LETTERS[chosen.index(answer)])
 
     def easy(self, seed: str | None) -> dict[str, Any]:
-        """The fields of its Easy item; without a seed the options stand as they were released."""
+        """The fields of its Easy item; without a seed the options are in the released order."""
         order = list(LETTERS)
         if seed is not None:
             Random(seed).shuffle(order)
@@ -95,9 +95,9 @@ class Question:
     def hard(self) -> dict[str, Any]:
         """The fields of its Hard item: four answers, each true or false (section 3.3).
 
-        Of a single-mode question they are its options, the right one true. Of a multi-mode one they
-        are the statements (i) to (iv) that it lists, those that the right option names true; raises
-        LabelError where that names none.
+        For a single-mode question they are its options, of which the right one is true. For a
+        multi-mode one they are the statements (i) to (iv) that it lists, of which those named by
+        the right option are true. Raises LabelError if that option names none.
         """
         match = _STATEMENTS.match(self.text)
         if match is None:
@@ -126,7 +126,7 @@ def question_of(fields: Fields) -> Question:
 
 
 def options_of(fields: Fields) -> Question:
-    """A question with its options, whichever is right. Raises LabelError as `question_of`."""
+    """A question with its options, without the right answer. Raises LabelError as `question_of`."""
     if HARD_OPTION in fields:
         raise LabelError("a row of the Hard file, not of the Easy file", HARD_OPTION)
     text = text_of(fields, QUESTION)
@@ -134,5 +134,5 @@ def options_of(fields: Fields) -> Question:
 
 
 def region_of(country: str) -> str | None:
-    """The country's region, whatever its case; None for one that is not among the 45."""
+    """The country's region, whatever its case; None if it is not one of the 45."""
     return _REGION_OF.get(country.strip().casefold())

@@ -1,7 +1,7 @@
-"""Data sets made from records and what is known of them, without a model (`judge build`).
+"""Data sets made from records, verdicts and labels, without a model (`judge build`).
 
-Each is one line a story, answer or record, in the form in which the papers' sets are released. What
-is left out comes with its reason.
+Each has one line for each story, answer or record, in the form in which the papers' sets are
+released. Everything left out is returned with its reason.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.verdict import SOUND, Verdict
 
 BY_VALUE = ("incorporation", "consistency")
-"""Checks of a story that speak about single values: what fails them leaves the values out."""
+"""Checks on single values of a story: if one fails, the value is left out, not the story."""
 
 Made = Iterator[dict[str, Any] | Record]
 """Lines of a set, and items with the problem that leaves them out, in the order of the rows. The
-problem's type is `REJECTED` where a rule of the set leaves them out."""
+problem's type is `REJECTED` if a rule of the set leaves them out."""
 
 
 def _left_out(row: Record, value: Value, reason: str) -> Record:
-    """One value of a row's story."""
+    """The row with the problem that leaves one value of its story out."""
     return replace(row, problem=Problem(f"{value.display}: {reason}", "values", REJECTED))
 
 
@@ -73,7 +73,7 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
 
 
 def _attitude_detection(row: Record, story: Story, values: ValueList, seed: int) -> Made:
-    """A story with a question for each value that nobody in it contradicts (2.2, A.3)."""
+    """A story with a question for each value that no character contradicts (2.2, A.3)."""
     against = set(map(key_of, story.contradicted))
     questions: list[dict[str, Any]] = []
     for value in story.values:
@@ -130,8 +130,9 @@ def _pairs(row: Record) -> Made:
 
 
 def _easy(row: Record, seed: int) -> Made:
-    """A question with the answers that have people's majority (CulturalBench, 3.3): one keeps its
-    options; of several each option becomes a statement, and the options are combinations."""
+    """A question with the answers that have people's majority (CulturalBench, 3.3). With one answer
+    it keeps its options; with several each option becomes a statement, and the options are
+    combinations of these."""
     _refuse_unsound(row)
     labels = object_of(row.visible.get("labels"), "labels")
     if len(labels) != 1:
@@ -171,8 +172,8 @@ def _hard(row: Record) -> Made:
 
 
 def _filtered(sources: Sequence[str], seed: int) -> Made:
-    """Records that passed, on whose labels people have a majority, and whose raters, where they
-    have some, agree strongly (CALI, 3.6)."""
+    """Records that passed, whose labels have a majority, and whose raters, if any, agree strongly
+    (CALI, 3.6)."""
     groups = groups_of(sources)
 
     def of_row(row: Record) -> Made:
@@ -197,8 +198,8 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
 
 
 def largest(lines: Made, count: int, field: str) -> Made:
-    """Of a set the lines with the `count` contents of a field that most lines have, such as the
-    largest clusters of behaviours (CALI, 5.1); of equals the first.
+    """The lines of a set with the `count` most frequent contents of a field, such as the largest
+    clusters of behaviours (CALI, 5.1); of equally frequent ones the first.
 
     Raises:
         UsageError: no line has the field.
@@ -247,4 +248,4 @@ DATASETS: Mapping[str, tuple[str, Build]] = {
         _filtered,
     ),
 }
-"""What can be built, by name: a title, and how."""
+"""The data sets by name: a title, and the function that builds it."""

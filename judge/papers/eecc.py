@@ -1,13 +1,13 @@
-"""EECC: whether a model's stories and explanations change with the nationality it is told of.
+"""EECC: whether a model's stories and explanations vary with the nationality in the prompt.
 
 Bhatt and Diaz 2024, "Extrinsic Evaluation of Cultural Competence in Large Language Models". The
-model writes for every concept and every nationality, five times each, at temperature 0.3. Nothing
+model writes for every concept and every nationality, five times each, at temperature 0.3. No output
 is right or wrong: the outputs are compared with one another and with surveys of values
 (`eecc_tables`).
 
 The released folder holds `identities.tsv` (kind, identity), and for each condition a folder with
-`concepts.tsv` (topic, concept) and `templates.tsv` (two cells of no meaning, the template); none
-has a header. A folder of one's own may have several templates, and other files of values
+`concepts.tsv` (topic, concept) and `templates.tsv` (two unused cells, the template); none has a
+header. A user's own folder may have several templates, and other files of values
 (`eecc_tables.measures`).
 """
 
@@ -36,12 +36,12 @@ OUTPUTS = 5
 
 # Cells of a released line before its outputs.
 _BEFORE_OUTPUTS = 8
-# English says "a Ugandan" and "an Uzbek": what begins with the sound of "you".
+# Words that begin with the sound of "you": "a Ugandan", but "an Uzbek".
 _CONSONANT_SOUND = re.compile(r"eu|ugand|ukrain|urugu", re.IGNORECASE)
 
 
 def article(word: str, *, by_letter: bool = False) -> str:
-    """`a` or `an`, by the sound that an English word begins with, or by its letter alone."""
+    """`a` or `an`, by the first sound of an English word, or only by its first letter."""
     if not by_letter and _CONSONANT_SOUND.match(word):
         return "a"
     return "an" if word[:1].casefold() in tuple("aeiou") else "a"
@@ -50,8 +50,8 @@ def article(word: str, *, by_letter: bool = False) -> str:
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """One item for each condition, template, concept, identity and draw, in this order.
 
-    A concept that is listed twice in one topic is asked about once, as the paper counts (345 topics
-    of the 347 lines).
+    A concept that is listed twice in one topic is asked about once, as in the paper's count (345
+    topics in 347 lines).
 
     Raises:
         UsageError: columns are renamed, the source is not one folder, or one of its files is
@@ -81,7 +81,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 
 class _Prompt(NamedTuple):
-    """What a prompt is made of; `number` counts several templates from 1, and is 0 for one."""
+    """The parts of a prompt; `number` is the template's number from 1, or 0 if there is only
+    one."""
 
     condition: str
     template: str
@@ -112,18 +113,18 @@ def _prompts(folder: Path, conditions: Sequence[str]) -> Iterator[_Prompt]:
 def released(
     answers: str, gold: Sequence[str], choices: Choices
 ) -> Mapping[str, MeasuredAnswer] | None:
-    """A model's outputs as the authors release them, by the items of the folder.
+    """A model's outputs as the authors release them, by item of the folder.
 
-    A line without a header has cells with tabs between them: two of no meaning, template, topic,
-    concept, kind, identity, prompt, and the outputs, with `~| ` for a line's end. What a line has
-    beyond the folder's five outputs, or says of another folder's prompts, is an answer to no item.
+    The lines, without a header, have cells separated by tabs: two unused ones, template, topic,
+    concept, kind, identity, prompt, and the outputs, with `~| ` for a line's end. Outputs beyond
+    the five of an item, or to prompts of another folder, are answers to no item.
 
     Raises:
-        UsageError: the file cannot be read, has a line with fewer cells, or there is no folder.
+        UsageError: the file cannot be read, a line has too few cells, or no folder is named.
     """
     rows = _lines(Path(answers))
     first: tuple[int, list[str]] | None = None
-    with suppress(UsageError):  # Of a file that is no text.
+    with suppress(UsageError):  # The file is not text.
         first = next(rows, None)
     if first is None or len(first[1]) <= _BEFORE_OUTPUTS:
         return None
@@ -155,7 +156,7 @@ def released(
 def _unquoted(cell: str) -> str:
     """A cell without the quotes that pandas writes around it.
 
-    Outputs hold no tab and no line's end, so that quotes inside need no further rule.
+    Outputs have no tabs and no line ends, so quotes inside need no further rule.
     """
     inner = cell[1:-1].replace('""', "")
     quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner
@@ -163,13 +164,13 @@ def _unquoted(cell: str) -> str:
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
-    """What the model writes for the item's prompt."""
+    """The model's text for the item's prompt."""
     task = f"eecc_{fields['condition']}"
     return await model.write(task, {"prompt": fields["prompt"]}, draw=fields["draw"])
 
 
 def _filled(prompt: _Prompt, *, by_letter: bool) -> str:
-    # Names are filled in at once: a concept that holds braces is not looked into again.
+    # All names are filled in at once, so that braces in a concept are not replaced.
     vowel = article(prompt.identity, by_letter=by_letter)
     texts = {"{vowel}": vowel, "{concept}": prompt.concept, "{identity}": prompt.identity}
     pattern = "|".join(map(re.escape, texts))
@@ -185,7 +186,7 @@ def _templates(path: Path) -> list[str]:
             if name not in template:
                 raise UsageError(f"{path}:{number}: the template does not name {name}")
         if template in templates[: number - 1]:
-            raise UsageError(f"{path}:{number}: the template stood there before")
+            raise UsageError(f"{path}:{number}: an earlier line has the same template")
     return templates
 
 
@@ -212,7 +213,8 @@ def _groups(path: Path, group: str, name: str) -> dict[str, str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of the lines that are not blank. Raises UsageError: unreadable."""
+    """Number and cells of the lines that are not blank. Raises UsageError for an unreadable
+    file."""
     try:
         with path.open(encoding="utf-8-sig", newline="\n") as file:
             for number, line in enumerate(file, 1):

@@ -1,9 +1,10 @@
 """EECC's tables: variance (figure 1, table 3), words (tables 1 and 2), tau-c (figure 2).
 
 As in the authors' scripts, the distance of two nationalities is the mean over all pairs of an
-output of one and an output of the other; BLEU becomes the distance 1 - BLEU. The distance of two
-countries in culture is that of the vectors of their values (section 4.3.2), the sum of squares over
-the dimensions that both have scaled up to all dimensions. docs/papers/protocols.md has the reasons.
+output of one and an output of the other; BLEU becomes the distance 1 - BLEU. The cultural distance
+of two countries is the Euclidean distance of their vectors of values (section 4.3.2), with the sum
+of squares over the dimensions that both have scaled up to all dimensions. docs/papers/protocols.md
+has the reasons.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ FILES = {
     "Hofstede": "distances_hofstede_raw_with_demonymns.csv",
     "WVS": "wvs_250_dims_with_demonyms.csv",
 }
-"""The paper's measures of culture, and the file of the released folder that each is read from."""
+"""The paper's measures of culture, and the file of each in the released folder."""
 
 NOMINAL = frozenset(("Q91", "Q92", "Q93", "Q152", "Q153", "Q154", "Q155", "Q156", "Q157", "Q223"))
-"""Questions of the WVS (wave 7) whose answers are neither ordered nor two. The paper leaves them
-out, and does not name them. Q223, the party, is the mean of codes that begin with the country's own
+"""Questions of the WVS (wave 7) whose answers are neither ordered nor binary. The paper leaves them
+out, but does not name them. Q223, the party, is the mean of codes that begin with the country's own
 number."""
 
 _MISSING = "#NULL!"
@@ -76,17 +77,17 @@ def words_of(text: str) -> WordCounts:
 
     One pattern follows the rules of NLTK's `word_tokenize`: punctuation marks are words of their
     own, clitics ('s, n't, 'll) are split off, hyphens and marks inside a word are kept. Scripts
-    without spaces, of which that program takes a whole run for a word, are cut into letters.
+    without spaces, which NLTK does not split into words, are cut into letters.
     """
     return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
 
 
 def read_vectors(path: Path) -> dict[str, list[float]]:
-    """Each country's values by its demonym, nan for what is missing; `NOMINAL` ones left out.
+    """Each country's values by its demonym, nan for missing ones; without `NOMINAL` questions.
 
     Raises:
-        UsageError: a demonym that is missing or was there before, or a value that is neither a
-            number nor `#NULL!`; with file and line.
+        UsageError: a demonym is missing or repeated, or a value is neither a number nor `#NULL!`;
+            with file and line.
     """
     vectors: dict[str, list[float]] = {}
     for item in read(str(path)):
@@ -107,13 +108,13 @@ def read_vectors(path: Path) -> dict[str, list[float]]:
 
 
 def measures(folder: Path) -> dict[str, Path]:
-    """The measures of culture that a folder has, and their files: the paper's two, and any other
-    CSV file there with a column `Demonym`, called by the file's name."""
+    """The measures of culture in a folder, and their files: the paper's two, and any other CSV file
+    with a column `Demonym`, named after the file."""
     names = {file: name for name, file in FILES.items()}
     found = {}
     for path in sorted(folder.glob("*.csv")):
         head: Mapping[str, Any] = {}
-        with suppress(UsageError):  # Another file of the user's, which is no table.
+        with suppress(UsageError):  # The user's other files may not be tables.
             head = head_of(str(path))
         if path.name in names or _DEMONYM in head:
             found[names.get(path.name, path.stem)] = path
@@ -126,7 +127,7 @@ Measure = Callable[["NDArray[np.float64]", "NDArray[np.float64]"], float | None]
 def culture_distances(
     vectors: Mapping[str, Sequence[float]], identities: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Between identities, (identities, identities); nan where no dimension is known of both."""
+    """The distances between identities, a square matrix; nan for two that share no dimension."""
     import numpy as np
     from sklearn.metrics.pairwise import nan_euclidean_distances
 
@@ -145,9 +146,9 @@ def taus(
     """tau-c of each identity as the anchor (section 3.1, appendix C.2), from two matrices of
     distances; None for one whose values are unknown.
 
-    The other identities are ordered by how far their outputs are from the anchor's, and by how far
-    their values are; tau-c is above 0 where the nearer in values write more alike. `measure`:
-    another one of the two orders, such as tau's p.
+    The other identities are ordered by the distance of their outputs from the anchor's, and by that
+    of their values; tau-c is above 0 if identities nearer in values have more similar outputs.
+    `measure`: another measure of the two orders, such as tau's p.
     """
     import numpy as np
 
@@ -164,12 +165,12 @@ class CultureStudy:
 
     `values` are, by metric and measure, one for each concept, None where it has too few outputs:
     `across` is the variance across nationalities, `within` the mean over nationalities of the
-    variance of one's outputs, and each measure of culture has the mean of tau-c over its countries;
-    further by country its tau-c, and by country and `p` the p of this.
-    `words` are the most telling ones by topic and identity; stories are one topic.
+    variance of each one's outputs, and each measure of culture has the mean of tau-c over its
+    countries. With a country as third key they are its tau-c, with `p` as fourth the p of that.
+    `words` are the words of highest TF-IDF by topic and identity; stories are one topic.
 
     Raises:
-        UsageError: a file of cultural values cannot be read; one that is not there is done without.
+        UsageError: a file of cultural values cannot be read; a missing one is left out.
     """
 
     def __init__(self, results: Sequence[MeasuredAnswer]) -> None:
@@ -184,7 +185,7 @@ class CultureStudy:
             by_template = grouped(results_of_concept, lambda item: item.fields.get("template"))
             texts_by_template = [*map(_texts, by_template.values())]
             self._measure(texts_by_template)
-            # The paper takes stories together, QA by topic (section 5.2).
+            # The paper treats all stories as one topic, QA by topic (section 5.2).
             topic = "all" if condition == "stories" else results_of_concept[0].fields["topic"]
             for identity, outputs in chain(*(texts.items() for texts in texts_by_template)):
                 documents[topic][identity].update(filter(_TELLING.match, chain(*outputs)))
@@ -196,7 +197,7 @@ class CultureStudy:
         }
 
     def _measure(self, by_template: Sequence[Mapping[str, list[WordCounts]]]) -> None:
-        """Add one concept's values, each the mean of those of the templates."""
+        """Add one concept's values, each the mean over templates."""
         values: dict[tuple[str, ...], list[float | None]] = defaultdict(list)
         for texts in by_template:
             owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
@@ -247,10 +248,11 @@ def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[WordCounts]]:
 def distances(
     texts: Sequence[WordCounts], owners: Sequence[int], metric: str
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """Between identities, (identities, identities); and between each identity's own texts.
+    """The distances between identities, a square matrix; and those between each identity's own
+    texts.
 
     Args:
-        texts: as words, none empty.
+        texts: texts as words, none empty.
         owners: each text's identity, from 0, in ascending order.
     """
     import numpy as np
@@ -351,7 +353,7 @@ def _of_country(study: CultureStudy, *key: str) -> dict[str, Cell]:
 
 
 def _counts(study: CultureStudy) -> dict[str, Cell]:
-    """What came of the items, and of how many nationalities and concepts they are."""
+    """The outcomes of the items, and the number of nationalities and concepts."""
     concepts = {result.fields["concept"] for result in study.results}
     size = {"nationalities": len(study.identities), "concepts": len(concepts)}
     return {**ResultSample(study.results).counts(), **size}

@@ -1,4 +1,4 @@
-"""`judge evaluate` without its command line: a model put through a benchmark."""
+"""`judge evaluate` without its command line: run a model through a benchmark."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def evaluate(
     choices: Choices,
     judges: Sequence[str] = (),
 ) -> tuple[Report, list[MeasuredAnswer]]:
-    """Put the model that `settings.model` names, or the run's judges, through a benchmark.
+    """Run the model that `settings.model` names, or the run's judges, through a benchmark.
 
     `judges` are models that credit extracted values, which no rule can score.
 
@@ -61,7 +61,7 @@ def evaluate(
 def plan_evaluation(
     job: Job, settings: Settings, *, benchmark: Benchmark, choices: Choices, judges: Sequence[str]
 ) -> Plan:
-    """What an evaluation will ask: the same run, whose calls are counted instead of made.
+    """Plan an evaluation: the same run, with calls counted instead of made.
 
     Raises:
         UsageError: a source, model or setting cannot be used.
@@ -83,12 +83,12 @@ def _resources(
     *,
     build: ClientBuilder = build_client,
 ) -> Resources:
-    """The clients of the measured model and of the judges, who alone are the run's judges; of a
-    benchmark of judges, the run's."""
+    """The clients of the measured model and of `judges`, which are the run's only judges; for a
+    benchmark of judges, those of the settings."""
     if judges and benchmark.credited is None:
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
     if benchmark.rubrics is not None:
-        # The rubrics are chosen by --rubric, and what judge does about hostile text is measured.
+        # --rubric chooses the rubrics, and judge's handling of hostile text is what is measured.
         changes = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
         update = {**changes, "on_injection": "abstain"}
         return Resources.of(settings.without_steps().model_copy(update=update), build=build)
@@ -212,7 +212,7 @@ class Evaluation(Task):
 
     @cached_property
     def _mark(self) -> RunInfo:
-        """What answers are made with."""
+        """The parameters of the run, and their fingerprint."""
         judged = self.benchmark.rubrics is not None
         parameters, clients = self._of_judges() if judged else self._of_model()
         described = {"benchmark": self.benchmark.name, **parameters}
@@ -220,7 +220,7 @@ class Evaluation(Task):
         return RunInfo(self.benchmark.name, parameters, fingerprint(described, identities))
 
     def _of_model(self) -> tuple[dict[str, Any], list[Client]]:
-        """All that decides on the measured model's answers, and the model."""
+        """Everything that affects the measured model's answers, and its client."""
         parameters: dict[str, Any] = {
             "model": self._client.spec,
             "judge": list(self.judges),
@@ -244,13 +244,13 @@ class Evaluation(Task):
         return parameters, [self._client]
 
     def _of_judges(self) -> tuple[dict[str, Any], list[Client]]:
-        """All that decides on the verdicts of the run's judges, and these."""
+        """Everything that affects the verdicts of the run's judges, and their clients."""
         settings, models = self.resources.settings, self.resources.models
         methods = {}
         for name in self.choices.tasks:
             panel = self.resources.panel(name)
             judges = (*panel.judges, *([panel.cheap] if panel.cheap else []))
-            # How each answer is read, as profile, thresholds and margins have it.
+            # How each answer is read, by profile, thresholds and margins.
             methods[name] = [[judge.probabilistic, repr(judge.reader)] for judge in judges]
         parameters: dict[str, Any] = {
             "judge": list(models.judges),
@@ -268,11 +268,11 @@ async def credit(
 ) -> MeasuredAnswer:
     """Have judges credit each gold value that an answer lists (graphs/extraction.py).
 
-    The score is the mean credit over the settled gold values; `steps` then holds `credits`, one for
-    each, and the `checks` with the judges' votes.
+    The score is the mean credit over the settled gold values; `steps` then has `credits`, one for
+    each value, and the `checks` with the judges' votes.
 
     Raises:
-        BackendError: a gold value got no reply at all, or the model is out of reach.
+        BackendError: a gold value got no reply at all, or the model cannot be reached.
         UsageError: a blank gold value.
     """
     fields = {"id": result.id, "values": result.fields["gold"], "predicted": result.answer}

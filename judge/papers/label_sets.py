@@ -37,11 +37,11 @@ _SEED = 20210121
 class Ambient(LabelSet):
     """AmbiEnt: entailment pairs that may be ambiguous.
 
-    Liu et al., "We're Afraid Language Models Aren't Modeling Ambiguity". One `entailment` item a
-    pair, with what all three files say of it: the linguists' annotations, one or several labels
-    joined by a bar, or `discard`; the labels of unnamed crowd workers, `crowd-1` and on by
-    position; gold, where `test.jsonl` has a single label, and the slice `labels`. Who labelled a
-    pair twice comes as `NAME` and `NAME (2)`. An id that another pair has becomes `ID@SOURCE`.
+    Liu et al., "We're Afraid Language Models Aren't Modeling Ambiguity". One `entailment` item for
+    each pair, merged from three files: the linguists' annotations, one or several labels joined by
+    a bar, or `discard`; the labels of unnamed crowd workers, `crowd-1` and on by position; gold, if
+    `test.jsonl` has a single label, and the slice `labels`. The second annotation of a pair by one
+    annotator is by `NAME (2)`. An id that another pair has becomes `ID@SOURCE`.
     """
 
     name = "ambient"
@@ -90,7 +90,7 @@ class Ambient(LabelSet):
 
 
 def _joined(content: object, mark: str, key: str) -> str:
-    """Labels joined by `mark`, now joined by bars and in one order."""
+    """Labels joined by `mark`, joined by bars instead and in a fixed order."""
     answer = answer_of(content, key) or ""
     if answer == "discard":
         return answer
@@ -102,8 +102,8 @@ class Cali(LabelSet):
     """CALI: pairs rated by people of two countries or more.
 
     Huang & Yang, "Culturally Aware Natural Language Inference": `data.tsv` with premise,
-    hypothesis, and a column `GROUP_ratings` for each group. One `entailment` item a pair, without
-    gold; the raters, whom the file does not name, are `us-1` and on by position.
+    hypothesis, and a column `GROUP_ratings` for each group. One `entailment` item for each pair,
+    without gold; the raters, whom the file does not name, are `us-1` and on by position.
     """
 
     name = "cali"
@@ -125,9 +125,9 @@ class MultiPico(LabelSet):
 
     Casola et al., "MultiPICo: Multilingual Perspectivist Irony Corpus", in the JSON of the shared
     task Le-Wi-Di 2025: an object of id to entry, each with `text` (post, reply), `annotations` (an
-    object of annotator to 0 or 1) and `other_info`. One `irony` item an entry (yes or no), without
-    gold. Slices: language_variety, source. An annotator's group is the nationality that
-    `annotators_meta_LANG.json` in the same folder gives, if there is one such file.
+    object of annotator to 0 or 1) and `other_info`. One `irony` item for each entry (yes or no),
+    without gold. Slices: language_variety, source. An annotator's group is the nationality in
+    `annotators_meta_LANG.json` in the same folder, if there is exactly one such file.
     """
 
     name = "multipico"
@@ -137,7 +137,7 @@ class MultiPico(LabelSet):
         files = [*self.folder.glob("annotators_meta*.json")] if self.folder else []
         self._nations: dict[str, str | None] = {}
         try:
-            # These files hold NaN, which is no JSON.
+            # These files have NaN, which is not JSON but which Python's parser reads.
             people = json.loads(files[0].read_bytes()) if len(files) == 1 else {}
             for number, person in object_of(people, "annotators").items():
                 nation = object_of(person, number).get("Nationality")
@@ -172,8 +172,8 @@ class LLMBar(LabelSet):
     """LLMBar: which of two outputs follows the instruction better.
 
     Zeng et al., "Evaluating Large Language Models at Evaluating Instruction Following": JSON lists
-    of {input, output_1, output_2, label}, one file a part (`LLMBar_Natural.json`). One `preference`
-    item a pair, gold `1` or `2`. Slice: `part`.
+    of {input, output_1, output_2, label}, one file for each part (`LLMBar_Natural.json`). One
+    `preference` item for each pair, gold `1` or `2`. Slice: `part`.
     """
 
     name = "llmbar"
@@ -192,11 +192,11 @@ class MoralStories(LabelSet):
     """Moral Stories: a norm, and an action that follows or breaks it.
 
     Emelin et al. 2021: JSON lines with `ID`, `norm`, `moral_action` and `immoral_action`, or one of
-    the two (the splits for classification). The actions were written to the norm, so the labels
-    hold by construction. Slice: `story_pair`, the two actions of a story. Two items an action:
-    `adherence` (yes or no), and after all of these `relevance`, each norm with its own action (yes)
-    or, for a fixed random half of the items, with another norm's (no): by chance, not by a person's
-    judgement.
+    the two (the splits for classification). The actions were written for the norm, so the labels
+    hold by construction. Slice: `story_pair`, the two actions of a story. Two items for each
+    action: `adherence` (yes or no), and after all of these `relevance`, each norm with its own
+    action (yes) or, for a fixed random half of the items, with another norm's (no): a label by
+    random pairing, not by a person's judgement.
     """
 
     name = "moral-stories"

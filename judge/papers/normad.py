@@ -1,4 +1,4 @@
-"""NormAd: is a deed acceptable, judged with more and more of its culture told?
+"""NormAd: is an action acceptable, asked with more and more of its cultural context?
 
 Rao et al., "NormAd". A story is asked about in four contexts (section 5.2; `none` is the baseline
 of appendix C): nothing, the country, the country and a value, the rule of thumb. The answer is yes,
@@ -28,7 +28,7 @@ from judge.report.table import Cell, Table
 from judge.verdict import AnswerOutcome, Verdict
 
 LABELS = ("yes", "no", "neutral")
-"""The answers there are (section 4.1), in the order in which they are asked for."""
+"""The answers (section 4.1), in the order in which they are offered."""
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "none": (),
@@ -39,11 +39,11 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 """The contexts (section 5.2; `none` is the baseline of appendix C), and what each shows."""
 
 _TASK, _NEITHER_TASK = "normad_acceptability", "normad_neither"
-# Released answers: their column, the labels, and what the names of the files say of the context.
+# Released answers: their column, the labels, and the contexts by parts of the files' names.
 _PREDICTED = "prediction_label"
 _RELEASED_LABELS = {**{label: label for label in LABELS}, "neither": "neutral"}
 _CONTEXTS = dict(zip(("_none_", "_country_", "_value_", "_rot_"), CONDITIONS, strict=True))
-# Fields of a norm that are neither asked about nor sliced by.
+# Fields of a norm that are neither shown nor used for slices.
 _LEFT_OUT = {"id", "label", "background", "explanation"}
 
 
@@ -83,7 +83,7 @@ CLUSTERS = tuple(_BINS)
 
 
 def cluster_of(country: str) -> str | None:
-    """The country's cluster, however it is spelt; None for one that is not among the 75."""
+    """The country's cluster, whatever its case and separators; None if it is not one of the 75."""
     folded = _BETWEEN.sub("_", unicodedata.normalize("NFKC", country).strip().casefold())
     return _CLUSTER_OF.get(folded)
 
@@ -99,8 +99,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """An item for each row and condition.
 
     Rows are norm records in any form that `judge validate` reads; lines that it wrote are left out
-    where the verdict is not `pass`. A row that lacks what a condition shows (a country, a value) is
-    not asked in it; the tables count such rows.
+    unless their verdict is `pass`. A row is not asked in a condition whose fields (a country, a
+    value) it lacks; the tables count such rows.
     """
 
     def of_row(row: Record) -> Iterator[Record]:
@@ -112,7 +112,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 
 def _of_norm(row: Record, conditions: Sequence[str]) -> Iterator[Record]:
-    """The items of a norm record. Raises LabelError for a row that is none."""
+    """The items of a norm record. Raises LabelError for any other row."""
     norm = row.of_kind("norm").usable().typed
     if "label" not in norm:
         raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
@@ -132,12 +132,11 @@ def released(
     """A model's answers as the authors release them: the rows of the set with a column
     `prediction_label_temp0.0` (of some models `..0.001`), a file for each context.
 
-    The context is the one condition chosen, else the one that the file's name says. An answer is
-    the one label among a cell's words, `neither` for neutral; a cell with none or several is
-    unreadable.
+    The context is the one condition chosen, else the one in the file's name. An answer is the one
+    label among a cell's words, `neither` for neutral; a cell with none or several is unreadable.
 
     Raises:
-        UsageError: the context is not known, or a row is at fault.
+        UsageError: the context is not known, or a row is faulty.
     """
     column = next((name for name in head_of(answers) if name.startswith(_PREDICTED)), None)
     if column is None:
@@ -148,7 +147,7 @@ def released(
         raise UsageError(f"{answers}: name the context that it answers: --condition NAME")
 
     def of_row(row: Record) -> Iterator[MeasuredAnswer]:
-        # A cell that names no label stays as it is, and is unreadable as an answer.
+        # A cell without one label is kept unchanged, and is unreadable as an answer.
         answer = _label_in(row.visible.get(column)) or row.visible.get(column)
         for item in _of_norm(row, conditions):
             yield MeasuredAnswer(item.fields or {}, AnswerOutcome.ANSWERED, answer)
@@ -166,14 +165,14 @@ _NEUTRAL = "Setting paper: an answer that is refused or cannot be read counts as
 
 
 def _label_in(cell: object) -> str | None:
-    """The one label among the words of a cell; None for none or several."""
+    """The one label among the words of a cell; None if there are none or several."""
     words = set(_WORDS.findall(cell.casefold())) if isinstance(cell, str) else set()
     labels = {_RELEASED_LABELS[word] for word in words if word in _RELEASED_LABELS}
     return labels.pop() if len(labels) == 1 else None
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
-    """Ask for yes, no or neutral with what the item's condition shows."""
+    """Ask for yes, no or neutral, with the fields that the item's condition shows."""
     texts = {"story": fields["story"]}
     for name in CONDITIONS[fields["condition"]]:
         texts[name] = country_name(fields[name]) if name == "country" else fields[name]
@@ -205,7 +204,7 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
         return {**_measures(here), "rows not asked": rows - asked_about}
 
     def of_label(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
-        # Of one label F1 and precision say nothing, and recall is the accuracy.
+        # Within one label F1 and precision mean nothing, and recall is the accuracy.
         return {name: cell for name, cell in _measures(here).items() if name not in MACRO}
 
     context = {"context": ("condition", tuple(CONDITIONS))}
@@ -228,7 +227,7 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
 
 
 def described(items: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:
-    """Table 2, and the same by subcategory, where rows have one."""
+    """Table 2, and the same by subcategory, if rows have one."""
     parts = [item for item in items if item.fields.get("subcategory")]
     orders = {"cluster": CLUSTERS, "gold": LABELS[::-1]}
     tables = [("cluster", "NormAd: stories by cluster and label (table 2)", items)]

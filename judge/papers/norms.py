@@ -1,18 +1,19 @@
-"""norms: situations that follow or break a norm, or leave it be (NormAd, sections 4.1, 4.2, A.1).
+"""norms: situations that follow a norm, break it or leave it be (NormAd, sections 4.1, 4.2, A.1).
 
-From lines {country, subcategory, norms} nine situations each, three a label (or as the line's
-`drafts` says: {"yes": 4, "no": 3, "neutral": 2}): a norm is drawn, and a writer makes of it a
-value, a rule of thumb, a story and an explanation. Of a neutral situation the norm is another
-country's, of another Inglehart-Welzel cluster, of the same subcategory where that has it.
+Each line {country, subcategory, norms} gives nine situations, three for each label (or as its
+`drafts` says: {"yes": 4, "no": 3, "neutral": 2}): a norm is drawn, and a writer makes a value, a
+rule of thumb, a story and an explanation of it. For a neutral situation the norm is of a country in
+another Inglehart-Welzel cluster, and of the same subcategory if such a line has it.
 
     composing -> form -> relevance -> derivation -> abstraction -> regrouping
        ^----------+---------+   at most `--rounds` times, everything written anew
 
-Form is counted; the checks are those of graphs/norm.py. All are asked, so that a person may
-overrule one of them. In the authors' corrected release (`--normad-release corrected`) a neutral
-situation is the other country's, whose background must entail the rule and, alone, leave the story
-open: what fails a check is written anew, too. Deviations: the paper names no norm to the writer,
-which sees all of them; and it has no check of the form, which its prompt asks for.
+Form is checked by counting; the other checks are those of graphs/norm.py. All are asked, so that a
+person may overrule one of them. In the authors' corrected release (`--normad-release corrected`) a
+neutral situation is the other country's, whose background must entail the rule and, alone, leave
+the story open: a situation that fails one of these checks is written anew, too. Deviations: the
+paper names no norm to the writer, which sees all of them; and it has no check of the form that its
+prompt asks for.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ MOST_SENTENCES = 5
 EXAMINED = ("form", "relevance")
 ASKED_ONCE = ("derivation", "abstraction")
 CORRECTED = (*ASKED_ONCE, "value_derivation", "background_alone")
-"""What is written anew in the corrected release, besides what is examined."""
+"""In the corrected release a situation that fails one of these is written anew, too."""
 WRITERS = {"neutral": "neutral_situation"}
 WRITER = "situation"
 
@@ -72,7 +73,8 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
     """Drafts of each line, by label.
 
     Raises:
-        UsageError: a source cannot be read, or no line is of another cluster than a neutral one.
+        UsageError: a source cannot be read, or a neutral situation needs a line of another cluster
+            and there is none.
     """
     items = [_checked(item) for item in rows(sources, options)]
     sound = [item for item in items if item.problem is None]
@@ -96,7 +98,7 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
 
 
 def _checked(item: Record) -> Record:
-    """The line, or the problem that keeps it from being one of norms."""
+    """The line, with its problem if it is not a valid line of norms."""
     try:
         line = item.usable().visible
         for name in ("country", "subcategory", *(["group"] if line.get("group") else [])):
@@ -120,7 +122,7 @@ def _cluster(line: Mapping[str, Any]) -> str:
 
 
 def _others(item: Record, items: Sequence[Record]) -> list[Record]:
-    """Lines of other clusters, of the same subcategory where there are any."""
+    """Lines of other clusters, only those of the same subcategory if there are any."""
     here = item.visible
     others = [o for o in items if _cluster(o.visible) != _cluster(here)]
     same = [o for o in others if o.visible["subcategory"] == here["subcategory"]]
@@ -160,7 +162,7 @@ def _listed(norms: Sequence[str]) -> str:
 
 
 async def composing(state: State) -> None:
-    """Write value, rule of thumb, story and explanation, or all of them anew."""
+    """Write value, rule of thumb, story and explanation, in later rounds all of them anew."""
     work, corrected = state["work"], _corrected(state["work"])
     if corrected:
         texts, moved = work.record.texts, ("country", "cluster", "background")
@@ -177,7 +179,7 @@ def _corrected(work: Work) -> bool:
 
 
 async def form(state: State) -> None:
-    """Five sentences and a closing question, and no place named, by counting (A.1)."""
+    """Check by counting: at most five sentences, a closing question, no country named (A.1)."""
     work = state["work"]
     problem = form_problem(work.record)
     verdict = Verdict.FAIL if problem else Verdict.PASS
@@ -220,8 +222,8 @@ async def abstraction(state: State) -> None:
 
 
 async def regrouping(state: State) -> None:
-    """Put the subcategory among the four of section 4.1, the line's `group` or by its words, and
-    keep the source's own."""
+    """Replace the subcategory by one of the four of section 4.1 (the line's `group`, else by its
+    words), and keep the source's own."""
     work = state["work"]
     own = work.record.texts["subcategory"]
     if (four := work.record.texts.get("group") or regrouped(own)) != own:

@@ -2,15 +2,15 @@
 
 Huang and Yang, "Culturally Aware Natural Language Inference". A line of the sources is a norm as a
 behaviour script: `behaviour` (a verb phrase), `location` (a noun phrase with its preposition), and
-whatever else is known of it. Each behaviour gets two premises, by two of the five premise templates
-and two opposite judgements, and each premise three hypotheses, by one of the two templates of a
-goal and two of the nine others (appendix A.1):
+any other fields. Each behaviour gets two premises, by two of the five premise templates and two
+opposite judgements, and each premise three hypotheses, by one of the two templates of a goal and
+two of the nine others (appendix A.1):
 
     premise <-> faults -> hypotheses <-> choice
          neutralising
 
 A line with a `premise` of its own (from a corpus, or by hand, as for a fifth of the paper's norms)
-begins at its faults. No label is made: people give them (sections 3.5 and 3.6).
+starts at `faults`. No labels are made: people give them (sections 3.5 and 3.6).
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from judge.workflows import State, Work, Workflow
 from judge.yamlfile import read_mapping
 
 GOAL = "goal"
-"""The inference type of which every premise has a hypothesis."""
+"""The inference type that one hypothesis of every premise has."""
 
 FAULT = "premise_fault"
 INDICATORS = "indicators"
 FAULTS = ("repetition", "wrong_culture", "stereotype", INDICATORS)
-"""What a premise fails by: the paper's kinds (A.2) but for a refusal, which the writer's stage
-counts, and names, countries and gender, which are taken out (3.4)."""
+"""Faults of a premise: the paper's kinds (A.2) except a refusal, which the writer's stage counts;
+and names, countries and gender, which are taken out (3.4)."""
 
 LATER = ("distinct", "hypothesis_indicators")
 """The checks of hypotheses."""
 
 _PREMISES = 2
 TEMPLATE = "premise_template"
-"""The number of the template of a premise; a premise of the source's own has none."""
+"""The field with the number of a premise's template; a premise from the source has none."""
 
 _OURS = ("id", LINEAGE, RESERVED, *HYPOTHESES, "premise_task", TEMPLATE, "judgement", "inference")
 
@@ -73,7 +73,7 @@ TemplateTexts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field
 
 
 class Templates(BaseModel):
-    """A file of templates; judge/papers/pairs.yaml has the usual one."""
+    """A file of templates; judge/papers/pairs.yaml is the default."""
 
     model_config = ConfigDict(extra="forbid")
     premises: Annotated[TemplateTexts, Field(min_length=_PREMISES)]
@@ -84,7 +84,7 @@ class Templates(BaseModel):
 
     @classmethod
     def of(cls, options: DraftOptions) -> Templates:
-        """The user's, or those of the package. Raises UsageError, with file, line and key."""
+        """The user's templates, or the package's. Raises UsageError, with file, line and key."""
         own = options.own.get("templates")
         usual = resources.files("judge.papers") / "pairs.yaml"
         text = read_text(Path(own)) if own else usual.read_text("utf-8")
@@ -102,8 +102,8 @@ class Templates(BaseModel):
 
 
 def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
-    """For each behaviour as many drafts as `options.each` (two), of different premise templates and
-    of judgements in turn from each group; all drawn by the seed and the line's number."""
+    """`options.each` drafts for each behaviour (default two), with different premise templates, and
+    judgements from each group in turn; all drawn by the seed and the line's number."""
     templates = Templates.of(options)
 
     def contents(row: Record, number: int) -> Iterator[dict[str, Any]]:
@@ -133,12 +133,12 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
 
 
 def _filled(template: str, texts: Mapping[str, str]) -> str:
-    # At once: a behaviour that holds braces is not looked into again.
+    # All at once, so that braces in a behaviour are not replaced.
     return _PLACE.sub(lambda place: texts[place[1]], template)
 
 
 def _hypothesis_tasks(templates: Templates, rng: Random) -> dict[str, Any]:
-    """One of a goal and two of the other templates, numbered, and the types of inference."""
+    """One template of a goal and two others, numbered, and their types of inference."""
     of_type = [(kind, text) for kind, texts in templates.hypotheses.items() for text in texts]
     goals = [pair for pair in of_type if pair[0] == GOAL]
     others = [pair for pair in of_type if pair[0] != GOAL]
@@ -151,7 +151,7 @@ def _hypothesis_tasks(templates: Templates, rng: Random) -> dict[str, Any]:
 
 
 async def premise(state: State) -> None:
-    """Write a premise; take one that the source brings."""
+    """Write a premise, or take the source's own."""
     work = state["work"]
     if _own_premise(work) and not work.written:
         work.wrote({"premise": work.record.texts["premise"]}, "record")
@@ -160,12 +160,12 @@ async def premise(state: State) -> None:
 
 
 async def faults(state: State) -> None:
-    """Does the premise fail as generated ones do (A.2), and does it name whom it should not?"""
+    """Does the premise have a fault (A.2), or name a person, a country or a gender?"""
     await state["work"].check(FAULT)
 
 
 async def neutralising(state: State) -> None:
-    """Take names, countries and gender out of a premise that is sound otherwise."""
+    """Take names, countries and gender out of a premise without other faults."""
     work = state["work"]
     await compose(work, "neutralising", NewPremise, "record", objections(work, [FAULT]))
 
@@ -219,8 +219,8 @@ def after_choice(state: State) -> str:
 
 
 def lost(work: Work, judgement: Judgement) -> Lost | None:
-    """The first failure, that of a premise by its kind; also where a premise is there and its
-    hypotheses are not."""
+    """The first failure, for a premise the kind of its fault; without a failure, that hypotheses
+    are missing, if so."""
     failure, check = first_failure(work, judgement), work.last(FAULT)
     if failure and failure[0] == FAULT and check is not None and check.answer in FAULTS:
         return check.answer, failure[1]

@@ -1,15 +1,15 @@
 """`judge generate questions`: questions about a culture that a model fails (CulturalBench, 3.1).
 
-Chiu et al., "CulturalBench". A line of the sources is a `scenario` that a person of a `country`
-knows; a writer makes of it a question with four options. A verifier answers it, and while it is
-right the writer revises the question by one of eight strategies after another (appendix H):
+Chiu et al., "CulturalBench". A line of the sources is a `scenario` that people of a `country` know;
+a writer makes a question with four options of it. A verifier answers it, and as long as it is right
+the writer revises the question by the next of eight strategies (appendix H):
 
     formulation -> verification <-> revision -> region
 
-A person takes the writer's place with `--option turn=person`: the question is verified, and hints
-(a draft by each strategy) lie beside it. Edit the lines and give them as a source again: a line
-that holds a question is verified as it stands. People's votes make the set (`judge build
-culturalbench-easy`); the answer that the writer gives is nobody's label.
+With `--option turn=person` a person revises: the question is verified and written with hints (a
+draft by each strategy). Edit the lines and give them as a source again: a line with a question is
+verified unchanged. People's votes make the set (`judge build culturalbench-easy`); the writer's
+answer is not a label.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ STRATEGIES: Mapping[str, str] = {
     "foreign_habits": "Make a wrong option of what is usual in the United States, and not here.",
     "near_misses": "Make a wrong option that is right in a neighbouring country, and not here.",
 }
-"""Ways to make a question harder, of the question (5) and of its options (3)."""
+"""Ways to make a question harder: five change the question, three its options."""
 
 
 def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
-    """A draft for each scenario (`options.each`: several), or question that a person gives back."""
+    """A draft (or `options.each`) for each scenario, one for each question that a person edited."""
     turn = options.own.get("turn", "writer")
     if turn not in ("writer", "person"):
         raise UsageError(f"--option turn={turn}: there are writer and person")
@@ -68,7 +68,7 @@ _OURS = ("id", LINEAGE, RESERVED, "turn", "verifier", "fooled", "hints")
 
 
 async def formulation(state: State) -> None:
-    """Make a question of the scenario; take one that the source brings."""
+    """Make a question of the scenario, or take the source's own."""
     work = state["work"]
     if QUESTION in (fields := work.record.fields or {}):
         work.wrote({name: fields[name] for name in (QUESTION, *OPTIONS, "answer")}, "record")
@@ -77,9 +77,9 @@ async def formulation(state: State) -> None:
 
 
 async def verification(state: State) -> None:
-    """What does the verifier answer, and how likely does it hold the right option to be?"""
+    """Ask the verifier, and keep its answer and its probability of the right option."""
     work = state["work"]
-    # A record has no label; this one is told for the verifier's rubric alone.
+    # A record has no label; this one is only for the verifier's rubric.
     gold = str((work.record.fields or {})["answer"]).strip().upper()
     work.record = work.record.with_typed(label=gold)
     check = await work.votes(work.context.panel("verifier", "loop"), "loop")
@@ -91,7 +91,7 @@ async def verification(state: State) -> None:
 
 
 async def revision(state: State) -> None:
-    """Make the question harder by the next strategy; one that cannot be written leaves it."""
+    """Make the question harder by the next strategy; if that fails, leave it unchanged."""
     work = state["work"]
     order = Random(work.record.id).sample([*STRATEGIES], len(STRATEGIES))
     strategy = order[(work.round - 1) % len(order)]
@@ -101,7 +101,7 @@ async def revision(state: State) -> None:
 
 
 async def hints(state: State) -> None:
-    """A draft by each strategy, for the person whose turn it is."""
+    """Write a draft by each strategy, as hints for the person who revises."""
     work = state["work"]
     findings = [f"{name}: {text}" for name, text in STRATEGIES.items()]
     reply = await work.ask_rewriter("question_hints", Hints, findings=findings)

@@ -1,4 +1,4 @@
-"""Output lines of an evaluation, written and read back; answers made elsewhere, scored."""
+"""Write and read output lines of an evaluation, and score answers made elsewhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_ANSWER = "no answer"
 
 
 def verdict_of(result: MeasuredAnswer) -> Verdict:
-    """An answer passes if it is all right, or could not be right or wrong; a refusal abstains."""
+    """An answer passes if it is entirely right, or was not scored; a refusal abstains."""
     right = Verdict.PASS if result.score in (None, 1) else Verdict.FAIL
     verdicts = {
         AnswerOutcome.REFUSED: Verdict.ABSTAIN,
@@ -43,7 +43,7 @@ def verdict_of(result: MeasuredAnswer) -> Verdict:
 
 
 def line_of(result: MeasuredAnswer, mark: RunInfo, error: Mapping[str, Any] | None = None) -> Line:
-    """The output line: the item's own fields, then under `"judge"` what came of it."""
+    """The output line: the item's own fields, then the result under `"judge"`."""
     judgement: dict[str, Any] = {
         "verdict": str(verdict_of(result)),
         "benchmark": mark.name,
@@ -67,7 +67,7 @@ def line_of(result: MeasuredAnswer, mark: RunInfo, error: Mapping[str, Any] | No
 
 
 def result_of(line: Line) -> MeasuredAnswer | None:
-    """An output line's result; None where it is no line of `judge evaluate`."""
+    """An output line's result; None if it is not a line of `judge evaluate`."""
     if not {"id", "condition"} <= line.fields.keys():
         return None
     try:
@@ -78,7 +78,7 @@ def result_of(line: Line) -> MeasuredAnswer | None:
 
 
 async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -> MeasuredAnswer:
-    """The model's answer to one item, with its score; BackendError where it gives no reply."""
+    """The model's answer to one item, with its score; BackendError if it gives no reply."""
     try:
         answer = await benchmark.ask(fields, model)
         result = MeasuredAnswer(fields, AnswerOutcome.ANSWERED, answer, reason=model.note)
@@ -90,10 +90,10 @@ async def asked_of(benchmark: Benchmark, fields: Fields, model: MeasuredModel) -
 
 
 def rated(benchmark: Benchmark, result: MeasuredAnswer) -> MeasuredAnswer:
-    """The answer read and scored by the benchmark's rules; unreadable where they refuse it, without
-    an answer where it stands for none.
+    """The answer read and scored by the benchmark's rules. An answer that they refuse is
+    unreadable; if its text means no answer, that is the reason.
 
-    Where no rule scores (values that judges credit), the score stays.
+    If no rule scores it (values that judges credit), the score is kept.
     """
     if result.outcome is not AnswerOutcome.ANSWERED:
         return replace(result, score=None)
@@ -125,20 +125,20 @@ class Scored:
 
     @property
     def readable(self) -> bool:
-        """Whether any answer can be read, be it a refusal."""
+        """Whether any answer can be read; a refusal can."""
         outcomes = (AnswerOutcome.ANSWERED, AnswerOutcome.REFUSED)
         return any(result.outcome in outcomes for result in self.results)
 
     @property
     def unread(self) -> list[MeasuredAnswer]:
-        """Answers that are there and cannot be read, and items that got no reply."""
+        """Answers that cannot be read, and items without a reply; missing answers are not here."""
         lost = (AnswerOutcome.UNREADABLE, AnswerOutcome.ERROR)
         results = [result for result in self.results if result.outcome in lost]
         return [result for result in results if result.reason not in (None, _NO_ANSWER)]
 
     @property
     def no_label(self) -> int:
-        """How many answers stand for none (`NULL`, an empty cell)."""
+        """The number of answers whose text means none (`NULL`, an empty cell)."""
         return sum(result.reason == _NO_ANSWER for result in self.results) - len(self.missing)
 
 
@@ -151,17 +151,17 @@ def scored(
 ) -> Scored:
     """Answers from a file, scored by the benchmark's rule.
 
-    ANSWERS, a line each, is what `judge evaluate` wrote, which holds its own gold, or `{"id",
-    "answer"}`; `answer` is null where there is no readable one; or it has the benchmark's released
-    form. An id is the item's (`7/country`), or the row's where one condition is chosen. An answer
-    that the rule does not know is unreadable.
+    `answers` is a file of lines of `judge evaluate`, which have their own gold, or of lines `{"id",
+    "answer"}`, with null for an unreadable answer; or it has the benchmark's released form. An id
+    is the item's (`7/country`), or the row's if one condition is chosen. An answer that the rule
+    does not accept is unreadable.
 
     Args:
         gold: the benchmark's own sources.
-        columns: of ANSWERS, to be renamed.
+        columns: columns of `answers` to rename.
 
     Raises:
-        UsageError: a file cannot be read, a line is at fault, or the two have no id in common.
+        UsageError: a file cannot be read, a line is faulty, or the two have no id in common.
     """
     answers_by_id: AnswersById | None = None
     unasked = 0
@@ -207,12 +207,12 @@ def scored(
 
 
 def _in_setting(result: MeasuredAnswer, choices: Choices) -> MeasuredAnswer:
-    """The result in the setting that the user chose, else in that of its own line."""
+    """The result in the setting that the user chose, else in its line's own."""
     return replace(result, setting=choices.setting or result.setting)
 
 
 def write_scored(out: Path, benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> None:
-    """Write the results as `judge evaluate` does; UsageError where the file cannot be written."""
+    """Write the results as `judge evaluate` does; UsageError if the file cannot be written."""
     described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
     mark = RunInfo(benchmark.name, described, fingerprint(described, {}))
     try:
@@ -224,14 +224,14 @@ def write_scored(out: Path, benchmark: Benchmark, results: Sequence[MeasuredAnsw
 def _read(
     benchmark: Benchmark, path: str, columns: Mapping[str, str]
 ) -> tuple[dict[str, MeasuredAnswer], int]:
-    """The answers of a file by id, and how many lines are about input that was not asked about."""
+    """The answers of a file by id, and the number of lines about input that was not asked about."""
     results: dict[str, MeasuredAnswer] = {}
     unasked = 0
     for item in renamed(read(path), columns):
         try:
             result = _answer(benchmark, fields_of(item))
             if result is not None and result.id in results:
-                raise LabelError(f"id {clip(result.id)} stood there before", "id")
+                raise LabelError(f"an earlier line has id {clip(result.id)}", "id")
         except LabelError as error:
             raise UsageError(f"{path}, line {item.line}: {error}") from None
         if result is None:
@@ -242,7 +242,7 @@ def _read(
 
 
 def _answer(benchmark: Benchmark, fields: Fields) -> MeasuredAnswer | None:
-    """A line's answer; None where `judge evaluate` could not ask about it."""
+    """A line's answer; None if `judge evaluate` could not ask about it."""
     if (line := Line.of(fields)) is not None:
         if line.workflow is None and line.benchmark is None:
             return None

@@ -1,4 +1,4 @@
-"""The rows of a benchmark's sources, and the items that are made of each."""
+"""The rows of a benchmark's sources, and the items made of each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from judge.run.job import sampled
 T = TypeVar("T")
 
 LOOK = 1_000
-"""Items that are looked at, at most, for a field of --by."""
+"""Most records or items that are searched for a field."""
 
 REJECTED = "rejected"
-"""The type of problem of a sound row that a rule leaves out."""
+"""The problem type of a sound row that a rule leaves out."""
 
 
 def head_of(source: str, columns: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, Any]:
-    """The fields of a source's first record; none where it has no record."""
+    """The fields of a source's first record; empty if it has no record."""
     items = renamed(read(source), columns)
     return next((item.fields for item in items if item.fields is not None), {})
 
@@ -39,15 +39,14 @@ def each_row(
     id_field: str = "id",
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[T | Record]:
-    """What `convert` makes of each row; lines that cannot be used come as items with a problem.
+    """What `convert` makes of each row; lines that cannot be used become items with a problem.
 
-    A row is named by its id, else `SOURCE#LINE`. The id of a row that nothing was made of is free
-    for another one.
+    A row is named by its id, else `SOURCE#LINE`. A row that gives nothing does not reserve its id.
 
     Args:
-        convert: raises LabelError for a row that it cannot use; nothing of such a row is given.
-        id_field: the field that names rows, however it is written.
-        columns: of the sources, to be renamed.
+        convert: raises LabelError for a row that it cannot use; such a row gives nothing.
+        id_field: the field that names rows, in any spelling.
+        columns: columns of the sources to rename.
 
     Raises:
         UsageError: a source cannot be read, or two have the same name.
@@ -94,8 +93,8 @@ def asked(
     Args:
         item: the line it is made from.
         fields: what is asked about, and `gold`.
-        row: the row's name, if it is another than the line's; items of one row are drawn together
-            for intervals.
+        row: the row's name, if it is not the line's; items of one row are resampled together for
+            intervals.
         key: the question's name within the condition, if a row makes several.
     """
     row = row or item.id
@@ -114,10 +113,10 @@ def taken(
     """The items of the first `limit` rows, or of those of `sample` rows drawn at random.
 
     A sample holds all items in memory; each set of rows is equally likely, in the items' order.
-    With `by` the rows are spread evenly over what they have in these fields.
+    With `by` the rows are spread evenly over the contents of these fields.
 
     Raises:
-        UsageError: the first items have none of a field of `by`.
+        UsageError: none of the first `LOOK` items has a field of `by`.
     """
     items = iter(items)
     if by:
@@ -142,7 +141,7 @@ def taken(
 
 
 def _row_of(item: Record) -> str:
-    """The row that an item was made from; of an unreadable one its place in the source."""
+    """The row that an item was made from; for an unreadable one its place in the source."""
     fields = item.fields or {}
     row = fields.get("row", fields.get("id"))
     return f"{item.source}:{item.line}" if row is None else str(row)

@@ -1,13 +1,13 @@
 """stories: conversation stories that carry drawn values (CQ-Bench, sections 2.1, A.1 and A.2).
 
-Five statements of a value file with an attitude to each, a location and characters are drawn; a
-writer makes a story of them, which goes on through the story workflow (graphs/story.py), whose
-loops repair it. Values that it does not carry are dropped, contradicted ones documented. A story is
-lost that is too short, states a value outright to the end, or carries none of its values.
+Five statements of a value file with an attitude to each, a location and characters are drawn. A
+writer makes a story of them, which the story workflow (graphs/story.py) checks and repairs. Values
+that it does not carry are dropped, contradicted ones documented. A story is lost if it is too
+short, still states a value outright at the end, or carries none of its values.
 
 Where the paper is silent: characters are drawn from a list of names; no two stories have the same
 values in the same location. In the multiple setting the four attitudes to a statement differ as far
-as it has options. A rewritten story is checked again, unless with `--roles paper`, or `--one-pass`.
+as it has options. A rewritten story is checked again, except with `--roles paper` or `--one-pass`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
 def _groups(
     values: ValueList, setting: str, categories: Sequence[str]
 ) -> list[tuple[str, list[Statement]]]:
-    """The statements to draw from, by the name of the setting that stories of them have."""
+    """The statements to draw from, each group with the setting of its stories."""
     everything = [*values.statements.values()]
     groups = [(setting, everything)]
     if setting == "category":
@@ -124,7 +124,7 @@ def _groups(
 def _values(
     chance: random.Random, statements: Sequence[Statement], cast: Sequence[str]
 ) -> list[str]:
-    """Values as records have them; with a cast, an attitude of each character to each statement."""
+    """Drawn values, as texts; with a cast, an attitude of each character to each statement."""
     texts = []
     for statement in chance.sample(statements, VALUES):
         if not cast:
@@ -147,7 +147,8 @@ async def story_writing(state: State) -> None:
 
 
 def lost(work: Work, judgement: Judgement) -> Lost | None:
-    """Values alone are dropped or documented; the story is lost with all of them, or for itself."""
+    """Why the story is lost, if it is: another check failed, or it carries none of its values.
+    Single values that fail are only dropped or documented."""
     failure = first_failure(work, judgement)
     if failure is None or failure[0] not in ("incorporation", "consistency"):
         return failure

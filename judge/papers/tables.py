@@ -24,7 +24,7 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 FEWEST = 10
-"""Rows of a source that an interval is bootstrapped over; fewer look surer than they are.
+"""Fewest rows of a source that an interval is bootstrapped over; over fewer it is too narrow.
 
 With two stories there are three different draws: the interval ends at the stories' own means.
 """
@@ -41,14 +41,14 @@ MACRO = {"F1": f1s, "precision": precisions, "recall": recalls}
 """Measures that are means over the classes."""
 
 _NONE = ""
-"""Stands where there is no answer, or no right one."""
+"""The class of a missing answer, or of a missing gold answer."""
 
 
 class ResultSample:
     """The results behind one row of a table, and the measures of them.
 
     Results without a reply (`error`) count in no measure, but in every `of`. Results of one row of
-    the source are drawn together in the bootstrap.
+    the source are resampled together.
     """
 
     def __init__(self, results: Sequence[MeasuredAnswer]) -> None:
@@ -57,17 +57,17 @@ class ResultSample:
 
     @cached_property
     def resamples(self) -> Resamples:
-        """The draws of the results with a reply."""
+        """The resamples of the results with a reply."""
         return Resamples([result.row for result in self.there], fewest=FEWEST)
 
     def counts(self) -> dict[str, Cell]:
-        """How many items were asked, and what came of them."""
+        """The number of items asked, and of each outcome."""
         counts = Counter(str(result.outcome) for result in self.results)
         cells = {name: counts[name] for name in ("answered", "refused", "unreadable", "error")}
         return {"asked": len(self.results), **cells}
 
     def rows(self) -> int:
-        """How many rows of the source got a reply about one of their items at least."""
+        """The number of source rows with a reply about at least one of their items."""
         return len({result.row for result in self.there})
 
     def accuracy(self) -> Estimate:
@@ -79,10 +79,10 @@ class ResultSample:
         return replace(share_estimate(scores, self.resamples), of=len(self.results))
 
     def macro(self) -> dict[str, Estimate]:
-        """Mean F1, precision and recall over the classes that items are of or that are answered.
+        """Mean F1, precision and recall over the classes among gold and answers.
 
-        An item without an answer is missed, and is a false alarm of no class. The precision of a
-        class that is never answered is 0.
+        An item without an answer is a miss of its class, and a false positive of none. The
+        precision of a class that is never answered is 0.
         """
         gold = [result.fields["gold"] or _NONE for result in self.there]
         answers = [
@@ -101,7 +101,7 @@ class ResultSample:
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The items by their key, in the order in which keys come first."""
+    """The items by key, in the order in which keys first occur."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -120,7 +120,7 @@ def class_scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
 
 
 def tables_of(benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> list[Table]:
-    """The benchmark's tables, those without a row left out."""
+    """The benchmark's tables that have rows."""
     if benchmark.tables is not None:
         return [table for table in benchmark.tables(results) if table.rows]
     by = {"condition": ("condition", benchmark.conditions)}
@@ -130,8 +130,8 @@ def tables_of(benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> list[T
 def sliced_tables(
     benchmark: Benchmark, results: Sequence[MeasuredAnswer], by: Sequence[str]
 ) -> list[Table]:
-    """The benchmark's tables and, where `by` names fields of the items, those by their strata: the
-    first of each comes first.
+    """The benchmark's tables and, if `by` names fields of the items, those by their strata. The
+    first table of either kind comes before the others.
 
     Raises:
         UsageError: no item has one of the fields.
@@ -155,7 +155,8 @@ def crosstab(
     by: Sequence[str],
     orders: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Table:
-    """How many items have what in the fields `by`, the last of several across; with sums.
+    """The number of items by the contents of the fields `by`, the last of several across; with
+    totals.
 
     Args:
         orders: the contents of a field that come first, in their order; others follow by name.
@@ -180,7 +181,7 @@ def crosstab(
 
 
 def _place(first: Sequence[str], label: str) -> tuple[int, str]:
-    """Where a label stands: those that come first in their order, others behind by name."""
+    """The sort key of a label: those in `first` in their order, then others by name."""
     order = list(first)
     return (order.index(label) if label in order else len(order), label)
 
@@ -196,8 +197,8 @@ def results_table(
     """A table with a row for all results that have the same fields.
 
     Args:
-        by: by the head of each label column the field that is its label, and the labels in the
-            order in which they come first; others follow by name.
+        by: for the head of each label column the field with its labels, and the labels that come
+            first, in their order; others follow by name.
         cells: the cells of a row, from its results.
         notes: what a reader must know besides `NOTE`.
     """

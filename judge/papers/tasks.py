@@ -1,8 +1,8 @@
 """Tasks: rubrics without `pass`, put to the model that a benchmark measures (rubrics/tasks/), and
 the answers to them.
 
-The model is not told that it judges; it answers out of what it knows. As with a judge's rubric the
-material comes first, fenced, and the question last.
+The prompt does not say that the model judges; the model answers from its own knowledge. As with a
+judge's rubric the material comes first, fenced, and the question last.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NoAnswer(Exception):
 class MeasuredAnswer:
     """One item with the answer to it.
 
-    `answer` is plain JSON. `score` (0 to 1) says how right it is, None where it was not scored.
+    `answer` is plain JSON. `score` (0 to 1) says how right it is, None if it was not scored.
     `reason` says why there is no answer, or remarks on it. `setting` is the benchmark's.
     """
 
@@ -69,7 +69,7 @@ class MeasuredAnswer:
 
     @property
     def row(self) -> str:
-        """The row of the source, whose items are drawn together for intervals."""
+        """The row of the source, whose items are resampled together for intervals."""
         return str(self.fields.get("row", self.fields["id"]))
 
     @property
@@ -87,7 +87,7 @@ def unanswered(items: Iterable[Record]) -> list[MeasuredAnswer]:
 
 
 def load_task(task: str | Rubric) -> Rubric:
-    """The task of this name that comes with the package; a task as it is.
+    """The package's task of this name; a Rubric is returned unchanged.
 
     Raises UsageError if there is none, or its file is wrong; with file, line and key.
     """
@@ -111,11 +111,11 @@ def parse_task(text: str, name: str) -> Rubric:
 
 
 def replaced(names: Sequence[str | Rubric], files: Sequence[Path]) -> dict[str, Rubric]:
-    """A benchmark's tasks by name, those of the user's files in the place of the benchmark's own.
+    """A benchmark's tasks by name, with those of the user's files instead of its own.
 
     Raises:
-        UsageError: a file that cannot be read or is no task; one whose name is no task of the
-            benchmark, or which shows what the benchmark does not give to the task of its name.
+        UsageError: a file cannot be read or is no task, its name is no task of the benchmark, or it
+            shows fields that the benchmark does not give to that task.
     """
     tasks = {task.name: task for task in map(load_task, names)}
     for file in files:
@@ -135,15 +135,15 @@ def replaced(names: Sequence[str | Rubric], files: Sequence[Path]) -> dict[str, 
 
 
 def option_marks(task: Rubric, options: Sequence[str]) -> tuple[str, ...]:
-    """What each option is answered with: a letter, or its own words."""
+    """The mark by which each option is answered: a letter, or its own words."""
     return tuple(string.ascii_uppercase[: len(options)]) if task.lettered else tuple(options)
 
 
 def task_messages(task: Rubric, texts: Mapping[str, str], options: Sequence[str] = ()) -> Prompt:
-    """The chat messages: system (unless `bare`), then the fields that are there, then the question.
+    """The chat messages: system (unless `bare`), then the fields with texts, then the question.
 
     Raises:
-        KeyError: an insert that `texts` does not have.
+        KeyError: `texts` lacks an insert.
     """
     parts = [*texts.values(), *options]
     mark = fence_mark(digest(parts), parts)

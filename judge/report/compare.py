@@ -88,7 +88,7 @@ class Run:
             raise UsageError(f"{where}: is of {made_by}, lines before of {self.made_by}")
         self.made_by = made_by
         if entry.answer is not None and key in self.entries:
-            raise UsageError(f"{where}: item {key} stands there before")
+            raise UsageError(f"{where}: an earlier line has item {key}")
         key = self._told_apart(key)
         self.entries[key] = entry
         return key

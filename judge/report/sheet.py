@@ -98,7 +98,7 @@ def write_sheet(
         record = typed(item if item.problem else replace(item, name=record_name(item)))
         rows, why = _rows(record, asked, opt_outs)
         if record.problem is None and record.id in seen:
-            rows, why = [], f"id {record.id!r} stands there before"
+            rows, why = [], f"an earlier record has id {record.id!r}"
         seen.add(record.id)
         units += [rows] if rows else []
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not rows else []
@@ -110,8 +110,8 @@ def write_sheet(
         units, golden = _joined(units, together), _joined(golden, together)
         if telling_sizes := {*map(len, golden)} - {*map(len, units)}:
             raise UsageError(
-                f"{controls[0]}: {min(telling_sizes)} rows of the same {together} would tell the "
-                "controls, no records have so many"
+                f"{controls[0]}: {min(telling_sizes)} rows of the same {together} would give the "
+                "controls away: no records have so many"
             )
     count = ceil(len(units) * control_share / (1 - control_share))
     golden = Random(settings.seed).sample(golden, min(count, len(golden)))
@@ -122,8 +122,8 @@ def write_sheet(
     fields, of_controls = ({n for u in part for row in u for n in row} for part in (units, golden))
     if telling := of_controls - fields:
         raise UsageError(
-            f"{controls[0]}: field {min(telling)!r} would tell the controls, no record has it: "
-            "name the fields that are shown (--on)"
+            f"{controls[0]}: field {min(telling)!r} would give the controls away: no record has "
+            "it; name the fields to show (--on)"
         )
     content = SheetRows([*units, *golden], workers, settings.seed, told)
     sources = [*job.inputs, *controls, *([str(instructions)] if instructions else [])]

@@ -81,7 +81,7 @@ def label(
         )
         fields = without_judge(record.fields or {})
         if found and (record.id in seen or own_id(fields) in seen):
-            found, why = [], f"id {record.id!r} stands there before"
+            found, why = [], f"an earlier record has id {record.id!r}"
         seen.add(record.id)
         units += [[PageQuestion(question, fields, line, weight) for question in found]]
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not found else []

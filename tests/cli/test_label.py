@@ -198,7 +198,9 @@ def test_a_sheet_is_read_back_whatever_fields_its_records_have(typed: Typed) -> 
     pair = {"id": "p", "chosen": "Yes.", "rejected": "No.", "group": "g", "Check": "c"}
     typed.write("p.jsonl", [pair, {**pair, "chosen": "Twice"}])
     code, _, told = typed.text("label", "p.jsonl", "--ask", "Good?", "--sheet", "s.csv")
-    assert code == 0 and "1 record left out; line 2 of p.jsonl: id 'p' stands there before" in told
+    assert (
+        code == 0 and "1 record left out; line 2 of p.jsonl: an earlier record has id 'p'" in told
+    )
     assert {(r["group"], r["text of group"], r["text of Check"]) for r in rows(typed, "s.csv")} == {
         ("", "g", "c")
     }
@@ -255,7 +257,7 @@ def test_labels_go_to_no_record_with_another_text(typed: Typed, mapping: tuple[s
         (("mails.jsonl", "--ask", "Q?", "--controls", "plain.jsonl"), "what these labels are"),
         (("gold.jsonl", *ASK), "c1 is also a record"),
         (("mails.jsonl", "--ask", "Q?", "--on", "letter"), "no record can be asked about"),
-        (("plain.jsonl", *ASK), "field 'mail' would tell the controls"),
+        (("plain.jsonl", *ASK), "field 'mail' would give the controls away"),
     ],
 )
 def test_bad_usage(mails: Typed, words: tuple[str, ...], says: str) -> None:
@@ -310,6 +312,6 @@ def test_hypotheses_of_a_premise_stand_together(typed: Typed) -> None:
     assert len({*map(tuple, orders)}) > 1
     typed.write("gold.jsonl", [{**golds[0], "labels": {"question": "yes"}}])
     code, _, told = typed.text(*words, "--controls", "gold.jsonl", "--overwrite")
-    assert code == 2 and "1 rows of the same premise would tell the controls" in told
+    assert code == 2 and "1 rows of the same premise would give the controls away" in told
     code, _, told = typed.text(*words[:-3], "topic", "--sheet", "t.csv")
     assert code == 2 and "--together topic: record 'a1' shows no such field" in told

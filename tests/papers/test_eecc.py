@@ -108,7 +108,7 @@ def test_sources_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a folder"):
         listed(folder / "identities.tsv")
     for name, lines, message in (
-        ("qa/templates.tsv", [f"_\t_\t{ANSWER}"] * 2, "templates.tsv:2: the template stood there"),
+        ("qa/templates.tsv", [f"_\t_\t{ANSWER}"] * 2, "templates.tsv:2: an earlier line has"),
         ("qa/templates.tsv", [""], "templates.tsv: no template"),
         ("qa/templates.tsv", ["_\t_\tExplain {concept}."], r"templates.tsv:1: .*\{identity\}"),
         ("stories/concepts.tsv", ["no tab"], ":1: not two cells"),

@@ -40,7 +40,7 @@ def test_answers_made_elsewhere_are_scored_by_the_benchmarks_rule(typed: Typed) 
     [
         ({"answer": "no"}, "line 4: field 'id' is missing"),
         ({"id": "2"}, "line 4: field 'answer' is missing"),
-        ({"id": "1", "answer": "no"}, "line 4: id 1 stood there before"),
+        ({"id": "1", "answer": "no"}, "line 4: an earlier line has id 1"),
         ("{torn", "line 4: not JSON"),
     ],
 )

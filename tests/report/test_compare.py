@@ -210,7 +210,7 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
         (
             scores(1),
             [answer("n0", 1), answer("n0", 0)],
-            "line 2: item n0/country stands there before",
+            "line 2: an earlier line has item n0/country",
         ),
         (scores(1), [answer("n0", 1), record("pass", id="1")], "line 2: is of judge validate"),
         (scores(1), [answer("n0", 7)], "line 1: an answer has an id"),
