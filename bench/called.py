@@ -1,10 +1,9 @@
-"""Which tests call which functions: what a copy of the checkout notes for bench/mutants.py.
+"""Record which tests call which functions, in a copy of the checkout, for bench/mutants.py.
 
-`instrument` puts a call of `called` at the head of each function. Whatever process runs the
-function, its environment names the process of pytest that it descends from, whose page of memory
-says which test runs now: a worker of Ray outlives the test that started it. As a plugin of pytest,
-this writes that page, notes how long each test took, and runs the tests that a file names in its
-order.
+`instrument` puts a call of `called` at the start of each function. In every process the environment
+names the pytest process that it descends from, whose page of memory names the test that runs now: a
+Ray worker outlives the test that started it. As a plugin of pytest, this module writes that page,
+records how long each test took, and runs the tests listed in a file, in that order.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Place = tuple[str, int]
 """A file, from the root of the checkout, and the line where a function begins."""
 
 RUNNER = "CALLED_BY"
-"""The variable that names the process of pytest."""
+"""The environment variable with the pytest process's id."""
 
 _NUMBER, _SIZE = slice(0, 8), 1 << 20
 _known: set[tuple[bytes, str, int]] = set()
@@ -38,13 +37,13 @@ _page: mmap.mmap | None = None
 
 
 def called(path: str, line: int) -> None:
-    """Note that the test that runs calls this function."""
+    """Record that the current test calls this function."""
     global _page
     if _page is None:
         if RUNNER not in os.environ:
             return
         _page = _opened(os.environ[RUNNER])
-    # The number of the test: to compare its name would take longer in a function called often.
+    # Tests are told apart by number: comparing names takes longer in functions called often.
     number = _page[_NUMBER]
     if (number, path, line) not in _known:
         _known.add((number, path, line))
@@ -57,7 +56,7 @@ def called(path: str, line: int) -> None:
 
 
 def _opened(runner: str) -> mmap.mmap:
-    """The page of a process of pytest: the number of its test, then the name."""
+    """The page of a pytest process: the number of its current test, then the name."""
     page = os.open(PAGES / runner, os.O_RDWR)
     try:
         return mmap.mmap(page, _SIZE)
@@ -91,7 +90,7 @@ def read_calls(copy: Path) -> tuple[dict[Place, set[str]], dict[str, float]]:
 
 
 class Naming:
-    """Writes which test runs, in each process that runs tests."""
+    """Writes the current test, in each process that runs tests."""
 
     def __init__(self) -> None:
         PAGES.mkdir(exist_ok=True)
@@ -108,7 +107,7 @@ class Naming:
 
 
 class Noting:
-    """Notes how long each test took, and which failed, where pytest gathers its results."""
+    """Records each test's duration, and a failed test, in the process that collects results."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)

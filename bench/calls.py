@@ -66,13 +66,13 @@ Run = Callable[[Record, BoundWorkflow], Awaitable[tuple[Verdict, Mapping[str, An
 
 
 async def ours(record: Record, bound: BoundWorkflow) -> tuple[Verdict, Mapping[str, Any]]:
-    """The workflow as it is: (verdict, fields that it changed)."""
+    """Run the unchanged workflow: (verdict, fields that it changed)."""
     outcome = await bound.workflow.run(record, bound.context)
     return outcome.judgement.verdict, outcome.changes
 
 
 async def cqbenchs(record: Record, bound: BoundWorkflow) -> tuple[Verdict, Mapping[str, Any]]:
-    """CQ-Bench, section 2.1: the loops and then the acceptance, once, whatever came in."""
+    """CQ-Bench, section 2.1: the loops and then the acceptance, once, for every record."""
     work = Work(record, bound.context)
     work.rounds = bound.context.rounds
     outcome = await bound.workflow.once(work)
@@ -98,7 +98,7 @@ async def normads(record: Record, bound: BoundWorkflow) -> tuple[Verdict, Mappin
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """What is asked: settings, the order of prompts, and who takes the record through."""
+    """A protocol: settings, the order of prompts, and the function that runs a record."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -133,7 +133,7 @@ NORM_ORDERS = (
 
 @dataclass(slots=True)
 class Counted:
-    """What a protocol took over all records, and what came out, by record id."""
+    """A protocol's counts over all records, and its verdicts by record id."""
 
     strong: Engine
     cheap: Engine
@@ -154,7 +154,7 @@ async def count(
     blocks: int | None = None,
     **settings: Any,
 ) -> Counted:
-    """Take the records through the protocol, one after the other, with models of its own."""
+    """Run the records through the protocol in sequence, with new simulated models."""
     truths = {planted.fields["id"]: planted.truth for planted in records}
     backends = {
         STRONG: Simulated("strong", truths, noise, seed, protocol.order, blocks),
@@ -176,7 +176,7 @@ async def count(
 
 
 def _resources(backends: Mapping[str, Simulated], given: Mapping[str, Any]) -> Resources:
-    # Built without validation, so that no variable and no judge.toml has a say in a benchmark.
+    # Built without validation, so that no variable or judge.toml changes a benchmark.
     settings = Settings.model_construct(
         **{"model": (STRONG,), "rewrite_model": WRITER, "repair": True, "cache": False, **given}
     )
@@ -190,7 +190,7 @@ def _resources(backends: Mapping[str, Simulated], given: Mapping[str, Any]) -> R
 
 
 def stories(number: int, seed: int, fixtures: int | None = None) -> list[Planted]:
-    """The first of the fixtures (None: all), and so many generated stories."""
+    """The first `fixtures` fixtures (None: all), and `number` generated stories."""
     return [*fixture_stories()[:fixtures], *(story(n, seed) for n in range(number))]
 
 
@@ -202,7 +202,7 @@ def norms(
 
 
 def released(path: Path, number: int, seed: int) -> list[Planted]:
-    """The first rows of NormAd's own file; their seeded faults only the simulated judge sees."""
+    """The first rows of NormAd's own file, with seeded faults known only to the simulated judge."""
     rows = []
     for item in islice(read(str(path)), number):
         record = item.of_kind("norm")
@@ -225,7 +225,7 @@ HEAD = (
 
 
 def table(title: str, rows: Sequence[tuple[str, Counted]]) -> None:
-    """Print the rows; the first is what the others are held against."""
+    """Print the rows; the first is the baseline of the others."""
     base = rows[0][1]
     print(f"\n{title}\n{HEAD}")
     for place, (name, row) in enumerate(rows):
@@ -253,7 +253,7 @@ def share(part: int, whole: int) -> str:
 
 
 def bar(part: int, whole: int, most: float) -> str:
-    """Whether a share keeps under its bar, and by how many points it does not."""
+    """Whether a share is at most `most`, or by how many points it is over."""
     over = 100 * (part / whole - most)
     return "met" if over <= 0 else f"missed by {over:.0f}"
 

@@ -3,11 +3,10 @@
     with serving({"judge": [("", {"role": "assistant", "content": "{}"})]}, latency=0.05) as server:
         ...  # OPENAI_BASE_URL = f"{server.url}/judge/v1"
 
-A path's first part names a list of (needle, message); the first needle that stands in the request's
-body decides which message is sent (or, with a key `body`, that whole answer), so a request is never
-parsed and costs some 50 microseconds.
-Several processes share the port, so that the server is not what is measured; what it spent is told
-by `cpu_seconds`.
+A path's first part names a list of (needle, message); the first needle found in the request's body
+decides which message is sent (with a key `body`, which whole answer). So requests are never parsed
+and cost about 50 microseconds. Several processes share the port, so that the server is not the
+bottleneck; `cpu_seconds` is its CPU time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Route = Sequence[tuple[str, Mapping[str, Any]]]
-"""What a path answers: the message that belongs to the first needle found in the request's body."""
+"""The answers of a path: the message of the first needle found in the request's body is sent."""
 
 
 @dataclass(slots=True)
@@ -59,7 +58,7 @@ def _completion(message: Mapping[str, Any]) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    """One kept-alive connection; requests on it are answered in the order in which they came."""
+    """One kept-alive connection; its requests are answered in order."""
 
     def __init__(self, routes: Mapping[bytes, list[tuple[bytes, bytes]]], latency: float) -> None:
         self._routes, self._latency = routes, latency
@@ -125,7 +124,7 @@ def _serve(listener: socket.socket, routes: Mapping[str, Route], latency: float)
 def serving(
     routes: Mapping[str, Route], *, latency: float = 0.0, processes: int = 2
 ) -> Iterator[Server]:
-    """Serve until the block is left; `latency` in seconds passes before each reply."""
+    """Serve until the block is left, with `latency` seconds before each reply."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     server = Server(f"http://127.0.0.1:{listener.getsockname()[1]}")
     children = []
@@ -149,7 +148,7 @@ def serving(
 
 
 def raise_file_limit() -> None:
-    """As many open files as the system allows, because every connection is one."""
+    """Allow as many open files as the system does, because every connection is one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

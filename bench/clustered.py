@@ -1,8 +1,8 @@
 """Guarantees and corrected rates of records in groups or copies, and of a judge that abstains: two
 tables of bench/coverage.py (`--clustered` prints them alone).
 
-Both go the way of `judge calibrate` from the labels on, and of `judge validate` for the rates.
-Beside each stands what comes of taking every record as independent, and the decided ones alone.
+Both run the code of `judge calibrate` from the labels on, and of `judge validate` for the rates.
+Each is compared with taking all records as independent and counting only the decided ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROMISED = 0.9
 
 
 def fields(kind: str, cluster: int, number: int) -> dict[str, str]:
-    """A record of a cluster: of an author, a copy of a text, or of neither."""
+    """A record of a cluster: by an author (groups), a copy of a text (copies), or neither."""
     text = f"this is text {cluster}" + ("" if kind == "copies" else f" part {number}")
     return {"text": text, **({"author": f"a{cluster}"} if kind == "groups" else {})}
 
@@ -38,7 +38,7 @@ def fields(kind: str, cluster: int, number: int) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Authors:
-    """Labels in clusters of one size, each with one of these agreements, drawn by their shares."""
+    """Labels in clusters of one size; each has one of the agreements, drawn by their shares."""
 
     kind: str
     clusters: int
@@ -51,7 +51,7 @@ class Authors:
         return sum(np.multiply(self.agreements, self.shares))
 
     def drawn(self, random: np.random.Generator) -> tuple[list[LabelledItem], list[bool]]:
-        """Items of which the judge passes all, and whether it is right."""
+        """Items, all passed by the judge, and whether it is right about each."""
         chances = random.choice(self.agreements, self.clusters, p=self.shares).repeat(self.size)
         right = (random.random(len(chances)) < chances).tolist()
         items = []
@@ -82,7 +82,7 @@ AUTHORS = (
 
 
 def guaranteed(items: list[LabelledItem], confidences: list[float], seed: int) -> bool:
-    """Whether 90 % is promised of a judge that passes all of them."""
+    """Whether 90 % is guaranteed for a judge that passes all items."""
     parts = Split.of(CalibrationJob((), agreement=PROMISED, seed=seed), items, 1)
 
     def answers(part: list[int]) -> list[LabelledAnswer]:
@@ -96,7 +96,7 @@ def guaranteed(items: list[LabelledItem], confidences: list[float], seed: int) -
 
 
 def clustered_guarantees(count: int) -> Iterable[str]:
-    """How often 90 % is promised where less is true at every confidence."""
+    """How often 90 % is guaranteed though the truth is less at every confidence."""
     yield "labels   clusters  size   true  promised  as independent   simulations"
     for place, world in enumerate(AUTHORS):
         ours = plain = 0
@@ -118,9 +118,9 @@ def clustered_guarantees(count: int) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class Mails:
-    """Labels and judged records: clusters of `size`, in which good ones come together, and which
-    the judge takes more mildly or sternly (a shift of the log-odds); `shy` are the shares of the
-    good and the bad on which it abstains, of labels and of records."""
+    """Labels and judged records in clusters of `size`, which differ in their share of good ones and
+    in how mild the judge is (a shift of the log-odds). `shy` are the shares of the good and of the
+    bad on which it abstains, among labels and among records."""
 
     kind: str
     labels: int
@@ -167,7 +167,7 @@ WORDS, VERDICTS = {True: "yes", False: "no"}, {True: Verdict.PASS, False: Verdic
 
 
 class Held:
-    """How many intervals had the true rate, of those that were given out, and their mean width."""
+    """How many of the intervals given contain the true rate, and their mean width."""
 
     def __init__(self) -> None:
         self.held = self.given = 0
@@ -188,7 +188,7 @@ class Held:
 
 
 def clustered_rates(count: int) -> Iterable[str]:
-    """How often the 95 % interval of a corrected rate has the true one."""
+    """How often the 95 % interval of a corrected rate contains the true one."""
     yield (
         "records  labels    judged    rate  abstains         held given width  "
         "as independent, decided only"

@@ -1,17 +1,17 @@
-"""Whether the corrected pass rate's intervals hold what they say, and the guarantee, too.
+"""Whether the corrected pass rate's intervals and the guarantee hold as often as they promise.
 
     python bench/coverage.py
 
 Simulates a judge with known error rates on items with a known pass rate, and counts how often the
-nominal 95 % interval holds the true rate: `rogan_gladen` (labels apart from the judged items, drawn
-at random or half from each class), beside a percentile bootstrap of the labelled sample alone. Then
-how often a guarantee is given out that does not hold (bench/guarantees.py), first of
-`threshold_with_guarantee` by itself, then behind all that `judge calibrate --guarantee` does.
-Last both for records in groups or copies, and of a judge that abstains (bench/clustered.py).
+nominal 95 % interval contains the true rate: `rogan_gladen` (labels apart from the judged items,
+drawn at random or half from each class), compared with a percentile bootstrap of only the labelled
+sample. Then counts how often a guarantee is given that does not hold (bench/guarantees.py), first
+by `threshold_with_guarantee` alone, then by all of `judge calibrate --guarantee`. Last both for
+records in groups or copies, and for a judge that abstains (bench/clustered.py).
 
-Every cell is simulated 2,000 times; one that comes out below 94 % is simulated afresh 10,000 times
-and only those count. Refusals stand apart and count neither way, but a refusal because the two
-samples contradict each other counts as a miss. Ten minutes; the same figures every time.
+Every cell is simulated 2,000 times; one below 94 % is simulated again 10,000 times, and only those
+count. Refusals are counted separately, neither as hits nor as misses; but a refusal because the two
+samples contradict each other is a miss. Takes ten minutes; the figures are the same every time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FEWEST_ANSWERS = 0.1
 
 @dataclass(frozen=True)
 class Cell:
-    """One place of the grid; `drawn` says where the labels come from."""
+    """One cell of the grid; `drawn` says how the labels are drawn."""
 
     drawn: str
     rate: float
@@ -59,7 +59,7 @@ class Cell:
 
 @dataclass
 class Covered:
-    """How many simulated intervals held the true rate, of how many that were given out."""
+    """How many simulated intervals contained the true rate, of how many that were given."""
 
     held: int = 0
     given: int = 0
@@ -76,7 +76,7 @@ class Covered:
 
 
 def separate(cell: Cell, count: int, use: int = 0) -> Counts:
-    """Rows as `rogan_gladen` takes them: passed, judged, TP, positives, TN, negatives."""
+    """Rows of `rogan_gladen`'s arguments: passed, judged, TP, positives, TN, negatives."""
     random = cell.random(use)
     positives = np.full(count, cell.labels // 2)
     if cell.drawn == "random":
@@ -94,7 +94,7 @@ def separate(cell: Cell, count: int, use: int = 0) -> Counts:
 
 
 def covered(cell: Cell, rows: Counts) -> Covered:
-    """How often our interval holds the cell's rate; equal rows are computed once."""
+    """How often our interval contains the cell's rate; equal rows are computed once."""
     found = Covered()
     unique, times = np.unique(rows, axis=0, return_counts=True)
     for row, often in zip(unique.tolist(), times.tolist(), strict=True):
@@ -111,7 +111,7 @@ def covered(cell: Cell, rows: Counts) -> Covered:
 
 
 def labelled_bootstrap(cell: Cell, count: int) -> Covered:
-    """The competitor: both rates redrawn from the labels, the judged share taken as exact."""
+    """The competitor: both error rates redrawn from the labels, the judged share taken as exact."""
     rows = separate(cell, count, use=2)
     passed, judged, hits, positives, rejects, negatives = rows.T
     can = (positives > 0) & (negatives > 0)
@@ -198,7 +198,7 @@ def main() -> None:
 
 
 def of_single_records(quick: bool) -> None:
-    """Print the tables of records that are independent of one another."""
+    """Print the tables for independent records."""
     count, again = (100, 0) if quick else (SIMULATIONS, AGAIN)
     print(
         f"{'labels':6}  rate  TPR  TNR     n judged  ours    given refused  other   given refused"

@@ -1,13 +1,12 @@
-"""What a decision costs: `judge validate -m systemone:...` beside the bare SDK and bare aiohttp.
+"""The cost of a decision: `judge validate -m systemone:...`, the bare SDK and bare aiohttp.
 
     python bench/decisions.py [--few 500] [--many 3000] [--rounds 3] [--concurrency 64]
 
-A canned server (bench/canned_server.py) says the same of every question at once. Each contender is
-a process of its own, run over few and over many records in turns; the difference of the two is what
-a decision costs, so that neither imports nor start-up count. judge's share has all of it: records
-read, questions made, answers held against the choices, cache, ordered output; the SDK, which has no
-cache, is nearest to judge without one. It is typesafe-sdk; where it is not installed it is left
-out.
+A canned server (bench/canned_server.py) gives the same answer to every question at once. Each
+contender is a process of its own, run in turn over few and over many records; the difference is the
+cost of the decisions, without imports and start-up. judge's cost is for everything: reading
+records, making questions, checking answers against the choices, cache, ordered output. The SDK
+(typesafe-sdk, left out if it is not installed) has no cache: compare it with judge, --no-cache.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ QUESTION = "Is the mail polite?"
 
 
 async def _at_once(count: int, concurrency: int, decide: Callable[[str], Awaitable[Any]]) -> None:
-    """Decide so many mails, so many at the same time."""
+    """Decide `count` mails, `concurrency` at a time."""
     numbers = iter(range(count))
 
     async def worker() -> None:
@@ -80,7 +79,7 @@ BARE = {"aiohttp, bare": bare_aiohttp, "typesafe-sdk, bare": bare_sdk}
 
 
 def spent(name: str, url: str, folder: Path, count: int, concurrency: int) -> Taken:
-    """What a contender takes for so many decisions."""
+    """Run a contender's process for `count` decisions; return what it took."""
     command = [sys.executable, __file__, "--contender", name, "--url", url, "--many", str(count)]
     command += ["--concurrency", str(concurrency)]
     if name in OURS:

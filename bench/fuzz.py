@@ -1,12 +1,12 @@
-"""Coverage-guided fuzzing of everything that reads what others wrote.
+"""Coverage-guided fuzzing of all code that reads outside input.
 
     pip install atheris==3.0.0     # the last one for Python 3.11
     python bench/fuzz.py [--seconds 30] [--runs N] [--seed 1] [--keep FOLDER] [TARGET...]
 
 Each target (bench/fuzz_targets.py) runs in a process of its own, under libFuzzer with judge's own
-code instrumented, for so many seconds or cases; 2 GB of memory or 20 seconds for one case count as
-a crash. Prints a table: target, cases, seconds, crashes. Ends with 1 if there was a crash; what led
-to it is kept in FOLDER.
+code instrumented, for the given seconds or cases; 2 GB of memory or 20 seconds for one case count
+as a crash. Prints a table: target, cases, seconds, crashes. Exits with 1 if there was a crash, and
+keeps its input in FOLDER.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What bench/fuzz.py and tests/fuzz put rubbish into: wherever judge reads what others wrote.
+"""The targets of bench/fuzz.py and tests/fuzz: all code of judge that reads outside input.
 
-A target takes bytes and raises whatever it should not: an exception that is not documented, or an
-AssertionError where a property does not hold.
+A target takes bytes, and raises only for a fault: an exception that is not documented, or an
+AssertionError if a property does not hold.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from judge.records.lines import Line, bad_input
 from judge.settings import Settings
 
 LIMIT = 4096
-"""Largest record in bytes, so that rubbish of ordinary size goes beyond it."""
+"""Largest record in bytes, so small that inputs of ordinary size exceed it."""
 
 STORY = 'Ann said, "I like tea." Bo — who never did — left the room without a single word.'
 ABOUT = ReplyContext(
@@ -64,14 +64,14 @@ _MARKED = (
     *(codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE),
 )
 RELEVANCE = builtin()["relevance"]
-_LOADED = Invalid  # Instructor takes seconds to load, which the first case would be charged with.
+_LOADED = Invalid  # Instructor takes seconds to load, which would count for the first case.
 _PLACE = Path(tempfile.mkdtemp(prefix="judge-fuzz-"))
 
 Target = Callable[[bytes], None]
 
 
 def records(format: str, data: bytes) -> list[Record] | None:
-    """The items of a stream, each held against what every reader promises; None: it is refused."""
+    """The items of a stream, each checked for what every reader promises; None if it is refused."""
     try:
         items = list(read("-", stdin=io.BytesIO(data), format=format, max_line=LIMIT))
     except UsageError as error:
@@ -95,7 +95,7 @@ def _one_line(text: bytes) -> None:
 
 
 def jsonl(data: bytes) -> None:
-    """One item a line that is not blank, and nothing of an unreadable line is lost."""
+    """One item for each line that is not blank; the text of an unreadable line is kept."""
     items = records("jsonl", data)
     if data.startswith(_MARKED) or data[1:4] == b"*M\x18":
         return  # Compressed, behind a mark, or marked as UTF-16 or UTF-32, which is refused.
@@ -107,7 +107,7 @@ def jsonl(data: bytes) -> None:
 
 
 def packed(data: bytes) -> None:
-    """Compressed lines that are cut off or changed somewhere; what came before is kept."""
+    """Compressed lines that are cut off or changed somewhere."""
     if len(data) < 4:
         return
     kind, at, change, rest = data[0], data[1], data[2], data[3:]
@@ -122,7 +122,7 @@ def packed(data: bytes) -> None:
 
 
 def parquet(data: bytes) -> None:
-    """Rubbish between the marks of a Parquet file."""
+    """Any bytes, also between the marks of a Parquet file."""
     for text in (data, b"PAR1" + data + b"PAR1"):
         records("parquet", text)
 
@@ -144,7 +144,7 @@ def labels(data: bytes) -> None:
 
 
 def rubric(data: bytes) -> None:
-    """A rubric file; what is refused names file and line."""
+    """A rubric file; an error names file and line."""
     _yaml(partial(parse_rubric, name="fuzz.yaml"), Rubric, data)
 
 
@@ -161,7 +161,7 @@ def _yaml(parse: Callable[[str], object], kind: type, data: bytes) -> None:
 
 
 def question(data: bytes) -> None:
-    """A question's template: what is not refused renders, in size no more than was put in."""
+    """A question's template: unless it is refused it renders, to a text of bounded size."""
     source = data.decode("utf-8", "replace")
     if fault(source, {"story", "label"}) is None:
         text = render(source, {"story": "{{ 7*7 }}", "label": "x"})
@@ -202,7 +202,7 @@ def toml(data: bytes) -> None:
 
 
 class _Said:
-    """A model that says one thing, whatever it is asked."""
+    """A model with one fixed reply."""
 
     modes, slots, seeded, method = (Mode.JSON_SCHEMA,), None, True, "structured"
 
@@ -220,7 +220,7 @@ class _Said:
 
 
 def reply(data: bytes) -> None:
-    """What a model says, through the client: a valid reply, or a named trouble after one re-ask."""
+    """A model's reply through the client: it is valid, or raises Unread after one re-ask."""
     if not data:
         return
     form = form_of(form_names()[data[0] % len(form_names())])
@@ -237,7 +237,7 @@ def reply(data: bytes) -> None:
 
 
 def answer(data: bytes) -> None:
-    """A server's answer: a completion, and from its first token probabilities or none."""
+    """A server's answer: a completion, with probabilities from its first token or without."""
 
     class Fixed(HttpServer):
         async def request(self, method: str, path: str, **content: Any) -> HttpResponse:
@@ -256,7 +256,7 @@ def answer(data: bytes) -> None:
 
 
 def evidence(data: bytes) -> None:
-    """A quote and a text: what is found lies in the text."""
+    """A quote and a text: a span that is found is within the text."""
     first, _, second = data.partition(b"\0")
     quote, text = first.decode("utf-8", "replace"), second.decode("utf-8", "replace")
     for where in (text, STORY):
@@ -265,7 +265,7 @@ def evidence(data: bytes) -> None:
 
 
 def screening(data: bytes) -> None:
-    """A record's text, looked through for messages to the judge: what is found stands in it."""
+    """A record's text, searched for messages to the judge: passages are short, the search fast."""
     text = data.decode("utf-8", "replace")
     record = Record("fuzz", 1, {"rule_of_thumb": "Greet.", "story": text})
     begun = time.process_time()
@@ -299,7 +299,7 @@ TARGETS: Mapping[str, Target] = {
     "screening": screening,
     "resume": resumed,
 }
-"""By name, in the order of the table."""
+"""The targets by name, in the order of the table."""
 
 
 def _drop(items: object) -> None:
@@ -358,4 +358,4 @@ SEEDS: Mapping[str, tuple[bytes, ...]] = {
     ),
     "resume": (b'{"id":1,"judge":{"verdict":"pass","fingerprint":"f","workflow":"w"}}',),
 }
-"""What the fuzzers begin with."""
+"""The inputs that the fuzzers begin with."""

@@ -1,17 +1,17 @@
-"""Engines on a GPU: whether they answer as the CPU does, and how many records a second.
+"""Engines on a GPU: whether their answers are the CPU's, and their records per second.
 
     python bench/gpu.py MODEL [--records 400] [--concurrency 8,64,256] [--parts agree,killed,pace]
     python bench/gpu.py MODEL --parts pace --random      # the shape of Qwen2.5-7B, random weights
 
-MODEL is a folder that `transformers:` reads; vLLM is on the PATH. Every figure is of `judge
-validate` as typed, without its cache, over stories of some 900 tokens (bench/material.py).
+MODEL is a folder that `transformers:` reads; vLLM must be on the PATH. All figures are of `judge
+validate` as typed, without its cache, over stories of about 900 tokens (bench/material.py).
 
 - agree: one question by first token, through `transformers:` on the CPU and on the GPU and through
   the server that `vllm:` starts: how far P is from the CPU's, and how many answers differ.
 - killed: the server that `vllm:` started gets SIGKILL while it writes typed replies: whether each
-  record has its line, how many calls were made again, and what processes are left.
-- pace: a vLLM server that is up already. With --random its weights are drawn, not trained: what it
-  writes says nothing, and how fast it reads and writes is that of a model of this shape.
+  record has its line, how many calls were repeated, and which processes are left.
+- pace: a vLLM server that is already up. With --random its weights are random: its texts mean
+  nothing, but its speed is that of a model of this shape.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BEFORE_KILL = 40
 """Records that are judged before the server is killed."""
 
 EACH = 4
-"""Records of a pace, for each that is judged at once."""
+"""Records of a pace run for each one that is judged at the same time."""
 
 SHAPE = {
     "hidden_size": 3584,
@@ -62,7 +62,7 @@ SHAPE = {
     "head_dim": 128,
     "max_position_embeddings": 32768,
 }
-"""Qwen2.5-7B's (its config.json), but for the vocabulary, which is MODEL's."""
+"""The shape of Qwen2.5-7B (its config.json), except the vocabulary, which is MODEL's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Run:
     cpu: float
 
     def answers(self) -> dict[str, tuple[str, float] | None]:
-        """The first check's answer and P, halfway where only its range is known."""
+        """The first check's answer and P, the middle of its range if only that is known."""
         found: dict[str, tuple[str, float] | None] = {}
         for name, line in self.lines.items():
             evidence = line["judge"]["checks"][0]["votes"][0]["evidence"]
@@ -96,7 +96,7 @@ def command(records: Path, out: Path, model: str, words: Sequence[str]) -> list[
 def validated(
     records: Path, out: Path, model: str, words: Sequence[str], env: Mapping[str, str]
 ) -> Run:
-    """One run to its end; raises RuntimeError with what it said where it could not judge."""
+    """Run to the end; raises RuntimeError with the error output if it could not judge."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     words = command(records, out, model, words)
     done = subprocess.run(words, env={**os.environ, **env}, capture_output=True, check=False)
@@ -114,7 +114,7 @@ def _run(out: Path, code: int, said: bytes, wall: float, before: resource.struct
 
 
 def compared(run: Run, other: Run) -> str:
-    """How far the P of two runs are apart, and how many answers differ, over how many."""
+    """The mean and largest difference in P of two runs, and how many answers differ."""
     ours, theirs = run.answers(), other.answers()
     pairs = [(a, b) for name, a in ours.items() if a and (b := theirs.get(name))]
     if not pairs:
@@ -126,7 +126,7 @@ def compared(run: Run, other: Run) -> str:
 
 
 def agree(model: Path, records: Path, folder: Path) -> None:
-    """The same question through each engine."""
+    """Ask the same question through each engine."""
     asked = ["--ask", QUESTION, "--method", "logprobs"]
     engines = {
         "transformers, CPU": (f"transformers:{model}", {"JUDGE_TORCH_DEVICE": "cpu"}),
@@ -142,7 +142,7 @@ def agree(model: Path, records: Path, folder: Path) -> None:
 
 
 def killed(model: Path, records: Path, folder: Path) -> None:
-    """SIGKILL to the server while typed replies come."""
+    """Kill the server while it writes typed replies."""
     asked = ["--ask", QUESTION, "--method", "structured", "--concurrency", "8"]
     out = folder / "killed.jsonl"
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -167,7 +167,7 @@ def killed(model: Path, records: Path, folder: Path) -> None:
 
 
 def _lines(out: Path) -> int:
-    """Lines written so far, also before the file has its name."""
+    """Lines written so far, also while the file has a temporary name."""
     written = [path for path in out.parent.glob(f"{out.name}*") if path.suffix != ".json"]
     return max((path.read_bytes().count(b"\n") for path in written), default=0)
 
@@ -205,7 +205,7 @@ def random_model(model: Path, folder: Path) -> Path:
 
 
 async def pace(model: Path, records: Path, folder: Path, concurrency: Sequence[int]) -> None:
-    """Records a second through a server that is up."""
+    """Measure records per second through a server that is already up."""
     workloads: dict[str, list[str]] = {
         "one question": ["--ask", QUESTION, "--method", "logprobs"],
         "five questions": [
@@ -226,7 +226,7 @@ async def pace(model: Path, records: Path, folder: Path, concurrency: Sequence[i
         )
         for name, words in workloads.items():
             for count in concurrency:
-                # Few at a time take long: the last row writes some hundred tokens a record.
+                # Low concurrency is slow: the last workload writes about 100 tokens for a record.
                 few = ["--limit", str(EACH * count), "--concurrency", str(count)]
                 out = folder / "pace.jsonl"
                 run = await asyncio.to_thread(

@@ -1,9 +1,9 @@
-"""How often a guarantee is given out that does not hold: two tables of bench/coverage.py.
+"""How often a guarantee is given that does not hold: two tables of bench/coverage.py.
 
-The second one goes all through `judge calibrate --guarantee`: the labels are split, probes and
-first-token questions fitted and chosen among, thresholds tested. Beside it stands what would come
-of testing them on the items that were fitted to. Probes of two strengths and one of first tokens
-are tried, of all numbers of components: a quarter of a second a simulation instead of half of one.
+The second one runs all of `judge calibrate --guarantee`: the labels are split, probes and
+first-token questions fitted and selected, thresholds tested. It is compared with testing them on
+the items used for fitting. Only two strengths of probes and one of first tokens are tried, with all
+numbers of components, which takes a quarter of a second for a simulation instead of a half.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from judge.verdict import AnswerOutcome
 Rates = NDArray[np.float64]
 SEED = 20261122
 FRESH = 2000
-"""New items on which each guarantee is held against the truth."""
+"""New items on which each guarantee is checked against the truth."""
 
 
 def guarantees(count: int) -> Iterable[str]:
-    """How often a threshold is given out at which the true agreement is below 90 %.
+    """How often a threshold is given at which the true agreement is below 90 %.
 
     `flat`: agreement is 89.9 % at every confidence, so any threshold is wrong. `rising`: it is
     0.6 + 0.4 c at confidence c, even in [0, 1], so a threshold t is wrong below 0.5.
@@ -70,7 +70,7 @@ def guarantees(count: int) -> Iterable[str]:
 # ---------------------------------------------------------------- the whole way to a guarantee
 
 WIDE, TELLING = 24, 3
-"""Numbers of a simulated hidden state, and how many of them have to do with the answer."""
+"""Dimensions of a simulated hidden state, and how many of them depend on the answer."""
 
 RUBRIC = Rubric.from_text(
     """
@@ -86,12 +86,12 @@ RUBRIC = Rubric.from_text(
 
 @dataclass(frozen=True)
 class World:
-    """Where labels come from, and what is promised of a judge that is fitted to so many.
+    """The distribution of labels, their number, and the agreement promised of a fitted judge.
 
-    The telling numbers of a state are normal, with mean `gap` where the answer is yes and -`gap`
-    where it is no; `noise` is the share of labels that are then turned round, so that no judge
-    agrees more often than 1 - `noise`. The first token leans to yes, and shows what the telling
-    numbers do, blurred.
+    The `TELLING` dimensions of a state are normal, with mean `gap` if the answer is yes and -`gap`
+    if it is no; `noise` is the share of labels that are then flipped, so that no judge agrees more
+    often than 1 - `noise`. The first token is biased to yes, and depends on these dimensions with
+    noise added.
     """
 
     labels: int
@@ -100,7 +100,7 @@ class World:
     noise: float
 
     def drawn(self, random: np.random.Generator, count: int) -> tuple[list[Observation], Rates]:
-        """Items as a judge reads them, and the chance that each is labelled yes."""
+        """Items as a judge observes them, and the probability that each is labelled yes."""
         states = random.standard_normal((count, WIDE))
         states[:, :TELLING] += self.gap * random.choice((-1, 1), (count, 1))
         told = states[:, :TELLING].sum(axis=1)
@@ -117,12 +117,12 @@ WORLDS = (
     World(480, 0.9, 0.8, 0.02),
     World(480, 0.9, 2.0, 0.101),
 )
-"""In the last one every guarantee is wrong: labels are agreed with in 89.9 % of all at most."""
+"""In the last one every guarantee is wrong: agreement with labels is at most 89.9 %."""
 
 
 @dataclass
 class Kept:
-    """Guarantees that were given out, how many were not kept, and the share that they decide."""
+    """The number of guarantees given, how many did not hold, and the share that they decide."""
 
     given: int = 0
     broken: int = 0
@@ -131,7 +131,7 @@ class Kept:
     def add(
         self, world: World, reader: AnswerReader, fresh: Sequence[Observation], yes: Rates
     ) -> None:
-        """Count a guarantee by what the reader decides of fresh items."""
+        """Count a guarantee, checked on the reader's decisions about fresh items."""
         found = [reader.decide(RUBRIC, read) for read in fresh]
         sure = np.array([one.sure for one in found])
         agrees = np.where([one.answer == "yes" for one in found], yes, 1 - yes)
@@ -145,7 +145,7 @@ class Kept:
 
 
 def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
-    """Labels to fit to threshold; `leaking`: thresholds tested on the items that were fitted to."""
+    """Draw labels, fit, and test a threshold; `leaking`: tested on the items used for fitting."""
     place = [world.labels, round(100 * world.promised), round(1000 * world.noise), seed]
     random = np.random.default_rng([SEED, 5, *place])
     read, yes = world.drawn(random, world.labels)
@@ -177,7 +177,7 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
 
 
 def whole_ways(count: int) -> Iterable[str]:
-    """How often what was promised of a fitted judge is not true of what it decides in the end."""
+    """How often the agreement promised of a fitted judge does not hold for its decisions."""
     fit.STRENGTHS, probe.STRENGTHS = (0.1,), (1e-3, 1e-2)
     limit = binom.ppf(0.95, count, 0.05) / count
     yield f"guarantee with fitting, choosing and thresholding in the loop, {count} simulations"

@@ -1,16 +1,16 @@
-"""How much hostile text is seen by its form alone, and how often text that is not hostile is.
+"""How much hostile text is detected by its form alone, and how much harmless text is.
 
     python bench/hostile.py [LABELS ...]
 
-Looks at three kinds of records with `judge.judging.injection`, which asks no model:
+Runs `judge.judging.injection`, which asks no model, on three kinds of records:
 
 - the suite of `judge evaluate hostile`, whose attacks were known when the forms were written;
 - the attacks of bench/hostile.yaml, by the same families, written by a language model that was
   shown neither the forms nor the suite (put into the suite's records, each on every rubric);
 - the records of LABELS, anything that `judge calibrate` reads, by default the labelled sets in
-  fixtures/: nobody meant to attack there, and what is found is a false alarm.
+  fixtures/: they have no attacks, so whatever is found is a false alarm.
 
-The last column is the time that a look takes, over the records of a row.
+The last column is the mean time for a record of the row.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HELD_OUT = ROOT / "bench" / "hostile.yaml"
 LABELLED = ROOT / "fixtures" / "labelled"
 
 Looked = tuple[str, Rubric, Record]
-"""A row of the table, and what is looked at for it."""
+"""A row of the table, and a rubric and a record that are searched for it."""
 
 
 def held_out() -> dict[str, Family]:

@@ -3,8 +3,8 @@
     python bench/hot_path.py [--stories 400] [--concurrency 64]
 
 The same path as in bench/throughput.py, in this process and under cProfile, after a first run that
-has everything imported. cProfile adds to every call of a Python function and to nothing else, so
-what is written in Python weighs more here than it does without.
+imports everything. cProfile slows down only calls of Python functions, so code in Python has a
+larger share here than in a normal run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIBRARY = re.compile(r"site-packages/([A-Za-z0-9_]+)")
 
 
 def place(file: str, function: str) -> str:
-    """The room of ours, the library, or the standard library's module that a function is from."""
+    """Our room, the library, or the module of the standard library that a function is from."""
     if found := LIBRARY.search(file):
         return found.group(1)
     if found := ROOMS.search(file.replace(str(HERE.parent), "")):

@@ -10,10 +10,10 @@ How each row counts:
 
 - types: classes of ours that hold the text of the one record or of its reply, seen while
   `judge validate --ask` runs under `sys.setprofile`: at every return from a function of ours, the
-  locals and the value returned are looked at. A class holds the text that stands in its fields,
-  in their containers, or in another such class's; a class that is no dataclass, named tuple or
-  pydantic model is a machine, not a form of the record, and does not count. `bytes` counts twice,
-  as the line read and the line written.
+  locals and the value returned are searched. A class holds the text if it is in its fields, in
+  their containers, or in the fields of another such class; a class that is no dataclass, named
+  tuple or pydantic model is a machine, not a form of the record, and does not count. `bytes` counts
+  twice, as the line read and the line written.
 - frames: functions of ours on the stack where the first function of aiohttp's client is called.
 - functions entered: those of ours that are called more often for two records than for one.
 - loaded: modules of ours in `sys.modules` after `judge validate --ask` on the six mails.
@@ -22,7 +22,7 @@ How each row counts:
 - variables: names bound by assignment, `for`, `with`, `:=`, arguments and fields, once in each
   scope; the share that is in `PARTICIPLES` below.
 - output line: functions that look up the key "judge" (`x["judge"]`, `.get("judge")`, `.pop`,
-  `"judge" in x`, or a constant that stands for it).
+  `"judge" in x`, or a constant with this value).
 - papers: mentions of a paper, its values or stories (`PAPER_WORDS`) in files of the core.
 - import circles: strongly connected groups of modules, imports inside functions included.
 - CPU: user and system seconds of the whole process, the median of five, by turns; all code
@@ -52,19 +52,19 @@ from canned_server import serving  # noqa: E402
 from house_sources import OUTSIDE, Tree  # noqa: E402
 
 MARK = "zq7mark"
-"""Stands in the record and in the quote of its reply: whatever holds it holds one of the two."""
+"""A word in the record and in the quote of its reply: an object with it holds one of the two."""
 
 MAIL = f"Dear Ms Ito, thank you for waiting {MARK}. The part comes on Monday."
 REPLY = {"reason": "It thanks her.", "answer": "yes", "quote": f"thank you for waiting {MARK}"}
 _TRANSPORT = re.compile(r"/(aiohttp|httpx2?|openai)/")
 _LARGE = 100
-"""Parts of a container that are looked at."""
+"""Most parts of a container that are searched."""
 
 ASK = ("--ask", "Is this e-mail polite?", "--on", "email")
 
 
 class Trace:
-    """What the functions of ours do while one record is judged; `sys.setprofile` takes `hook`."""
+    """Traces our functions while records are judged; `hook` is for `sys.setprofile`."""
 
     def __init__(self, root: Path) -> None:
         self._ours = (f"{root}/judge/", f"{root}/graphs/")
@@ -93,7 +93,7 @@ class Trace:
         return found
 
     def _holds(self, value: Any, seen: dict[int, bool]) -> bool:
-        """Whether the text stands in a value; notes the forms of ours through which it does."""
+        """Whether a value holds the text; adds our classes that do to `types`."""
         if isinstance(value, str):
             return MARK in value
         if isinstance(value, bytes):
@@ -128,7 +128,7 @@ class Trace:
 
 
 def trace(root: Path, words: Sequence[str]) -> None:
-    """In a process of its own: `judge WORDS` under a trace, whose report goes to trace.json."""
+    """Run `judge WORDS` in this process under a trace; write its report to trace.json."""
     import threading
 
     from judge.cli import main
@@ -146,7 +146,7 @@ def trace(root: Path, words: Sequence[str]) -> None:
 
 
 def _fields(kind: type) -> Sequence[str]:
-    """The fields of a dataclass, a pydantic model or a named tuple; none of any other class."""
+    """The fields of a dataclass, a pydantic model or a named tuple; () for any other class."""
     for name in ("__dataclass_fields__", "model_fields", "_fields"):
         if fields := getattr(kind, name, None):
             return list(fields)
@@ -159,7 +159,7 @@ def _is_request(code: CodeType) -> bool:
 
 
 class Runs:
-    """Runs of `judge` in a folder of their own, on a server that gives one reply to everything."""
+    """Runs `judge` in a folder, with a server that gives one reply to everything."""
 
     def __init__(self, root: Path, folder: Path, url: str) -> None:
         python = root / ".venv" / "bin" / "python"
@@ -186,7 +186,7 @@ class Runs:
         return after.children_user - before.children_user + system
 
     def beside(self, ours: Sequence[str], imports: str) -> tuple[float, float]:
-        """CPU milliseconds of a command, and how many times those of mere imports."""
+        """CPU milliseconds of a command, and their ratio to those of the imports alone."""
         self._run(*ours)
         self._run("-c", f"import {imports}")
         pairs = [(self.cpu(*ours), self.cpu("-c", f"import {imports}")) for _ in range(5)]

@@ -18,7 +18,7 @@ _WORDS = """
     those what which who whom whose such same rest more
 """
 PARTICIPLES = frozenset(_WORDS.split())
-"""Participles of what was done to a thing that has a name, and pronouns."""
+"""Participles and pronouns, which stand for a thing without naming it."""
 
 PAPER_WORDS = re.compile(
     r"(?<![a-z])(?:cq-?bench|normad|cali|eecc|culturalbench)(?![a-z])"
@@ -33,7 +33,7 @@ NO_LINES = frozenset(
         "judge/settings.py:CoreSettings._columns",  # a name that a user gives a column
     )
 )
-"""Functions that look up the key "judge" in something else than an output line."""
+"""Functions that look up the key "judge" in something other than an output line."""
 
 OUTSIDE = {
     "papers": (
@@ -55,7 +55,7 @@ OUTSIDE = {
     "cluster": ("judge/cluster/", "judge/run/ray"),
     "graphs": ("graphs/",),
 }
-"""Beginnings of the paths of each part outside the core, before and after their moves."""
+"""Beginnings of the paths of each part outside the core, also of paths before a move."""
 
 
 class Tree:
@@ -114,7 +114,7 @@ class Tree:
         return Counter({path: count for path, count in found.items() if count})
 
     def circles(self) -> list[str]:
-        """Groups of modules that import one another, wherever the import stands."""
+        """Groups of modules that import one another; imports inside functions count."""
         needs = {_module(path): self._imports(path) for path in self.trees}
         groups, reach = set(), {name: _reachable(name, needs) for name in needs}
         for name in needs:
@@ -146,7 +146,7 @@ def _module(path: str) -> str:
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below, without what is there for type checkers only."""
+    """The nodes below, without those under TYPE_CHECKING."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
@@ -184,7 +184,7 @@ def _called(node: ast.AST) -> str | None:
 
 
 def _bindings(tree: ast.AST) -> Iterator[str]:
-    """The names that each scope binds, once a scope."""
+    """The names that each scope binds, once for each scope."""
     scopes = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
     names: set[str] = set()
 
@@ -205,7 +205,7 @@ def _bindings(tree: ast.AST) -> Iterator[str]:
 
 
 def _by_function(tree: ast.AST, name: str = "") -> Iterator[tuple[str, ast.AST]]:
-    """Every expression with the function that it stands in."""
+    """Every node with the name of the function or class that it is in."""
     for child in ast.iter_child_nodes(tree):
         named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         inside = f"{name}.{child.name}".lstrip(".") if named else name  # type: ignore[attr-defined]

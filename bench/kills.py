@@ -1,9 +1,9 @@
-"""Kill `judge` 200 times, in every mode, and see what is written and what is asked again.
+"""Kill `judge` 200 times, in every mode, and check what is written and what is asked again.
 
     python bench/kills.py [--share 1.0] [--mode NAME]        FRESH_SEED=N draws other points
 
-The scenarios and the kills are the tests' own (tests/faults/kills.py). Prints the table of
-docs/evidence/reliability.md; ends with an error where bytes differ, or a kill lost more calls than
+The scenarios and the kills are those of the tests (tests/faults/kills.py). Prints the table of
+docs/evidence/reliability.md; ends with an error if bytes differ, or a kill lost more calls than
 were in flight.
 """
 

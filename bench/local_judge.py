@@ -1,4 +1,4 @@
-"""Records a minute of the embedded judge, method by method, for short and for long records.
+"""Records per minute of the embedded judge, by method, for short and for long records.
 
     python bench/local_judge.py [--model local:qwen2.5-coder-1.5b] [--records 5]
 
@@ -41,7 +41,7 @@ def judges(client: Client) -> list[Judge]:
 async def timed(
     client: Client, work: Callable[[Record], Awaitable[object]], records: int, sentences: int
 ) -> tuple[float, int, float]:
-    """Records a minute, tokens evaluated, seconds a record; the first record is not counted."""
+    """Records per minute, tokens evaluated, seconds per record; the first one is not counted."""
     await work(record(-1, sentences))
     before, started = client.counters.input_tokens - client.counters.cached_tokens, time.monotonic()
     for number in range(records):

@@ -1,8 +1,8 @@
-"""Stories for benchmarks, and the replies that a faultless judge would give about them.
+"""Stories for benchmarks, and a faultless judge's replies about them.
 
-Every story is different from its first word on, has some 900 tokens, and carries five values by
-five speeches that all stories share, so that one canned reply quotes rightly from every story. One
-story in ten lacks the last speech: the loop judge misses it, and dialogue is put in.
+Every story differs from the others in its first sentence, has about 900 tokens, and carries five
+values by five speeches that all stories share, so that one canned reply has right quotes for every
+story. One story in ten lacks the last speech: the loop judge reports it, and dialogue is put in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SPEECHES = (
 )
 VALUES = tuple(f"{statement}--Agree" for statement, _, _ in SPEECHES)
 UNSHOWN = "and then the talk moved on to the weather"
-"""Stands in stories that lack the last speech, in its place."""
+"""Replaces the last speech in stories that lack it."""
 
 _WHO = ("the baker", "the old ferryman", "a cousin from the coast", "the teacher", "the nurse")
 _DID = ("came by with", "asked about", "laughed over", "kept looking at", "had brought along")
@@ -92,7 +92,7 @@ def no_speeches() -> dict[str, Any]:
 
 
 INSERTED = SPEECHES[-1][2]
-"""Stands in every story that passes."""
+"""A text in every story that passes."""
 
 
 def inserted() -> dict[str, Any]:
@@ -108,7 +108,7 @@ def inserted() -> dict[str, Any]:
 
 
 def judge_route() -> list[tuple[str, dict[str, str]]]:
-    """What a canned server answers to `judge validate` over these stories."""
+    """A canned server's answers to `judge validate` over these stories."""
     replies = (
         ('"Ready"', {"ready": "yes"}),
         ('"SpeechesFound"', no_speeches()),

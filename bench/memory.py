@@ -3,11 +3,11 @@
     python bench/memory.py [--records 10000,100000,1000000] [--kind norm|story] [--no-slow]
 
 The judge is scripted and answers at once, so the figures are those of the program itself: reading,
-workflow, cache, writing. Norm records are put one question each, story records a few for each of
-their values. Prints a table; fails nothing. The aim: under 300 MB, however many records there are.
+workflow, cache, writing. Norm records are asked one question each, story records a few for each of
+their values. Prints a table; checks no limit. The aim: under 300 MB for any number of records.
 
 A second table has a judge that takes 20 ms for a record, and 20 s for one of the first: the output
-keeps its order, and neither the other records nor the memory should notice.
+keeps its order, and neither the other records nor the memory should be affected.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ replies:
 """
 EVEN_SCRIPT = f"method: logprobs\nreplies:\n- {{{YES}, delay: 0.02}}\n"
 CHECK = {"norm": "relevance", "story": "incorporation"}
-# The peak that a parent is told of may be its own, taken over at the fork; so the process reads
-# Linux's VmHWM, which begins anew with exec.
+# The peak reported to a parent may be the parent's own, inherited at the fork; so the process reads
+# Linux's VmHWM, which exec resets.
 DRIVER = """
 import sys
 from pathlib import Path
@@ -67,10 +67,10 @@ def record(kind: str, number: int) -> dict[str, Any]:
 
 
 def measure(records: int, *, cached: bool, kind: str = "norm", script: str = SCRIPT) -> Measured:
-    """Run `judge validate` over that many generated records in a folder of its own.
+    """Run `judge validate` over this many generated records in a new folder.
 
     Raises:
-        RuntimeError: the run did not end as it should.
+        RuntimeError: the run failed, or lines are missing or out of place.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -122,7 +122,7 @@ def main() -> None:
 
 
 def slow_record() -> None:
-    """The second table."""
+    """Print the second table."""
     print(f"\n{'20,000 records, one of them':28}  {'peak MB':>7}  {'seconds':>8}")
     for title, script in (
         ("as fast as the others", EVEN_SCRIPT),

@@ -3,12 +3,12 @@
     python bench/mutants.py [--rooms judging,run,...] [--each 6] [--seed 0] [--jobs 2] [--show]
 
 Each mutant changes one thing in one function (bench/mutations.py), drawn at random with the seed.
-The suite without the tests marked `model` runs once, in a copy of the checkout that notes which
-tests call which function, in whatever process (bench/called.py). Then the tests that call a
-mutant's function run against it in another copy until one fails: those of its own file first, and
-the quicker before the slower. A test that fails without the mutant, too, notices nothing. A mutant
-that no test notices has survived. Prints a row for each room, and with --show each survivor, and
-how many of the tests that call its function ran: the slowest are left out after MOST_SECONDS.
+The suite without the tests marked `model` runs once, in a copy of the checkout that records which
+tests call which function, in any process (bench/called.py). Then the tests that call a mutant's
+function run against it in another copy until one fails: those of its own file first, and the
+quicker before the slower. A test that also fails without the mutant does not count. A mutant that
+no test kills has survived. Prints a row for each room, and with --show each survivor, and how many
+of the tests that call its function ran: the slowest are left out after MOST_SECONDS.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ ROOMS = {
 """The files of each room. Every file is in one room."""
 
 MOST_SECONDS = 300
-"""Tests that call a mutant's function run up to so many seconds together."""
+"""Most seconds, in total, of the tests that run against a mutant."""
 
 HUNG_SECONDS = 120
-"""A mutant hangs, which counts as noticed, if its tests take thrice their time and this."""
+"""A mutant whose tests take three times their usual time plus this counts as killed."""
 
 NEAR = 20
-"""A test of the mutant's own file runs before one that is this many times quicker."""
+"""A test of the mutant's own file runs before others that are up to this many times quicker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A mutant that no test notices; how many tests ran against it, of how many."""
+    """A mutant that no test kills; `ran` of the `calling` tests ran against it."""
 
     mutant: Mutant
     ran: int
@@ -84,8 +84,8 @@ def files_of(room: str, root: Path) -> list[Path]:
 
 
 class Copy:
-    """A copy of the checkout, with an environment in which an import finds its packages, and
-    everything else where this interpreter finds it."""
+    """A copy of the checkout, with an environment that imports the copy's packages, and all others
+    from this interpreter's."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "copy"
@@ -105,14 +105,15 @@ class Copy:
         self._writes = 0
 
     def write(self, path: Path, text: str) -> None:
-        """Write a file of the checkout; a time of its own makes Python compile it anew."""
+        """Write a file of the checkout, with a new modification time, so that Python recompiles
+        it."""
         target = self.root / path.relative_to(CHECKOUT)
         target.write_text(text, "utf-8")
         self._writes += 1
         os.utime(target, (self._writes, self._writes))
 
     def run(self, words: list[str], seconds: float | None = None) -> int | None:
-        """pytest's exit code; None where it has no end within the seconds."""
+        """pytest's exit code; None if it does not end within the seconds."""
         words = [str(self.python), "-m", "pytest", "-p", "called", "-p", "no:cacheprovider", *words]
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         with subprocess.Popen(
@@ -132,19 +133,19 @@ class Copy:
                     os.killpg(process.pid, signal.SIGKILL)
 
     def failing(self, tests: list[str], seconds: float | None = None) -> str | None:
-        """The first of the tests that fails, "" where none of them can be run to its end."""
+        """The first test that fails; None if all pass, "" if pytest itself fails or hangs."""
         (self.root / CHOSEN.name).write_text(json.dumps(tests), "utf-8")
         (failed := self.root / FAILED.name).unlink(missing_ok=True)
         files = dict.fromkeys(test.partition("::")[0] for test in tests)
         code = self.run(["-x", "-q", "-n0", "-m", "", *files], seconds)
         if code == 0:
             return None
-        # Without a test that failed, pytest itself broke off, with our plugin of it.
+        # If no test failed, pytest itself ended early, with our plugin.
         return failed.read_text("utf-8") if code == 1 and failed.exists() else ""
 
 
 def called_by(copy: Copy, jobs: int) -> tuple[dict[Place, set[str]], dict[str, float]]:
-    """Run the suite once in a copy that notes calls."""
+    """Run the suite once in a copy that records calls; returns them as `read_calls`."""
     files = [path for room in ROOMS for path in files_of(room, copy.root)]
     instrument(files, copy.root)
     code = copy.run(["-q", f"-n{jobs}", "--dist=loadfile", "-m", "not model"])
@@ -156,7 +157,7 @@ def called_by(copy: Copy, jobs: int) -> tuple[dict[Place, set[str]], dict[str, f
 def survivor(
     copy: Copy, one: Mutant, calls: dict[Place, set[str]], seconds: dict[str, float]
 ) -> Survivor | None:
-    """The mutant, if no test that calls its function notices it."""
+    """The mutant, if no test that calls its function kills it."""
     path = one.path.relative_to(CHECKOUT)
 
     def cost(test: str) -> float:
@@ -184,7 +185,7 @@ def survivor(
 
 
 def drawn(room: str, each: int, seed: int) -> list[Mutant]:
-    """Mutants of a room."""
+    """At most `each` mutants of a room, drawn by the seed."""
     every = [(path, number) for path in files_of(room, CHECKOUT) for number in range(places(path))]
     chosen = random.Random(seed).sample(every, min(each, len(every)))
     return [mutant(path, number) for path, number in chosen]

@@ -37,7 +37,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change: where it is, the line of the innermost function around it, and what it says."""
+    """One change: its place, the line of the innermost function around it, its description, and the
+    changed source."""
 
     path: Path
     line: int
@@ -47,7 +48,7 @@ class Mutant:
 
 
 def places(path: Path) -> int:
-    """How many mutants a file has."""
+    """The number of mutants of a file."""
     return len(_places(ast.parse(path.read_text("utf-8"))))
 
 
@@ -60,7 +61,7 @@ def mutant(path: Path, number: int) -> Mutant:
 
 
 def functions(tree: ast.Module) -> list[Function]:
-    """All functions of a file, those that are inside others after these."""
+    """All functions of a file, inner ones after those that contain them."""
     return [node for node in ast.walk(tree) if isinstance(node, Function)]
 
 
@@ -126,7 +127,7 @@ def _number(node: ast.Constant) -> str:
 def _nothing(node: ast.Return) -> str:
     other = None
     if isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
-        other = not node.value.value  # In the place of False, None would be no fault.
+        other = not node.value.value  # None instead of False would be no fault.
     node.value = ast.Constant(other)
     return f"returns {other}"
 

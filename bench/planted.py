@@ -1,8 +1,8 @@
-"""Records whose faults are known, for benchmarks that need a truth and no people.
+"""Records with known faults, for benchmarks that need a truth without people.
 
 Stories and norms of fixtures/ with the faults that their sidecars name, and generated stories and
-situations with seeded faults. A judge that is simulated on them (bench/simulated.py) reads no
-meaning: a fault is there as long as its words stand in the text.
+situations with seeded faults. The simulated judge (bench/simulated.py) reads no meaning: a fault is
+there as long as its words are in the text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 Fields = dict[str, Any]
 Speeches = Mapping[int, tuple[str, str]]
 RIGHT, WRONG = "just as it had been asked for.", "in quite another way."
-"""How a situation that was written anew ends: as wanted, or not."""
+"""The end of a situation that was written anew: as wanted, or not."""
 
 FAULTS = ("missing", "contradiction", "explicit", "short")
 SHARE = 0.12
-"""Of each fault among generated records; the rest is sound."""
+"""Share of each fault among generated records; the rest is sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class StoryTruth:
     """What a careful reader would say of a story, by value number (from 1).
 
     `shown` is where a value shows, `contradictions` and `explicit` who says what; `missing` values
-    stand nowhere until dialogue that carries them is put in.
+    are nowhere until dialogue that carries them is put in.
     """
 
     shown: Speeches
@@ -39,7 +39,7 @@ class StoryTruth:
     explicit: Speeches = field(default_factory=dict)
 
     def speech(self, rubric: str, number: int, story: str) -> tuple[str, str] | None:
-        """(character, words) of the fault that this rubric looks for, while it stands."""
+        """(character, words) of the fault that this rubric looks for, if it is still there."""
         planted = self.contradictions if rubric == "consistency" else self.explicit
         found = planted.get(number)
         return found if found and found[1] in story else None
@@ -51,7 +51,7 @@ class StoryTruth:
         return self.speech(rubric, number, story) is not None
 
     def sound(self, texts: Mapping[str, Any], least: int) -> bool:
-        """Whether the story, as it now stands, should pass."""
+        """Whether the story in its present form should pass."""
         numbers = range(1, len(texts["values"]) + 1)
         return len(texts["story"].split()) >= least and all(
             self.says_yes("incorporation", n, texts)
@@ -63,7 +63,7 @@ class StoryTruth:
 
 @dataclass(frozen=True, slots=True)
 class NormTruth:
-    """What a careful reader would say of a situation; `relevance` until it is written anew."""
+    """What a careful reader would say of a situation; `relevance` holds until it is rewritten."""
 
     relevance: bool
     derivation: bool
@@ -88,7 +88,7 @@ Truth = StoryTruth | NormTruth
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A record as it is read, and the truth about it."""
+    """A record's fields, and the truth about it."""
 
     fields: Fields
     truth: Truth

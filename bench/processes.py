@@ -1,4 +1,4 @@
-"""What a process and its children take: CPU, wall time, peak memory."""
+"""Measure a process and its children: CPU, wall time, peak memory."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Taken:
 def measured(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> tuple[Taken, str]:
     """Run a command to its end, without the JUDGE_ and OPENAI_ variables of this process.
 
-    Gives what it took, and what it said on standard output.
+    Returns what it took, and its standard output.
 
     Raises:
-        RuntimeError: it failed; with the end of what it said on standard error.
+        RuntimeError: it failed; with the end of its standard error.
     """
     given = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -49,9 +49,9 @@ def measured(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> tu
 
 
 class _Peaks:
-    """Looks at a process and its descendants every now and then.
+    """Samples the peak memory of a process and of its descendants.
 
-    The peak that a parent is told of at the end may be its own, taken over at the fork.
+    The peak reported to a parent at the end may be the parent's own, inherited at the fork.
     """
 
     def __init__(self, pid: int) -> None:

@@ -4,14 +4,14 @@
 
 Three tables. The first runs the same generated norm records (bench/memory.py) through the local
 engine, one Ray worker and two, in turn, with a scripted judge that answers at once or after a
-latency. The pace is that of the output from its first quarter to its end, when all workers are
-there; what went before the first line is told apart. A judge that answers at once shows what the
-CPU bears: two workers and a driver want three cores. One with a latency shows what concurrency
-brings, 16 records at once for each worker. The outputs of all engines must be the same bytes.
+latency. The pace is that of the output from its first quarter to its end, when all workers are up;
+the time to the first line is a column of its own. A judge that answers at once shows the limit of
+the CPU: two workers and a driver need three cores. One with a latency shows the gain from
+concurrency, 16 records at once for each worker. The outputs of all engines must be the same bytes.
 
-The second table has the driver's peak memory by number of records, with two workers, and the CPU
-time that a record costs the driver: what bounds a cluster that is large enough. The third has what
-lies on the disk: bytes of an output line and of a record's cache entries.
+The second table has the driver's peak memory by number of records, with two workers, and the
+driver's CPU time for a record, which limits a large cluster. The third has the use of the disk:
+bytes of an output line and of a record's cache entries.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ ENGINES = {
     "2 Ray workers": ("--engine", "ray", "--workers", "2"),
 }
 FEW = 10
-"""Records of the run that shows what CPU time starting takes."""
+"""Records of the run that measures the CPU time of the start."""
 
-# The process tells its own peak and CPU time, because those of Ray's processes are not its.
+# The process reports its own peak and CPU time, without those of Ray's processes.
 DRIVER = """
 import json, resource, sys
 from pathlib import Path
@@ -77,10 +77,10 @@ class Ran:
 
 
 def run(records: int, engine: Sequence[str], latency_ms: int = 0, *, cached: bool = False) -> Ran:
-    """`judge validate` over that many generated records in a folder of its own.
+    """Run `judge validate` over this many generated records in a new folder.
 
     Raises:
-        RuntimeError: the run did not end as it should.
+        RuntimeError: the run failed, or lines are missing or out of place.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -119,7 +119,7 @@ def run(records: int, engine: Sequence[str], latency_ms: int = 0, *, cached: boo
 
 
 def _watched(process: subprocess.Popen[bytes], out: Path) -> list[tuple[float, int]]:
-    """Until the process ends: (time, bytes of the output) whenever it has grown."""
+    """(Time, bytes of the output) whenever it has grown, until the process ends."""
     grown: list[tuple[float, int]] = []
     while process.poll() is None:
         size = out.stat().st_size if out.exists() else 0
@@ -143,7 +143,7 @@ def _pace(grown: Sequence[tuple[float, int]], began: float, records: int) -> tup
 
 
 def _digest(out: Path, records: int) -> str:
-    """Over the output, after seeing that each record is in its place."""
+    """The digest of the output, after a check that each record is in its place."""
     whole, written = hashlib.blake2b(digest_size=8), 0
     with out.open("rb") as lines:
         for number, line in enumerate(lines):
@@ -155,7 +155,7 @@ def _digest(out: Path, records: int) -> str:
 
 
 def throughput(records: int, latency_ms: int, rounds: int) -> None:
-    """Records a second by engine; engines take turns."""
+    """Print records per second by engine; engines take turns."""
     paces: dict[str, list[float]] = {name: [] for name in ENGINES}
     starts: dict[str, list[float]] = {name: [] for name in ENGINES}
     digests = set()
@@ -179,7 +179,7 @@ def throughput(records: int, latency_ms: int, rounds: int) -> None:
 
 
 def memory(counts: Sequence[int]) -> None:
-    """The driver's peak memory and CPU time with two workers."""
+    """Print the driver's peak memory and CPU time with two workers."""
     few = run(FEW, ENGINES["2 Ray workers"])
     print("\nthe driver of two Ray workers, a judge that answers at once\n")
     print(f"{'records':>9}  {'peak MB':>7}  {'seconds':>8}  {'records/s':>9}  {'CPU ms each':>11}")
@@ -193,7 +193,7 @@ def memory(counts: Sequence[int]) -> None:
 
 
 def disk(records: int) -> None:
-    """What a record leaves on the disk."""
+    """Print the bytes on disk for a record."""
     ran, empty = run(records, (), cached=True), run(0, (), cached=True)
     kept = (ran.cache_bytes - empty.cache_bytes) / records
     print(f"\nbytes on disk for each of {records} records of one check, one vote\n")

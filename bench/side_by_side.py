@@ -4,13 +4,13 @@ and gets.
     python bench/side_by_side.py [--venvs DIR] [--jobs 01-question,...] [--tools judge,...]
                                  [--write] [--show]
 
-bench/peers/jobs/ has, a file a job, what the user of each tool writes and types, and what comes
-out; where a tool cannot do a job it says so with its source. Lines are counted without blank ones,
-commands included. Every job runs in a fresh folder over 100 records against one server on this
-machine (tests/loopback.py), which answers each call after 50 ms in the form that the tool asks for.
-What a judgement takes of time is measured by bench/throughput.py.
-`--write` puts the table into docs/evidence/compare.md; `--show` prints what the tools said. Peers
-are installed as bench/throughput.py does it, with what their users install beside them (BESIDE).
+bench/peers/jobs/ has a file for each job: what the user of each tool writes and types, and what
+comes out; if a tool cannot do the job, the file says so with its source. Lines are counted without
+blank ones, commands included. Every job runs in a new folder over 100 records against one server on
+this machine (tests/loopback.py), which answers each call after 50 ms in the form that the tool asks
+for. bench/throughput.py measures the time of a judgement. `--write` puts the table into
+docs/evidence/compare.md; `--show` prints the output of the tools. Peers are installed as in
+bench/throughput.py, with what their users install besides (BESIDE).
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ BESIDE = {
     "openevals": ["langchain-community", "pandas", "pytest"],
     "promptfoo": ["pandas"],
 }
-"""What a peer does not bring and its jobs need."""
+"""Packages that a peer's jobs need and the peer does not install."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 MAILS = 100
 LATENCY = 0.05
 KILLED_AFTER = 40
 """Calls after which the run of `06-resume` is killed."""
 TIMEOUT = 600
-"""Seconds after which a job is given up."""
+"""Seconds after which a job fails."""
 _FORM = {"type": "object", "properties": {"form": {"type": "string"}}, "required": ["form"]}
 FUNCTIONS = [{"type": "function", "function": {"name": "find_form", "parameters": _FORM}}]
 """The tools of an agent whose calls are judged."""
@@ -60,9 +60,10 @@ FUNCTIONS = [{"type": "function", "function": {"name": "find_form", "parameters"
 
 @dataclass(slots=True)
 class Work:
-    """A job as the user of one tool does it: what comes out, files, commands (two: a kill between).
+    """A job as done by the user of one tool: what comes out (`gets`), files, commands.
 
-    `title` is the job's; `gets` begins with "Cannot:" where there are no commands.
+    Of two commands the first is killed. `title` is the job's; `gets` begins with "Cannot:" if there
+    are no commands.
     """
 
     job: str
@@ -87,7 +88,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one job took in one tool: calls, exit code, and what was printed."""
+    """A job run in one tool: calls, exit code, and what was printed."""
 
     calls: int
     code: int
@@ -124,7 +125,7 @@ def good(text: str) -> bool:
 
 
 def preference(tool: str, prompt: str) -> str:
-    """What a model answers that is shown two e-mails: the kind one."""
+    """A model's answer about two e-mails: it prefers the kind one."""
     if "could you please" not in prompt:
         return json.dumps({"rewritten_reason": "The new one asks."})  # deepeval's second call
     first = prompt.index("could you please") < prompt.index("wrong again")
@@ -143,7 +144,7 @@ def preference(tool: str, prompt: str) -> str:
 
 
 def words(tool: str, job: str, prompt: str) -> str | None:
-    """What a model answers where the tool wants plain words; None where it wants JSON."""
+    """A model's answer in plain words; None if the tool wants JSON."""
     yes = "yes" if good(prompt) else "no"
     if job == "13-labels" and tool in ("inspect_ai", "promptfoo"):
         return "kind" if good(prompt) else "rude"
@@ -161,7 +162,7 @@ def words(tool: str, job: str, prompt: str) -> str | None:
 
 
 def content(tool: str, job: str, prompt: str) -> str:
-    """What a model answers, in the form that the tool's prompt asks for."""
+    """A model's answer in the form that the tool's prompt asks for."""
     if job == "04-pairwise":
         return preference(tool, prompt)
     if (plain := words(tool, job, prompt)) is not None:
@@ -188,10 +189,10 @@ def content(tool: str, job: str, prompt: str) -> str:
 
 
 def write_material(folder: Path) -> None:
-    """Writes mails, labels, pairs, RAG records, chats and tool calls as CSV and JSON lines, and
-    bad.jsonl. Two in five are bad.
+    """Write mails, labels, pairs, RAG records, chats and tool calls as CSV and JSON lines, two in
+    five of them bad, one label in ten wrong.
 
-    One label in ten is wrong; the bad lines are a torn one, a number, and a record without e-mail.
+    bad.jsonl has the mails with three more lines: a torn one, a number, a record without e-mail.
     """
     sets: dict[str, list[dict[str, Any]]] = {name: [] for name in ("mails", "pairs", "rag")}
     sets |= {"chats": [], "tools": []}
@@ -239,7 +240,7 @@ def _cell(value: Any) -> str:
 
 
 def ready(tool: str, venvs: Path) -> bool:
-    """Whether the peer is installed, with what its users install beside it."""
+    """Install the peer with what its users install besides; whether that worked."""
     if not installed(f"{tool}_peer", venvs):
         return False
     pip = venvs / f"{tool}_peer/bin/pip"
@@ -268,7 +269,7 @@ def environment(tool: str, folder: Path, venvs: Path, url: str) -> dict[str, str
 
 
 def ran(work: Work, venvs: Path) -> Ran:
-    """One job in a fresh folder; of `07-cached` the second run counts, of `06-resume` both."""
+    """Run a job in a new folder; for `07-cached` the second run counts, for `06-resume` both."""
     script = lambda asked: says(content(work.tool, work.job, asked.prompt), delay=LATENCY)  # noqa: E731
     with Loopback(script) as server, tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -300,7 +301,7 @@ def ran(work: Work, venvs: Path) -> Ran:
 
 
 def _killed(command: str, folder: Path, env: dict[str, str], server: Loopback) -> None:
-    """Start the job and kill it with all that it started once so many calls were answered."""
+    """Start the job, and kill it with all its processes after `KILLED_AFTER` calls."""
     with (folder / "killed.log").open("w") as log:
         process = subprocess.Popen(
             ["bash", "-c", command],

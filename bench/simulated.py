@@ -1,12 +1,12 @@
 """A simulated model: it answers from a planted truth with seeded noise, and counts like an engine.
 
-Nothing here says how well any model judges. What is simulated is who answers, so that protocols can
-be compared by what they ask: the same question (record text, rubric, value, role, vote) always gets
-the same answer, whichever protocol puts it, alone or together with others.
+It does not show how well any model judges. Only the answers are simulated, so that protocols can be
+compared by what they ask: the same question (record text, rubric, value, role, vote) always gets
+the same answer, whichever protocol asks it, alone or together with others.
 
-The engine's cache is that of vLLM's automatic prefix caching: prompts are cut into blocks of 16
-tokens, a block is found again only behind the very same blocks, the last token of a prompt is
-always evaluated, and the least recently used block goes first where there is a bound.
+The engine's cache works like vLLM's automatic prefix caching: prompts are cut into blocks of 16
+tokens, a block is found again only after the same preceding blocks, the last token of a prompt is
+always evaluated, and with a bound the least recently used block is dropped first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Order = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How far answers stray from the truth.
+    """How far answers deviate from the truth.
 
     `flip` is the chance that a structured answer about one value is the wrong one. `auc` (above
     0.5, below 1) is how well the cheap method tells yes from no: its log-odds are normal around
@@ -96,7 +96,7 @@ class Engine:
 
 @lru_cache(maxsize=64)
 def _blocks(prompt: str) -> tuple[int, tuple[int, ...]]:
-    """(tokens, one key for each full block, which stands for all that comes before it too)."""
+    """(tokens, one key for each full block together with all before it)."""
     words = _TOKEN.findall(prompt)
     chain, key = [], 0
     for start in range(0, len(words) - BLOCK + 1, BLOCK):
@@ -157,7 +157,7 @@ class Simulated:
     # ------------------------------------------------------------ what it says
 
     def _chance(self, *key: object) -> float:
-        """A number from 0 to 1 that the key alone decides."""
+        """A number from 0 to 1 that depends only on the key and the seed."""
         digest = blake2b(repr((self._seed, *key)).encode(), digest_size=8).digest()
         return (int.from_bytes(digest) + 0.5) / 2**64
 
@@ -247,7 +247,7 @@ class Simulated:
         return {"story": f"At visit {number} Noa went in, and did the thing {end}"}
 
     def _sentence(self, ask: _Ask, number: int) -> str:
-        """Some sentence of the story that is none of those that the truth is about."""
+        """A sentence of the story without a planted fault."""
         assert isinstance(ask.truth, StoryTruth)
         told = (*ask.truth.contradictions.values(), *ask.truth.explicit.values())
         planted = " ".join(words for _, words in told)
@@ -257,7 +257,7 @@ class Simulated:
 
 @dataclass(slots=True)
 class _Ask:
-    """A call, taken apart."""
+    """The parts of a call."""
 
     call: Call
     content: str
@@ -287,7 +287,7 @@ class _Ask:
 
     @property
     def numbers(self) -> list[int]:
-        """The values asked about (from 1); none for a rubric about the record."""
+        """The values asked about (from 1); [] for a rubric about the record."""
         for name, text in self.fences:
             if name == "values":
                 return [int(n) for n in _NUMBERED.findall(text)]
@@ -307,7 +307,7 @@ def _word(yes: bool) -> str:
 
 
 def as_shipped(content: str) -> str:
-    """Record, question, and the values where the question lists them."""
+    """Record and question, with the values where the question lists them."""
     return content
 
 
@@ -336,9 +336,9 @@ values_last = _ordered(0, 1, 2)
 
 
 def questions_first(*names: str, values_shared: bool = False) -> Order:
-    """Every question of these rubrics, record, then which of them is asked, and the values.
+    """All questions of these rubrics, the record, then which of them is asked, and the values.
 
-    With `values_shared` the values stand before the words that say which question is asked.
+    With `values_shared` the values come before the words that say which question is asked.
     """
     rubrics = [builtin()[name] for name in names]
     asked = [r.prompt.replace("{{ values }}", "") for r in rubrics]
@@ -347,7 +347,7 @@ def questions_first(*names: str, values_shared: bool = False) -> Order:
 
     def order(content: str) -> str:
         record, question, values = _pieces(content)
-        # Which question is meant must be told; the words that end it do for the count.
+        # The prompt must say which question is meant; for counting, its last words are enough.
         which = " ".join(question.split()[-12:])
         last = (values, which) if values_shared else (which, values)
         return "\n\n".join((before, record, *last))

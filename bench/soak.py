@@ -2,15 +2,15 @@
 
     python bench/soak.py [--hours 2] [--share 0.01] [--records N] [--timeout 1]
 
-The server is the tests' own (tests/faults/server.py). It answers after 20 ms where a hosted model
-takes 2 s, so an hour stands for 28,800 calls with 16 under way; `--records` says it directly. Each
-kind of fault meets `--share` of the calls, drawn by the number of the call. Every fifth norm is
-about another deed than its rule, and fails.
+The server is that of the tests (tests/faults/server.py). It answers after 20 ms where a hosted
+model takes 2 s, so an hour is 28,800 calls with 16 at a time; `--records` sets the number of
+records instead. Each kind of fault hits `--share` of the calls, drawn by the number of the call.
+Every fifth norm is about another deed than its rule, and fails.
 
-Looked at from outside, each second: resident memory, open files, threads of judge; from inside,
-every five: unfinished asyncio tasks. Before that the same records go to the same server without a
-fault, and the outputs are compared. A record whose tries all met a fault ends as `error`, as it
-should: a second run with `--resume` asks about those again. Prints its tables; fails nothing.
+Sampled from outside, each second: resident memory, open files, threads of judge; from inside, every
+five seconds: unfinished asyncio tasks. Before that the same records go to the same server without
+faults, and the outputs are compared. A record whose tries all failed ends as `error`, as it should:
+a second run with `--resume` asks about those again. Prints its tables; checks no limit.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ main()
 
 
 def answer(asked: Asked) -> Answer:
-    """What a faultless judge says, after the server's latency."""
+    """A faultless judge's answer, after the server's latency."""
     given = agreeable(asked)
     return Answer(given.text, logprobs=given.logprobs, delay=LATENCY)
 
@@ -105,7 +105,7 @@ FAULTS: Mapping[str, Deed] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at the process: seconds since its start, MB of 1,000,000 bytes."""
+    """One sample of the process: seconds since its start, MB of 1,000,000 bytes."""
 
     seconds: float
     resident_mb: float
@@ -115,7 +115,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Soaked:
-    """A run: its exit code, calls at the server, seconds, what was looked at, what it said last."""
+    """A run: its exit code, calls at the server, seconds, samples, error output."""
 
     code: int
     calls: int
@@ -126,14 +126,14 @@ class Soaked:
 
 
 def record(number: int) -> dict[str, str]:
-    """A norm of about 2 kB; the tests' server finds every fifth at fault."""
+    """A norm of about 2 kB; by the replies of the tests' server every fifth one fails."""
     odd = "An odd guest. " if number % 5 == 0 else ""
     story = f"{odd}This is guest number {number}. {SENTENCE * 28}Was it fine?"
     return guest(number) | {"story": story}
 
 
 def run(folder: Path, out: str, server: Misbehaving, schedule: Schedule, *flags: str) -> Soaked:
-    """Judge in.jsonl into `out`, watched."""
+    """Judge in.jsonl into `out`, and sample the process."""
     server.schedule, before = schedule, server.count
     checks = [word for check in CHECKS for word in ("--check", check)]
     words = ["validate", "in.jsonl", "-m", "openai:m", *checks, "-o", out]
@@ -160,7 +160,7 @@ def run(folder: Path, out: str, server: Misbehaving, schedule: Schedule, *flags:
 
 
 def look(pid: int, seconds: float) -> Look | None:
-    """None once the process has ended."""
+    """A sample of the process; None once it has ended."""
     place = Path(f"/proc/{pid}")
     try:
         text, files = (place / "status").read_text(), len(list((place / "fd").iterdir()))
@@ -173,9 +173,9 @@ def look(pid: int, seconds: float) -> Look | None:
 
 
 def show(soaked: Soaked) -> None:
-    """A row for each tenth of the run, but for the last look, at a process that is ending.
+    """Print a row for each tenth of the run, without the last sample, of an ending process.
 
-    A run that was over within a second has had one look alone.
+    A run shorter than a second has only one sample.
     """
     print(f"{'seconds':>8}  {'memory MB':>9}  {'files':>5}  {'threads':>7}  {'tasks':>5}")
     looks, tasks = soaked.looks[:-1] or soaked.looks, soaked.tasks
@@ -189,7 +189,7 @@ def show(soaked: Soaked) -> None:
 
 
 def judgements(path: Path) -> list[dict[str, Any]]:
-    """What stands under "judge", but for the usage, which counts replies that were no use, too."""
+    """The contents of "judge" without the usage, which also counts useless replies."""
     with path.open("rb") as lines:
         found = [json.loads(line)["judge"] for line in lines]
     return [{name: value for name, value in one.items() if name != "usage"} for one in found]
@@ -217,7 +217,7 @@ def main() -> None:
         folder = Path(name)
         with (folder / "in.jsonl").open("w") as file:
             file.writelines(json.dumps(record(number)) + "\n" for number in range(records))
-        # Where nothing fails, a machine that is busy should not look like a server that stalls.
+        # Without faults a busy machine must not look like a stalling server: the timeout is long.
         calm = run(folder, "calm", server, server.schedule, "--timeout", "60")
         faulty = now_and_then(list(FAULTS.values()), chosen.share, good(answer))
         patience = ("--timeout", chosen.timeout)

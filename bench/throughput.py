@@ -5,13 +5,12 @@
 
 A canned server (bench/canned_server.py) answers at once or after a latency. A judgement is one
 reply of a judge that was asked for, validated and used: for `judge` that is the whole path (reader,
-story workflow with rewriting, replies held against the story, cache, ordered output), for the
+story workflow with rewriting, replies checked against the story, cache, ordered output), for the
 others one call about one story. Each contender is a process of its own, run with few and with many
-judgements; the difference of the two is what a judgement costs, so that neither imports nor
-start-up count.
-Rounds take turns among the contenders, because machines have moods; the table gives the median and
-the extremes. Peers are installed into virtual environments of their own under --venvs (npm is
-needed for promptfoo); one that cannot be installed is named and left out.
+judgements; the difference is the cost of the judgements, without imports and start-up. Contenders
+take turns in each round, because a machine's speed varies; the table gives the median and the
+extremes. Each peer is installed into its own virtual environment under --venvs (promptfoo needs
+npm); one that cannot be installed is named and left out.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ OURS = ("judge", "judge, LangGraph's runtime")
 BARE = ("raw_aiohttp", "raw_httpx2", "plain_openai", "stock_instructor")
 PEERS = ("openevals_peer", "deepeval_peer", "promptfoo_peer", "inspect_ai_peer", "verdict_peer")
 MANY = {"raw_aiohttp": 6000, "raw_httpx2": 4000, "plain_openai": 3000, "stock_instructor": 2000}
-"""Judgements of the longer run, for contenders that are fast; 1,000 for the others."""
+"""Judgements of the longer run, for fast contenders; 1,000 for the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent(Taken):
-    """What one process took for so many judgements."""
+    """What one process took, and for how many judgements."""
 
     judgements: int
 
@@ -57,7 +56,7 @@ class Spent(Taken):
 
 @dataclass(slots=True)
 class Cost:
-    """A contender's rounds at one latency: CPU ms a judgement, judgements a second, peak MB."""
+    """A contender's rounds at one latency: CPU ms per judgement, judgements per second, peak MB."""
 
     cpu_ms: list[float] = field(default_factory=list)
     pace: list[float] = field(default_factory=list)
@@ -71,7 +70,7 @@ class Cost:
 
 
 class Bench:
-    """The contenders, what they are given, and where they are installed."""
+    """Runs contenders: the prompts that they get, and where they are installed."""
 
     def __init__(self, folder: Path, venvs: Path, concurrency: int, stories: int) -> None:
         self.folder, self.venvs = folder, venvs
@@ -80,10 +79,10 @@ class Bench:
         self.prompts.write_text("\n".join(map(json.dumps, _prompts(max(MANY.values())))) + "\n")
 
     def run(self, name: str, server: Server, *, many: bool) -> Spent:
-        """One process of a contender.
+        """Run one process of a contender.
 
         Raises:
-            RuntimeError: it did not make the judgements that it was to make.
+            RuntimeError: it did not make the expected number of judgements.
         """
         if name in OURS:
             return self.judge(name, server, self.stories if many else self.stories // 20)
@@ -103,7 +102,7 @@ class Bench:
     def judge(
         self, name: str, server: Server, stories: int, cache: Path | None = None, **more: str
     ) -> Spent:
-        """`judge validate` over so many stories, with a cache of its own unless one is given."""
+        """Run `judge validate` over `stories` stories, with a new cache unless one is given."""
         with tempfile.TemporaryDirectory(dir=self.folder) as own:
             records, sums = Path(own, "in.jsonl"), Path(own, "sums.json")
             write_stories(records, stories)
@@ -145,7 +144,7 @@ def _prompts(count: int) -> list[dict[str, Any]]:
 
 
 def installed(name: str, venvs: Path) -> bool:
-    """See that a contender's environment is there; False, with the reason told, if it cannot be."""
+    """Install a contender if need be; print why and return False if that fails."""
     if name in OURS:
         return True
     module: Any = importlib.import_module(name)
@@ -173,7 +172,7 @@ def _quietly(command: Sequence[str]) -> None:
 
 
 def compare(bench: Bench, names: Sequence[str], latency_ms: int, rounds: int) -> dict[str, Cost]:
-    """Every contender at one latency, round by round."""
+    """Run every contender at one latency, and print the table."""
     routes = {name: importlib.import_module(name).ROUTE for name in names if name not in OURS}
     costs: dict[str, Cost] = {name: Cost() for name in names}
     server_ms: list[float] = []
@@ -200,7 +199,7 @@ def compare(bench: Bench, names: Sequence[str], latency_ms: int, rounds: int) ->
 
 
 def warm(bench: Bench, stories: int) -> None:
-    """The same stories again, their replies from the cache."""
+    """Print a run over stories, and the same again with all replies from the cache."""
     print(f"\n{stories} stories again, from the cache; start-up included\n")
     print(f"{'':14}  {'seconds':>8}  {'CPU s':>7}  {'judgements/s':>12}  {'peak MB':>7}")
     cache = bench.folder / "warm-cache"
@@ -213,7 +212,7 @@ def warm(bench: Bench, stories: int) -> None:
 
 
 def start_up(bench: Bench, names: Sequence[str]) -> None:
-    """How long a user waits for help, and for one record whose replies are cached."""
+    """Print the wall time of help, and of one record whose replies are cached."""
     print("\nstart-up: wall seconds, median (least) of 10\n")
     python = Path(sys.executable).parent
     commands = {"judge --help": [str(python / "judge"), "--help"]}

@@ -1,4 +1,4 @@
-"""How long EECC's pairwise distances take, beside the same in plain Python.
+"""How long EECC's pairwise distances take, compared with plain Python.
 
     python bench/variance.py [--quick | --full]
 
@@ -6,10 +6,10 @@ Texts of about 150 words are made from a fixed seed: each concept has one text, 
 changes two words in ten of it and each output two more. Word edit distance and symmetric BLEU of
 all pairs of some hundred texts are timed, then a plain-Python dynamic program and a sentence BLEU
 from counters on a few of the same pairs; their values must agree. The seconds that the paper's
-stories would take are extrapolated: 35 concepts, 195 nationalities, 5 outputs, so 475,000 pairs a
-concept. `--full` measures them: the whole analysis, from texts to tables.
+stories would take are extrapolated: 35 concepts, 195 nationalities, 5 outputs, so 475,000 pairs for
+each concept. `--full` measures them: the whole analysis, from texts to tables.
 
-Wall time says how busy the machine was as well; CPU time, over all threads, does not.
+Wall time depends on the load of the machine; CPU time, over all threads, does not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CUMULATED = list(accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
 
 
 def plain_word_edit_distance(first: Sequence[str], second: Sequence[str]) -> float:
-    """The textbook's dynamic program, one row at a time."""
+    """The textbook dynamic program, one row at a time."""
     row = list(range(len(second) + 1))
     for place, word in enumerate(first, start=1):
         diagonal, row[0] = row[0], place
@@ -104,7 +104,7 @@ def _changed(random_source: random.Random, text: Words) -> Words:
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds on the clock, and of the processors."""
+    """Seconds of wall time and of CPU time."""
 
     wall: float
     cpu: float
@@ -117,7 +117,7 @@ def timed(work: Callable[[], object]) -> Took:
 
 
 def compared(quick: bool) -> Iterator[str]:
-    """A line for each measure and way: pairs a second, and the paper's stories extrapolated."""
+    """A line for each measure and way: pairs per second, and the paper's stories extrapolated."""
     nationalities, few = (12, 60) if quick else (NATIONALITIES, 600)
     texts = [text for _, text in outputs(0, nationalities)]
     all_pairs = list(combinations(range(len(texts)), 2))
