@@ -4,7 +4,7 @@ written as records."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,9 +87,10 @@ class Crowd:
         and how each annotator did.
 
         Raises:
-            UsageError: controls or contrary pairs cannot be read, or no annotator answered one.
+            UsageError: controls or contrary pairs cannot be read, are about other checks, or no
+                annotator answered one.
         """
-        golds = self._golds()
+        golds = self._golds({item.check for item in items if item.annotations})
         answers: dict[str, list[tuple[str, str]]] = defaultdict(list)
         labels: Counter[str] = Counter()
         others = []
@@ -102,7 +103,7 @@ class Crowd:
                 else:
                     answers[annotation.annotator].append((annotation.answer, gold))
             others += [item] if gold is None else []
-        if self.controls and not answers:
+        if self.controls and labels and not answers:
             raise UsageError(f"{self.controls[0]}: no annotator answered one of these questions")
         against = self._against(items)
         annotators = {
@@ -133,9 +134,15 @@ class Crowd:
                         found[name].append(pair)
         return found
 
-    def _golds(self) -> dict[tuple[str, int, str], str]:
-        """The right answers by record, number of the entry, and check; where they are about one
-        check alone, whatever the check is called."""
+    def _golds(self, asked: Collection[str]) -> dict[tuple[str, int, str], str]:
+        """The right answers by record, number of the entry, and check.
+
+        The one check that the controls are about is the one check that was `asked`, whatever each
+        is called.
+
+        Raises:
+            UsageError: controls cannot be read, or none is about a check that was asked.
+        """
         golds = {}
         for source in self.controls:
             for item in read_labels(source):
@@ -144,8 +151,13 @@ class Crowd:
                     raise UsageError(f"{source}, line {item.line}: {why}")
                 if (gold := item.reference) is not None:
                     golds[item.record.id, item.number, item.check] = gold
-        alone = len({check for *_, check in golds}) == 1
-        return {(id, n, UNNAMED if alone else check): g for (id, n, check), g in golds.items()}
+        names = {check for *_, check in golds}
+        if not names or not asked or names & {UNNAMED, *asked}:
+            return golds
+        if len(names) == len(asked) == 1:
+            return {(id, number, UNNAMED): gold for (id, number, _), gold in golds.items()}
+        about, labelled = ", ".join(sorted(names)), ", ".join(sorted(asked))
+        raise UsageError(f"{self.controls[0]}: about {about}, and the labels about {labelled}")
 
     def _annotator(
         self, controls: Sequence[tuple[str, str]], labels: int, contradictions: int
