@@ -177,16 +177,18 @@ async def compose(
     if texts is None:
         return False
     if _copied(work.context.rewriters[rubric].rubric, written := texts.model_dump()):
-        work.give_up(rubric, "copied: it is an example of the prompt, word for word")
+        work.give_up(rubric, "copied: most of it is an example of the prompt, word for word")
         return False
     work.wrote(written, kind)
     return True
 
 
 def _copied(rubric: Rubric, written: Mapping[str, Any]) -> bool:
-    """Whether everything written is in one of the prompt's examples, which weak models repeat."""
+    """Whether more than half of the texts are those of one of the prompt's examples, which weak
+    models repeat."""
+    texts = {*telling_texts(written)}
     replies = (json.loads(example.reply) for example in rubric.examples)
-    return any({*telling_texts(written)} <= {*telling_texts(reply)} for reply in replies)
+    return any(2 * len(texts.intersection(telling_texts(reply))) > len(texts) for reply in replies)
 
 
 def objections(work: Work, names: Sequence[str]) -> list[str]:

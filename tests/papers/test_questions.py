@@ -233,3 +233,23 @@ def test_a_question_with_several_answers_asks_for_a_combination_of_statements(
     assert hard["2/hard"]["question"] == "How is a seat kept?"
     assert typed("build", "culturalbench-easy", "v.jsonl", "-o", "e2.jsonl").returncode == 3
     assert typed.read("e2.jsonl") == typed.read("easy.jsonl")
+
+
+def test_a_question_with_the_options_of_the_prompts_example_is_lost(typed: Typed) -> None:
+    options = (
+        "They leave them at the door",
+        "They keep them on",
+        "They carry them",
+        "They give them to the host",
+    )
+    named = {f"prompt_option_{letter}": o for letter, o in zip("abcd", options, strict=True)}
+    copy = {"prompt_question": "What do guests do with tissues?", **named, "answer": "A"}
+    own = copy | {f"prompt_option_{letter}": f"They fold them {letter} times" for letter in "ab"}
+    typed.write("s.jsonl", [SCENARIO, SCENARIO | {"id": "s2", "scenario": "A hat keeps it."}])
+    rest = [said("verifier", answer("B")), *REST[1:]]
+    drafts = [said("question_writing", copy, contains="tissues"), said("question_writing", own)]
+    typed.script("w.yaml", [*drafts, *rest])
+    assert typed(*GO).returncode == 0
+    assert [one["lineage"]["parent"] for one in lines(typed.read("o.jsonl"))] == ["s2"]
+    (lost,) = lines(typed.read("o.jsonl.discarded.jsonl"))
+    assert lost["judge"]["generated"]["cause"] == "copied"
