@@ -333,9 +333,10 @@ class Client:
             if self.decides:
                 raise UsageError(f"{flag} {self.spec}: {error}") from error
             remedy = "leave it out" if flag == "--cheap-model" else "use --method structured"
+            why = "" if isinstance(error, UsageError) else f" ({error})"
             raise UsageError(
-                f"{flag} {self.spec}: this model gives no log-probabilities; {remedy}, or name a "
-                "model that gives them, such as local:... or a server with logprobs"
+                f"{flag} {self.spec}: this model gives no log-probabilities{why}; {remedy}, or "
+                "name a model that gives them, such as local:... or a server with logprobs"
             ) from error
 
     async def prepare(self) -> None:

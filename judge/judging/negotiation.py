@@ -118,22 +118,24 @@ class Negotiation:
         async with self._testing:
             if self.ready:
                 return
-            problems: list[str] = []
+            problems: dict[str, list[Mode]] = {}
             for mode in self._all:
                 try:
                     text = (await complete(mode)).text
                 except ContextExceeded:
                     raise
                 except BadRequest as error:
-                    problems.append(f"{mode}: {error}")
+                    problems.setdefault(str(error), []).append(mode)
                     continue
                 with suppress(ValueError, RecursionError):
                     if json.loads(text) == {"ready": "yes"}:
                         self._mode, self._version = mode, self._version + 1
                         self.note_changes()
                         return
-                problems.append(f'{mode}: replied {text[:80]!r}, not {{"ready": "yes"}}')
-        raise UsageError(f"{self._spec} gave no valid JSON in any mode. " + "; ".join(problems))
+                problem = f'replied {text[:80]!r}, not {{"ready": "yes"}}'
+                problems.setdefault(problem, []).append(mode)
+        said = (f"{', '.join(modes)}: {problem}" for problem, modes in problems.items())
+        raise UsageError(f"{self._spec} gave no valid JSON in any mode. {'; '.join(said)}")
 
     def proven(self, call: Call) -> Mode | None:
         """The mode for the call's schema if it needs no test, else None. A failure in a proven mode

@@ -298,6 +298,20 @@ def test_a_server_without_log_probabilities_names_the_method_that_it_has(
         assert code == 2 and "leave it out" in told and "--method" not in told, told
 
 
+def test_what_a_gateway_says_of_an_unknown_model_is_told_once(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LiteLLM's: HTTP 400 for a name that it has no route for, whatever is asked for."""
+    said = "Invalid model name passed in model=m. Call `/v1/models` to view available models"
+    with Loopback(lambda asked: fails(400, said, code="400"), scripted_probe=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        for method in (("--method", "logprobs"), ()):
+            words = ("validate", "in.jsonl", "-m", "openai:m", *ASK)
+            code, _, told = judge.text(*words, *method)
+            assert code == 2 and told.count("Invalid model name passed in model=m") == 1, told
+    assert "json_schema, tools, json, words: HTTP 400" in told
+
+
 @pytest.mark.parametrize("listed", [None, ["loopback"]])
 @pytest.mark.parametrize("cached", [True, False])
 def test_a_profile_of_another_model_s_answers_is_told(
