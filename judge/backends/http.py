@@ -23,7 +23,7 @@ from judge.errors import BackendError, Denied, ServerFault, Unreachable, UsageEr
 from judge.redact import secrets_of_address, without_secrets
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach the server."""
@@ -120,8 +120,9 @@ class HttpServer:
         if silence is not None:
             limits = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=silence)
             content["timeout"] = limits
-        # Files may be on another host; aiohttp drops the Authorization header on the way there.
+        # Files may be on another host.
         follow, body, size = "data" not in content, bytearray(), 0
+        content["middlewares"] = (self._headers_stay,) if follow else ()
         try:
             async with session.request(method, url, allow_redirects=follow, **content) as response:
                 file = into if response.status < 300 else None
@@ -136,6 +137,20 @@ class HttpServer:
         if response.status >= 300:
             self._refuse_elsewhere(url, response)
         return HttpResponse(response.status, response.headers, bytes(body))
+
+    async def _headers_stay(
+        self, request: ClientRequest, send: ClientHandlerType
+    ) -> ClientResponse:
+        """Drop our headers, keys among them, from a request that was redirected to another host.
+
+        aiohttp itself drops Authorization and cookies alone.
+        """
+        from yarl import URL
+
+        if request.url.origin() != URL(self._base).origin():
+            for name in self._headers:
+                request.headers.pop(name, None)
+        return await send(request)
 
     def _at(self, path: str, query: Mapping[str, str] | None) -> str:
         terms = "&".join(filter(None, (self._query, urlencode(query or {}))))

@@ -17,20 +17,18 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r
 
 
 @asynccontextmanager
-async def server() -> AsyncIterator[tuple[int, list[bytes]]]:
-    """A server that sends `OK` to each request; gives its port and the requests it had."""
+async def server(answer: bytes = OK) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """A server that sends `answer` to each request; gives its port and the requests it had."""
     had: list[bytes] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                size = next(
-                    int(line.split(b":")[1])
-                    for line in head.lower().split(b"\r\n")
-                    if line.startswith(b"content-length")
-                )
+                lines = head.lower().split(b"\r\n")
+                sizes = (int(s.split(b":")[1]) for s in lines if s.startswith(b"content-length"))
+                size = next(sizes, 0)
                 had.append(head + await reader.readexactly(size))
-                writer.write(OK)
+                writer.write(answer)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -61,6 +59,22 @@ async def test_requests_share_a_connection_and_carry_the_key() -> None:
     assert b"\r\nAuthorization: Bearer k\r\n" in had[0]
     assert b"\r\nContent-Type: application/json\r\n" in had[0]
     assert http.server == f"http://127.0.0.1:{port}/v1"
+
+
+async def test_no_header_of_ours_follows_a_file_to_another_host() -> None:
+    """A key may be in any header; aiohttp by itself drops Authorization alone."""
+    keys = {"Authorization": "Bearer k", "api-key": "secret", "X-Team": "lab"}
+    async with server() as (port, had):
+        moved = f"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{port}/f\r\n"
+        async with server(moved.encode() + b"Content-Length: 0\r\n\r\n") as (first, asked):
+            http = HttpServer(f"http://127.0.0.1:{first}/v1", keys)
+            response = await http.request("GET", "/files/1/content")
+            await http.aclose()
+    assert (response.status, response.body) == (200, BODY)
+    assert b"api-key: secret" in asked[0] and b"X-Team: lab" in asked[0]
+    assert had[0].startswith(b"GET /f HTTP/1.1")
+    for word in (b"secret", b"bearer", b"x-team", b"api-key"):
+        assert word not in had[0].lower()
 
 
 async def test_user_and_password_of_the_address_are_sent_as_basic_authentication() -> None:
