@@ -56,6 +56,11 @@ class Gate:
             raise UsageError(f"--gate {text!r}: {hint}")
         return cls(subject, Bound(sign, limit), bool(mean))
 
+    @property
+    def is_floor(self) -> bool:
+        """Whether the bound is a lower one: then an undecided record counts as low."""
+        return self.bound.sign in (">", ">=")
+
     def __str__(self) -> str:
         mean, repaired = "mean " * self.mean, " after repair" * self.repaired
         return f"{mean}{self.subject}{repaired} {self.bound.sign} {self.bound.limit:g}"
@@ -93,8 +98,8 @@ class Gate:
             counts = Counter(summary.checks.get(self.subject))
             counts[Verdict.ERROR] += summary.unread(self.subject)
         of = counts.total() - counts[Verdict.SKIPPED]
-        passed = counts[Verdict.PASS]
         undecided = {str(v): counts[v] for v in UNDECIDED if counts[v]}
+        passed = counts[Verdict.PASS] + (0 if self.is_floor else sum(undecided.values()))
         return GateOutcome(self, passed / of if of else None, passed, of, undecided)
 
     def _mean_outcome(self, summary: Summary) -> GateOutcome:
@@ -111,7 +116,7 @@ class Gate:
         if not left:
             return GateOutcome(self, value, count, of)
         scale = summary.scales.get(self.subject)
-        end = None if scale is None else scale[0 if self.bound.sign in (">", ">=") else 1]
+        end = None if scale is None else scale[0 if self.is_floor else 1]
         least = None if end is None else (total + left * end) / of
         return GateOutcome(self, value, count, of, open_scores=OpenScores(left, end, least))
 
@@ -137,8 +142,8 @@ class GateOutcome:
     """The pass rate or mean that a run reached; `n` records of `of` passed, or have a decided
     score.
 
-    Under a pass rate, `undecided` records, by verdict, count as not passing; under a mean they are
-    `open_scores`.
+    Under a pass rate, `undecided` records, by verdict, count as not passing, and as passing where
+    the bound is an upper one; under a mean they are `open_scores`.
     """
 
     gate: Gate
@@ -152,7 +157,7 @@ class GateOutcome:
     def holds(self) -> bool:
         """Whether the bound is reached; False without records.
 
-        Undecided records count as not passing, or, under a mean, as the worst score for the bound.
+        Undecided records count as what is worst for the bound.
         """
         value = self.value if self.open_scores is None else self.open_scores.with_them
         return value is not None and self.gate.bound.holds(round(value, 9))
@@ -165,7 +170,8 @@ class GateOutcome:
         reached = f"{self.value:.2f}" if self.gate.mean else f"{self.value:.1%}"
         of = f"{self.n} of {self.of}" + (" scored" if self.gate.mean else "")
         notes = [f"{count} {verdict}" for verdict, count in (self.undecided or {}).items()]
-        noted = f"; counted as not passing: {', '.join(notes)}" if notes else ""
+        counted = "not passing" if self.gate.is_floor else "passing"
+        noted = f"; counted as {counted}: {', '.join(notes)}" if notes else ""
         noted += f"; {self.open_scores}" if self.open_scores else ""
         return f"gate {self.gate}: {verb} ({reached}, {of}{noted})"
 

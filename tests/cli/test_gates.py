@@ -83,6 +83,13 @@ def test_scores_without_a_bound_have_a_mean_and_an_interval(mails: Typed) -> Non
             3,
             "polite >= 0.5: holds (50.0%, 2 of 4; counted as not passing: 1 unreadable)",
         ),
+        (
+            TWO,
+            "polite <= 0.5",
+            1,
+            "polite <= 0.5: does not hold (75.0%, 3 of 4; counted as passing: 1",
+        ),
+        (TWO, "polite < 80%", 3, "polite < 0.8: holds (75.0%, 3 of 4; counted as passing: 1"),
         (TWO, "polite>0.5", 1, "gate polite > 0.5: does not hold (50.0%, 2 of 4"),
         (TWO, "short >= 1", 3, "gate short >= 1: holds (100.0%, 4 of 4)"),
         (TWO, "record >= 0.51", 1, "gate record >= 0.51: does not hold (50.0%, 2 of 4"),
@@ -123,7 +130,10 @@ def test_a_mean_on_an_unknown_scale_or_of_unsure_scores_does_not_hold() -> None:
     checks = [{"check": "tone", "verdict": "answered", "score": 5.0}, unsure]
     gate = Gate.of("mean tone >= 4")
     scales: dict[str, tuple[float, float]] = {"tone": (1.0, 5.0)}
-    for known, told in ((scales, "1 without a score counts as 1"), ({}, "that is not known")):
+    for known, told in (
+        (scales, "1 without a score counts as 1"),
+        ({}, "1 without a score, on an unknown scale"),
+    ):
         summary = Summary(scales=known)
         for check in checks:
             summary.add(Line({}, {"verdict": check["verdict"], "checks": [check]}))
