@@ -217,14 +217,14 @@ def people_of(path: str) -> dict[str, dict[str, str]]:
 
     Raises:
         UsageError: it cannot be read or says nothing of them, or a row names no annotator, or one
-            who stood there before.
+            whom an earlier line names.
     """
     people: dict[str, dict[str, str]] = {}
     for item in read(path):
         try:
             fields = item.usable().fields or {}
             if (name := text_of(fields, "annotator")) in people:
-                raise LabelError(f"annotator {name!r} stood there before", "annotator")
+                raise LabelError(f"an earlier line names annotator {name!r}, too", "annotator")
         except LabelError as error:
             raise UsageError(f"{path}, line {item.line}: {error}") from None
         known = {key: scalar_text(content) for key, content in fields.items() if key != "annotator"}

@@ -69,10 +69,10 @@ _WORD = re.compile(
 _TELLING = re.compile(rf"(?=.*[^\W\d_])(?:..|[{UNSPACED}])")
 _QUOTES = str.maketrans({"’": "'", "‘": "'"})
 
-WordCounts = list[str]
+Tokens = list[str]
 
 
-def words_of(text: str) -> WordCounts:
+def words_of(text: str) -> Tokens:
     """The lower-cased text's words and punctuation marks, in order.
 
     One pattern follows the rules of NLTK's `word_tokenize`: punctuation marks are words of their
@@ -196,7 +196,7 @@ class CultureStudy:
             for identity, words in top_words(by_identity).items()
         }
 
-    def _measure(self, by_template: Sequence[Mapping[str, list[WordCounts]]]) -> None:
+    def _measure(self, by_template: Sequence[Mapping[str, list[Tokens]]]) -> None:
         """Add one concept's values, each the mean over templates."""
         values: dict[tuple[str, ...], list[float | None]] = defaultdict(list)
         for texts in by_template:
@@ -237,7 +237,7 @@ class CultureStudy:
             )
 
 
-def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[WordCounts]]:
+def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[Tokens]]:
     """Each identity's outputs as words, those without a word left out."""
     answered = (result for result in results if result.outcome is AnswerOutcome.ANSWERED)
     pairs = ((result.fields["identity"], words_of(result.answer)) for result in answered)
@@ -246,7 +246,7 @@ def _texts(results: Iterable[MeasuredAnswer]) -> dict[str, list[WordCounts]]:
 
 
 def distances(
-    texts: Sequence[WordCounts], owners: Sequence[int], metric: str
+    texts: Sequence[Tokens], owners: Sequence[int], metric: str
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
     """The distances between identities, a square matrix; and those between each identity's own
     texts.

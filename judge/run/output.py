@@ -234,7 +234,8 @@ def _put(new: Path, path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file as a whole: at each moment it has the old content or the new.
+    """Write a file as a whole: at each moment it has the old content or the new, except where it
+    cannot be renamed over (`_put`).
 
     Raises:
         OSError: it cannot be written; it is unchanged.

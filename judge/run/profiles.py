@@ -1,4 +1,4 @@
-"""The profiles of a run: which models a profile chooses, and how it changes a judge."""
+"""The profiles of a run: to which judges each applies, and how it changes them."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def test_what_is_known_of_people_makes_groups_and_shares(typed: Typed) -> None:
     ]
     table(typed, "p.csv", [{"annotator": "ann", "age": 1}] * 2)
     code, _, told = typed.text("agreement", "v.csv", "--people", "p.csv")
-    assert code == 2 and "p.csv, line 3: annotator 'ann' stood there before" in told
+    assert code == 2 and "p.csv, line 3: an earlier line names annotator 'ann'" in told
     table(typed, "p.csv", [{"annotator": "ann"}])
     code, _, told = typed.text("agreement", "v.csv", "--people", "p.csv")
     assert code == 2 and "p.csv: says nothing of annotators" in told
