@@ -1,7 +1,7 @@
-"""The spelling of answers: one for each answer, whoever wrote it and in whatever file.
+"""Normalises answers, so that one answer compares equal in every file and reply.
 
-`spelling` is the only place where answers are made alike. Readers of labels, `judge calibrate`,
-`judge agreement`, `judge score` and the replies of models all go by it.
+`spelling` is the only normaliser. The readers of labels, `judge calibrate`, `judge agreement`,
+`judge score` and the parsers of model replies all use it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection, Iterable
 
 SEVERAL = "|"
-"""Stands between the answers of an annotator who gave several."""
+"""Separates the answers of an annotator who gave several."""
 
 NO_LABEL = frozenset(
     [
@@ -19,14 +19,14 @@ NO_LABEL = frozenset(
         *("#n/a", "#na", "#null!", "<na>", "<null>", "(null)", "\\n"),
     ]
 )
-"""Spellings that stand for "no label", as pandas, SQL, R, Excel, SPSS and people write them. An
-answer of the rubric is an answer all the same."""
+"""Spellings of "no label" in pandas, SQL, R, Excel, SPSS and by hand. A spelling that is an answer
+of the rubric still counts as that answer."""
 
 OPT_OUTS = ("i don't know", "unanswerable", "i don't have knowledge")
-"""Answers that are no majority however many gave them."""
+"""Answers that never make a majority, however many people gave them."""
 
 OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard", *OPT_OUTS})
-"""Answers that decide nothing: counted as answers of their own."""
+"""Answers that decide nothing. Each counts as a separate answer."""
 
 _TRUTHS = {"true": "yes", "false": "no"}
 _STOPS = " .\u3002\uff0e\uff61"
@@ -39,16 +39,16 @@ _ALIKE = str.maketrans(
 _NUMBER = re.compile(r"([+-]?)(\d+|\d{1,3}(?:,\d{3})+)(?:\.(\d+))?", re.ASCII)
 
 _DECIMAL_COMMA = re.compile(r"\A([+-]?\d+),(\d{1,2}|\d{4,})\Z", re.ASCII)
-"""A decimal comma (`2,5`); three digits behind a comma are thousands."""
+"""A number with a decimal comma (`2,5`). Three digits after a comma are thousands."""
 
 
 def spelling(text: str) -> str:
-    """The answer as all spellings of it are compared.
+    """The normal form of an answer, in which answers are compared.
 
-    Unicode's compatible forms (NFKC: full-width letters and digits), case, blanks, invisible
-    characters, apostrophes and dashes, and full stops at the end make no difference; a number is
-    written as short as it can be (`1.0`, `1,0` and `01` as `1`), `true` and `false` are yes and no.
-    Of several answers with bars between them each is spelt by itself. A spelling is its own.
+    Unicode's compatibility forms (NFKC: full-width letters and digits), case, extra spaces,
+    invisible characters, kinds of apostrophe and dash, and final full stops make no difference. A
+    number is as short as possible (`1.0`, `1,0` and `01` become `1`); `true` and `false` become yes
+    and no. Answers separated by `|` are normalised one by one. The function is idempotent.
     """
     return SEVERAL.join(map(_one, unicodedata.normalize("NFKC", text).split(SEVERAL)))
 
@@ -73,9 +73,11 @@ _YES_WORDS = {"1": "yes", "0": "no"}
 
 
 def words_for(answers: Collection[str], passing: Collection[str]) -> dict[str, str]:
-    """What words of people stand for among a question's answers, where there is one way: `pass`,
-    `good`, `fail` and `bad` where one answer passes and one fails, 1 and 0 where yes passes and no
-    fails (else 1 might be a yes, or a pass)."""
+    """Maps words that people use to a question's answers, where only one meaning is possible.
+
+    `pass`, `good`, `fail` and `bad` are mapped where one answer passes and one fails; 1 and 0 only
+    where yes passes and no fails (else 1 could mean yes or pass).
+    """
     if len(answers) != 2 or len(passing) != 1:
         return {}
     of_verdict = {answer in passing: answer for answer in answers}
@@ -84,7 +86,7 @@ def words_for(answers: Collection[str], passing: Collection[str]) -> dict[str, s
 
 
 def spelt_as(content: object, answers: Iterable[str]) -> str | None:
-    """The one of `answers` that a text, number or truth value spells; None for none."""
+    """The entry of `answers` that a text, number or boolean spells; None if there is none."""
     text = scalar_text(content)
     if text is None:
         return None
@@ -92,7 +94,7 @@ def spelt_as(content: object, answers: Iterable[str]) -> str | None:
 
 
 def scalar_text(content: object) -> str | None:
-    """A text, number or truth value as text (`yes` and `no` for the last); None for all else."""
+    """A text, number or boolean as text (booleans as `yes` and `no`); None for anything else."""
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, float):
@@ -101,9 +103,9 @@ def scalar_text(content: object) -> str | None:
 
 
 def without_no_label(answer: str, answers: Collection[str] = ()) -> str | None:
-    """A spelling without the parts that stand for no label; None where nothing is left.
+    """A spelling without the parts that mean "no label"; None if nothing is left.
 
-    `answers` are spellings that are answers all the same, such as `none` where a rubric has it.
+    `answers` are spellings that still count as answers, such as `none` where a rubric has it.
     """
     parts = answer.split(SEVERAL)
     return SEVERAL.join(p for p in parts if p not in NO_LABEL or p in answers) or None

@@ -1,4 +1,4 @@
-"""Names and paths of fields, hashes, problems, and ids seen before."""
+"""Field names and paths, record hashes, problems, and the ids seen in a run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from judge.records.text import chat_in
 from judge.verdict import Verdict
 
 RESERVED = "judge"
-"""The key under which a verdict is written, and an earlier one is found."""
+"""The key of the verdict, in output and in input that was judged before."""
 
 LINEAGE = "lineage"
-"""The key under which `judge generate` says what a record was made from; no judge is shown it."""
+"""The key under which `judge generate` records a record's sources. It is not shown to judges."""
 
 _TYPES = {str: "a text", bool: "a truth value", int: "a number", float: "a number"}
 _TYPES |= {list: "a list", dict: "an object", type(None): "null"}
@@ -51,15 +51,15 @@ def kind_of(content: object) -> str:
 
 
 def clip(text: object, limit: int = 80) -> str:
-    """`text` quoted for a message, cut where it is long."""
+    """`text` quoted for a message, cut to `limit` characters."""
     text_repr = repr(text)
     return text_repr if len(text_repr) <= limit else f"{text_repr[: limit - 1]}…"
 
 
 def content_hash(fields: Mapping[str, Any]) -> str:
-    """32 hex digits over a record's fields, the same in whatever order they stand.
+    """32 hex digits over a record's fields, in any order.
 
-    An earlier verdict (key `judge`) is no part of it.
+    An earlier verdict (key `judge`) is not hashed.
     """
     return hashed_json(fields)[1]
 
@@ -70,7 +70,7 @@ def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verdict_columns(fields: Mapping[str, Any]) -> frozenset[str]:
-    """The columns of an earlier verdict in a row of a table that judge wrote (`-o OUT.csv`)."""
+    """The columns that hold a verdict in a row of a table that judge wrote (`-o OUT.csv`)."""
     if f"{RESERVED}.verdict" not in fields:
         return frozenset()
     checks = {key.removesuffix(".verdict") for key in fields if key.endswith(".verdict")}
@@ -78,7 +78,7 @@ def verdict_columns(fields: Mapping[str, Any]) -> frozenset[str]:
 
 
 def own_id(fields: Mapping[str, Any]) -> str | None:
-    """The id that a record has in its own fields, as text."""
+    """The id in a record's own fields, as text; None if there is none."""
     for name, content in fields.items():
         if normalise(name) == "id" and isinstance(content, str | int | float) and content != "":
             return str(content)
@@ -86,7 +86,7 @@ def own_id(fields: Mapping[str, Any]) -> str | None:
 
 
 def judgement_in(fields: Mapping[str, Any], default: object = None) -> Any:
-    """What stands in the field `judge`: an earlier verdict, or the input's own; else `default`."""
+    """The field `judge`: an earlier verdict, or the input's own field; else `default`."""
     return fields.get(RESERVED, default)
 
 
@@ -104,8 +104,11 @@ def normalise(key: str) -> str:
 
 
 def keys_of(names: Mapping[str, str], fields: Mapping[str, Any]) -> dict[str, str]:
-    """The record's own key for each of these names, which are given by their normalised forms;
-    LabelError where two keys for one differ."""
+    """Maps each name to the record's own key for it; `names` is keyed by normalised form.
+
+    Raises:
+        LabelError: two keys stand for one name, and their contents differ.
+    """
     keys: dict[str, str] = {}
     for key, content in fields.items():
         if (name := names.get(normalise(key))) is not None:
@@ -117,12 +120,14 @@ def keys_of(names: Mapping[str, str], fields: Mapping[str, Any]) -> dict[str, st
 
 
 def at(fields: Any, path: str) -> Any:
-    """The content of a field, or at a path: `a.b` is the field b of the object a, `a.0` the first
-    entry of the list a, or the first turn of the chat that a is in JSON, `a.-1` the last.
+    """The content of a field, or at a path.
+
+    `a.b` is the field b of the object a; `a.0` is the first entry of the list a, or the first turn
+    of the chat that a holds as JSON text; `a.-1` is the last.
 
     Raises:
-        KeyError: there is nothing.
-        LabelError: two fields have that path, or names that differ in case, blanks, - and _ alone.
+        KeyError: there is no such field.
+        LabelError: two fields match, by path or by names that differ only in case, spaces, - and _.
     """
     head, _, tail = path.partition(".")
     if isinstance(fields, list):
@@ -152,13 +157,15 @@ def at(fields: Any, path: str) -> Any:
 
 
 def _opened(content: object) -> dict[str, Any] | list[Any] | None:
-    """What a path goes on in; None for all that has no parts."""
+    """The container in which a path continues; None if `content` has no parts."""
     return content if isinstance(content, dict | list) else chat_in(content)
 
 
 def find(fields: Mapping[str, Any], path: str) -> Any:
-    """As `at`; a field that is not there by this name is found whatever its case, blanks, - and _
-    (`country` finds `Country`, `first_name` finds `First-Name`)."""
+    """As `at`, but if no name matches exactly, case, spaces, - and _ are ignored.
+
+    `country` finds `Country`, `first_name` finds `First-Name`.
+    """
     try:
         return at(fields, path)
     except KeyError:
@@ -172,11 +179,11 @@ def find(fields: Mapping[str, Any], path: str) -> Any:
 
 
 NO_CONTENT, SEVERAL = "(none)", "(several)"
-"""Stand for the content of a field that a record lacks, and of several of one name."""
+"""Placeholders for the content of a missing field, and of several fields of one name."""
 
 
 def stratum(fields: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """What a record has in each of these fields (`find`), as text, NO_CONTENT or SEVERAL."""
+    """A record's content of each of these fields (`find`): text, NO_CONTENT or SEVERAL."""
     contents = []
     for name in names:
         try:
@@ -196,7 +203,7 @@ Item = TypeVar("Item")
 def strata_of(
     items: Iterable[Item], fields_of: Callable[[Item], Mapping[str, Any]], names: Sequence[str]
 ) -> dict[tuple[str, ...], list[Item]]:
-    """Items by what they have in these fields, sorted.
+    """Items grouped by their content of these fields, sorted.
 
     Raises:
         UsageError: no item has one of the fields.
@@ -211,7 +218,7 @@ def strata_of(
 def refuse_absent(
     strata: Collection[tuple[str, ...]], names: Sequence[str], there: Collection[str]
 ) -> None:
-    """Raise UsageError for a field of `--by` that no record has; `there` are the first one's."""
+    """Raise UsageError for a `--by` field that no record has; `there`: fields of the first one."""
     for place, name in enumerate(names):
         if all(labels[place] == NO_CONTENT for labels in strata):
             raise UsageError(no_such_field(f"--by {name}", name, there))
@@ -222,7 +229,7 @@ def _alike(first: str, second: str) -> bool:
 
 
 def holds(fields: Any, path: str) -> bool:
-    """Whether `at` finds something, be it two fields of that path."""
+    """Whether `at` finds a field, or more than one."""
     with suppress(LabelError):
         try:
             at(fields, path)
@@ -232,7 +239,7 @@ def holds(fields: Any, path: str) -> bool:
 
 
 def no_such_field(origin: str, name: str, there: Collection[str]) -> str:
-    """The message that no record has a field, with the nearest of those `there` in the first."""
+    """The message that no record has the field `name`, with the nearest of the fields `there`."""
     near = nearest(name, there)
     hint = f"did you mean {near}?" if near else f"the first has {clip([*there], 300)}"
     if "," in name and {part.strip() for part in name.split(",")} <= {*there}:
@@ -241,7 +248,7 @@ def no_such_field(origin: str, name: str, there: Collection[str]) -> str:
 
 
 def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
-    """Set what `at` finds there; objects, lists and chats on the way are made anew."""
+    """Set the field that `at` finds at `path`, with copies of the containers inside `fields`."""
     head, _, tail = path.partition(".")
     whole: Any = isinstance(fields, dict) and (path in fields or not tail)
     key: Any = path if whole else head if isinstance(fields, dict) else int(head)
@@ -265,10 +272,10 @@ def fence_mark(seed: str, texts: Sequence[str]) -> str:
 
 
 def is_verdict(content: object) -> bool:
-    """Whether this, in the field `judge`, is a verdict of an earlier run, and not the input's own.
+    """Whether the content of the field `judge` is an earlier verdict, not the input's own field.
 
-    A line of ours has one of the verdicts, and a fingerprint or an error; where it has neither, all
-    its keys are of the output line.
+    An output line has a verdict, and a fingerprint or an error; without these two, all its keys
+    must be keys of a judgement.
     """
     if not isinstance(content, dict) or content.get("verdict") not in [*Verdict]:
         return False
@@ -277,11 +284,10 @@ def is_verdict(content: object) -> bool:
 
 
 class SeenIds:
-    """The ids of a run, and where each came first.
+    """The ids of a run, and the place where each came first.
 
-    They lie in a temporary database that SQLite keeps in memory up to 16 MB, then on disk, and
-    deletes when this object goes. It is never closed before: SQLite would crash under a thread
-    that still reads.
+    They are stored in a temporary SQLite database, up to 16 MB in memory, then on disk, which is
+    deleted with this object. It is never closed earlier: SQLite would crash if a thread still read.
     """
 
     def __init__(self) -> None:
@@ -292,9 +298,9 @@ class SeenIds:
         self._db.execute("BEGIN")
 
     def first_place(self, id: str, place: str) -> str | None:
-        """The place where `id` came first; None, and `place` remembered, when it is new.
+        """The place where `id` came first; for a new id None, and `place` is stored.
 
-        Raises JudgeError where there is no room to remember it.
+        Raises JudgeError if the database cannot be written.
         """
         # Bytes, because ids may hold lone surrogates, which SQLite's text cannot.
         row = [text.encode("utf-8", "surrogatepass") for text in (id, place)]
@@ -309,7 +315,7 @@ class SeenIds:
 
 
 def flat(tree: Any, path: str = "") -> dict[str, Any]:
-    """The leaves of nested objects by their path: `settings.votes`."""
+    """The leaves of nested objects, by path: `settings.votes`."""
     if not isinstance(tree, Mapping):
         return {path: tree}
     leaves: dict[str, Any] = {}

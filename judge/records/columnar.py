@@ -1,8 +1,8 @@
 """Parquet and Arrow files, and folders of `datasets.save_to_disk`: rows in batches of bounded size.
 
-A few kilobytes can name one text of megabytes in every row. So texts stay in their dictionaries,
-and the size of a row is counted before its texts are copied. pyarrow unpacks a page of Parquet (2
-GiB at most, by its format) and a compressed batch of Arrow whole.
+A file of a few kilobytes can repeat a text of megabytes in every row. So texts stay
+dictionary-encoded, and a row's size is computed before its texts are copied. pyarrow unpacks a
+Parquet page (2 GiB at most, by the format) or a compressed Arrow batch as a whole.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from judge.records.tables import as_json, refuse_header
 _BATCH = 256
 _BATCH_BYTES = 16 << 20
 _GROUP_BYTES = 1 << 30
-"""Of larger row groups one row is read at a time: their large rows may all lie together."""
+"""Larger row groups are read one row at a time: their large rows may be consecutive."""
 
 
 def read_parquet(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[Record]:
-    """One record a row, with values as `from_memory` has them; `line` is the row's number.
+    """One record per row, with values as in `from_memory`; `line` is the row's number.
 
-    A row of more than `limit` bytes is a problem. Raises UsageError for a file that is no Parquet,
-    and where pyarrow is missing.
+    A row of more than `limit` bytes is a problem. Raises UsageError if the file is not Parquet or
+    pyarrow is missing.
     """
     pa = _pyarrow(display)
     from pyarrow import parquet as pq
 
     try:
-        # Without pre-buffering, else whole row groups are read ahead of the batches.
+        # Pre-buffering would read whole row groups ahead of the batches.
         leaves = pq.ParquetFile(file).schema
         binaries = (leaf for leaf in leaves if leaf.physical_type == "BYTE_ARRAY")
         texts = [leaf.path for leaf in binaries if _is_text(leaf)]
@@ -49,7 +49,7 @@ def _is_text(leaf: Any) -> bool:
 
 
 def _groups(table: Any) -> Iterator[Any]:
-    """Batches of a Parquet file, of fewer rows where rows are large."""
+    """Batches of a Parquet file, with fewer rows where rows are large."""
     for number in range(table.num_row_groups):
         group = table.metadata.row_group(number)
         rows = _BATCH * (group.total_byte_size <= _GROUP_BYTES)
@@ -60,7 +60,7 @@ def _groups(table: Any) -> Iterator[Any]:
 def read_arrow(
     name: str, display: str, file: IO[bytes], limit: int, before: int = 0
 ) -> Iterator[Record]:
-    """As `read_parquet`, of an Arrow IPC file (Feather) or stream; `before` rows came earlier."""
+    """As `read_parquet`, for an Arrow IPC file (Feather) or stream, after `before` rows."""
     pa = _pyarrow(display)
     try:
         start = file.read(6)
@@ -75,9 +75,9 @@ def read_arrow(
 
 
 def saved_files(folder: Path) -> list[Path]:
-    """The files of a folder that `datasets.save_to_disk` wrote, in their order.
+    """The files of a folder that `datasets.save_to_disk` wrote, in order.
 
-    Raises UsageError for any other folder, with what to type.
+    Raises UsageError for any other folder, saying what to type.
     """
     if (splits := _described(folder, "dataset_dict.json").get("splits")) is not None:
         names = [str(entry) for entry in splits] if isinstance(splits, list) else []
@@ -139,7 +139,7 @@ def _row(name: str, number: int, batch: Any, place: int) -> Record:
     for column, cells in zip(batch.schema.names, batch.columns, strict=True):
         try:
             fields[column] = as_json(cells[place].as_py())
-        # Text that is no UTF-8, and dates beyond Python's.
+        # Text that is not UTF-8, or a date outside Python's range.
         except (ValueError, OverflowError) as error:
             message = f"column {column!r} cannot be read: {error}"
             return Record(name, number, None, None, Problem(message, column))
@@ -147,9 +147,9 @@ def _row(name: str, number: int, batch: Any, place: int) -> Record:
 
 
 def _sizes(column: Any) -> Any:
-    """The bytes of each value of an Arrow array, those of a dictionary wherever it is named.
+    """The bytes of each value of an Arrow array; a dictionary's values count at every use.
 
-    Raises ValueError for types that judge does not read.
+    Raises ValueError for a type that judge does not read.
     """
     import pyarrow as pa
     from pyarrow import compute as pc
@@ -176,7 +176,7 @@ def _sizes(column: Any) -> Any:
     elif types.is_null(kind) or types.is_primitive(kind) or types.is_decimal(kind):
         sizes = pa.array([8] * len(column), pa.int64())
     elif types.is_string_view(kind) or types.is_binary_view(kind):
-        # Views of 16 bytes, of which the first four are the length: several may share one text.
+        # A view has 16 bytes, and the first four are the length. Several views may share one text.
         last = column.offset + len(column)
         quarters = pa.Array.from_buffers(pa.int32(), 4 * last, [None, column.buffers()[1]])
         sizes = quarters.take(pa.array(range(4 * column.offset, 4 * last, 4), pa.int64()))

@@ -1,4 +1,4 @@
-"""Single fields of a data set's lines: texts, ids, answers, lists."""
+"""Parsers for single fields of a data set's lines: texts, ids, answers, lists."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from judge.records.streams import RAW_LIMIT
 from judge.records.text import MAX_LITERAL
 
 MAX_SLICE = 60
-"""Texts of more characters than this are no slice: they tell records apart, not groups of them."""
+"""Characters of a slice's value at most; a longer text names a record, not a group."""
 
 ENTAILMENT = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 ENTAILMENT |= {answer: answer for answer in ENTAILMENT.values()}
-"""How the answers of an entailment check are written in the released sets."""
+"""Spellings of an entailment check's answers in the released sets."""
 
 
 def refused(item: Record, problem: Problem) -> Record:
-    """`item` with the problem in place of its fields, and with their text."""
+    """`item` with the problem, and its fields as raw text."""
     raw = item.raw
     if item.fields is not None:
         text = dump(item.fields).decode("utf-8").rstrip("\n")
@@ -35,7 +35,7 @@ def refused(item: Record, problem: Problem) -> Record:
 
 
 def id_text(id: object, field: str) -> str | None:
-    """An id as text, None where it is empty; LabelError where it is neither text nor number."""
+    """An id as text, None if it is empty; LabelError if it is neither a text nor a number."""
     if id is None or (isinstance(id, str) and not id.strip()):
         return None
     if isinstance(id, bool) or not isinstance(id, str | int | float):
@@ -44,16 +44,20 @@ def id_text(id: object, field: str) -> str | None:
 
 
 def record_name(item: Record) -> str:
-    """What a line is called: its id, else FILE#LINE."""
+    """The name of a line: its id, else FILE#LINE."""
     key = next((key for key in item.fields or {} if normalise(key) == "id"), "id")
     place = f"{Path(item.source).name}#{item.line}"
     return id_text((item.fields or {}).get(key), key) or place
 
 
 def answer_of(content: object, field: str) -> str | None:
-    """An answer in the spelling of all its kind, None where nothing is written; LabelError for what
-    holds no answer. What may stand for "no label" (`NULL`) is an answer here: see
-    `LabelledRecord.answered`."""
+    """An answer, normalised (`spelling`); None if it is empty.
+
+    A spelling of "no label" (`NULL`) is kept as an answer here: see `LabelledRecord.answered`.
+
+    Raises:
+        LabelError: the content is not a text, number or boolean.
+    """
     if content is None:
         return None
     text = scalar_text(content)
@@ -63,7 +67,7 @@ def answer_of(content: object, field: str) -> str | None:
 
 
 def one_of(content: object, answers: Mapping[str, str], field: str) -> str:
-    """The answer that `content` stands for in `answers`; LabelError for any other content."""
+    """The value in `answers` for `content`; LabelError if there is none."""
     answer = answers.get(answer_of(content, field) or "")
     if answer is None:
         choices = ", ".join(dict.fromkeys(answers.values()))
@@ -72,14 +76,14 @@ def one_of(content: object, answers: Mapping[str, str], field: str) -> str:
 
 
 def object_of(content: object, field: str) -> dict[str, Any]:
-    """`content`, which must be an object; LabelError for all else."""
+    """`content`, which must be an object; else LabelError."""
     if not isinstance(content, dict):
         raise LabelError(f"field {field!r} must be an object, not {kind_of(content)}", field)
     return content
 
 
 def text_of(fields: Mapping[str, Any], key: str) -> str:
-    """The text under `key`; LabelError if missing, empty or no text."""
+    """The text under `key`; LabelError if it is missing, empty or not a text."""
     if key not in fields:
         raise LabelError(f"field {key!r} is missing", key)
     content = fields[key]
@@ -91,7 +95,7 @@ def text_of(fields: Mapping[str, Any], key: str) -> str:
 
 
 def listed(content: object, field: str) -> list[Any]:
-    """A list, given as such or as text in Python's notation; LabelError for all else."""
+    """A list, given as JSON or as a Python literal in a text; LabelError for anything else."""
     entries = content
     if isinstance(content, str) and len(content) <= MAX_LITERAL:
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
@@ -104,7 +108,7 @@ def listed(content: object, field: str) -> list[Any]:
 
 
 def slices_of(fields: Mapping[str, Any]) -> dict[str, str]:
-    """The fields to group results by: every short scalar field as text, without the id."""
+    """The fields to group results by: every short scalar field as text, except the id."""
     texts = {key: scalar_text(content) or "" for key, content in fields.items()}
     return {
         key: text

@@ -1,4 +1,4 @@
-"""JSON lines, JSON lists and files of JSON objects: read strictly, written as lines."""
+"""JSON lines, JSON lists and files of JSON objects: a strict reader, and a writer of lines."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from judge.records.record import Record
 from judge.records.streams import CHUNK, RAW_LIMIT, Input
 
 MAX_DEPTH = 200
-"""Deepest nesting that is read: far above any record's, far below Python's recursion limit."""
+"""Deepest nesting that is read: far above any real record, far below Python's recursion limit."""
 
 MAX_FIELD = 200_000
-"""Characters of a field that the line of a record without a verdict repeats."""
+"""Characters of a field that are copied to the line of a record without a verdict."""
 
 _NOT_MARK = re.compile(r"[^ \t\r\n,:]")
 _NOT_SPACE = re.compile(r"[^ \t\r\n]")
 _LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
-# Finds where a value ends. Whether it is a record is for the strict parser to say.
+# Only finds where a value ends; the strict parser decides whether it is a record.
 _ENDS = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)
 _MAX_TOKEN = 12
 _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket is not closed"
@@ -35,8 +35,9 @@ _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket i
 def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], str]:
     """The JSON object in `data`, and its text.
 
-    Raises LabelError for invalid UTF-8, broken JSON (with its place, called `where`), another
-    JSON value, a repeated key, a number JSON or a float cannot hold, nesting beyond MAX_DEPTH.
+    Raises LabelError for invalid UTF-8, broken JSON (the message gives the place, in units of
+    `where`), another JSON value, a repeated key, a number that JSON or a float cannot hold, or
+    nesting beyond MAX_DEPTH.
     """
     try:
         text = data.decode("utf-8")
@@ -93,7 +94,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant,
 
 
 def read_jsonl(source: Input) -> Iterator[Record]:
-    """One record a line. A line of white space holds no record and gives no item."""
+    """One record per line. Blank lines are skipped."""
     for data, size in source.lines():
         if size > source.max_line:
             message = f"the line has {size} bytes, more than the limit of {source.max_line}"
@@ -105,11 +106,11 @@ def read_jsonl(source: Input) -> Iterator[Record]:
 def read_json(
     source: Input, whole: Callable[[Input, int, str], Iterator[Record]] | None = None
 ) -> Iterator[Record]:
-    """A list of records, or records one after the other, over any number of lines.
+    """Reads a JSON list of records, or concatenated records, over any number of lines.
 
-    Where one object is all there is, `whole` reads it: the input, the line where it begins and its
-    text. Sound JSON that is no record gives an item with a problem, and reading goes on. Broken
-    JSON gives one, and reading stops: it does not tell where the next record begins.
+    If the input is a single object, `whole` reads it, from the input, the object's first line and
+    its text. Valid JSON that is not a record gives an item with a problem, and reading continues.
+    Broken JSON gives one, and reading stops: the start of the next record is unknown.
     """
     text = _Text(source)
     try:
@@ -137,17 +138,17 @@ def read_json(
 
 
 def json_item(source: Input, line: int, data: bytes, where: str) -> Record:
-    """The record in `data`, which begins on this line, or its problem; see `parse_object`."""
+    """The record in `data`, which begins on this line, or an item with its problem."""
     try:
         fields, text = parse_object(data, where)
     except LabelError as error:
         return source.bad(line, str(error), data, field=error.problem.field)
-    # A record over several lines goes on one: no text in JSON holds a line break as it is.
+    # A record over several lines is joined: a JSON string cannot hold a raw line break.
     return Record(source.name, line, fields, _LINE_BREAK.sub("", text))
 
 
 def spans(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The keys of the JSON object `text`, and where the value of each begins and ends."""
+    """Each key of the JSON object `text`, with the start and end of its value."""
     at = text.index("{") + 1
     while (match := _NOT_MARK.search(text, at)) and match[0] == '"':
         key, end = _ENDS.raw_decode(text, match.start())
@@ -158,7 +159,7 @@ def spans(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 class _Text:
-    """The text of an input, of which no more than one JSON value is held."""
+    """The text of an input, of which at most one JSON value is kept in memory."""
 
     def __init__(self, source: Input) -> None:
         self._input = source
@@ -167,7 +168,7 @@ class _Text:
         self.buffer, self.at = "", 0
 
     def peek(self) -> str:
-        """The next character that is not white space, without taking it; empty at the end."""
+        """The next character that is not white space, not consumed; empty at the end."""
         while True:
             match = _NOT_SPACE.search(self.buffer, self.at)
             self._advance(match.start() if match else len(self.buffer))
@@ -176,15 +177,15 @@ class _Text:
             self._more()
 
     def take(self, mark: str) -> bool:
-        """Take the next character if it is this one; returns whether it was."""
+        """Consume the next character if it is `mark`; returns whether it was."""
         there = self.peek() == mark
         self._advance(self.at + there)
         return there
 
     def value(self) -> str:
-        """Take the value that begins at the next character.
+        """Consume the value that begins at the next character.
 
-        Raises LabelError, and takes nothing, for broken JSON and for a value over the limit.
+        Raises LabelError, and consumes nothing, for broken JSON and for a value over the limit.
         """
         while (end := self._end()) is None:
             if len(self.buffer) - self.at > self._input.max_line:
@@ -194,7 +195,7 @@ class _Text:
         return self._advance(end)
 
     def _end(self) -> int | None:
-        """Where the next value ends; None where more text must be read to tell."""
+        """The end of the next value; None if more text must be read first."""
         length = len(self.buffer)
         try:
             end = _ENDS.raw_decode(self.buffer, self.at)[1]
@@ -220,7 +221,7 @@ class _Text:
         return text
 
     def _more(self) -> None:
-        """Read more, twice as much each time, so that a long value is scanned few times."""
+        """Read more, doubling the buffer each time, so that a long value is rescanned rarely."""
         length = len(self.buffer) - self.at
         stream = self._input.stream
         data = (stream.read if length > CHUNK else stream.read1)(max(CHUNK, length))
@@ -230,7 +231,7 @@ class _Text:
 
 
 def shortened(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields; one over MAX_FIELD characters as JSON is cut."""
+    """The fields, with those of more than MAX_FIELD characters as JSON cut."""
     result: dict[str, Any] = {}
     for name, content in fields.items():
         text = content if isinstance(content, str) else _encoded({"": content})[4:-1].decode()
@@ -240,19 +241,19 @@ def shortened(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dump(fields: Mapping[str, Any]) -> bytes:
-    """One JSON line in UTF-8, with its newline at the end and none inside; NaN becomes null."""
+    """One JSON line in UTF-8, ending in its only newline; NaN becomes null."""
     return _encoded(fields) + b"\n"
 
 
 def dump_judged(
     fields: Mapping[str, Any], judgement: Mapping[str, Any], record: Record | None = None
 ) -> bytes:
-    """One JSON line: a record's fields, and behind them the judgement, under `judge`.
+    """One JSON line: a record's fields, then the judgement under `judge`.
 
     Args:
         fields: the record's own fields, without an earlier judgement.
-        record: where its fields are the same (none was repaired, none left out), its source text
-            is kept byte by byte: `-0`, `1.50`, `\\u00e9`.
+        record: if its fields are equal to `fields` (none repaired or removed), its source text is
+            kept byte for byte: `-0`, `1.50`, `\\u00e9`.
     """
     if record is not None and record.raw is not None and record.fields == fields:
         record_json = record.raw.encode("utf-8").rstrip()
@@ -266,5 +267,5 @@ def _encoded(content: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(content)
     except orjson.JSONEncodeError:
-        # A lone surrogate, which only an escape can hold, or a whole number beyond 64 bits.
+        # A lone surrogate, which JSON can only escape, or an integer beyond 64 bits.
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()

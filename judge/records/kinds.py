@@ -1,4 +1,4 @@
-"""Kinds of records: each a declaration of its fields, found by an entry point."""
+"""Kinds of records. A kind declares its fields, and is found by an entry point."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from judge.records.base import normalise as normalise
 from judge.records.text import shown
 
 MAX_TEXT = 4_000_000
-"""Characters of a typed field: about a million tokens, more than a model can be shown."""
+"""Most characters of a typed field: about a million tokens, more than a model can read."""
 
 RECORD = "record"
-"""The kind of any record that is of no other."""
+"""The kind of a record that fits no other kind."""
 
 _GROUP = "judge.kinds"
 _NAME_BREAK = re.compile(r"[,;\n]")
 
 Parser = Callable[[Any, Mapping[str, Any]], Any]
-"""From a field's content, and the typed fields before it, to what is kept (of a list a tuple of
-texts or of `ListEntry`), or to a ValueError."""
+"""Parses a field's content, given the typed fields parsed before it. Lists become tuples of texts or
+of `ListEntry`. Raises ValueError."""
 
 
 @dataclass(frozen=True)
 class ListEntry:
-    """An entry of a list field as a kind's parser read it."""
+    """An entry of a list field, as parsed by a kind."""
 
     text: str
 
@@ -39,12 +39,12 @@ class ListEntry:
 
     @property
     def subject(self) -> str:
-        """The words that passages of the record are compared with."""
+        """The words to compare with passages of the record."""
         return self.text
 
     @property
     def claim(self) -> str:
-        """What a control puts into the place of another entry's."""
+        """The part of the entry that controls swap between entries."""
         return self.text
 
     def claiming(self, claim: str) -> str:
@@ -54,14 +54,15 @@ class ListEntry:
 
 @dataclass(frozen=True)
 class RecordKind:
-    """What is known of the records of one kind; an entry point of `judge.kinds` gives it its name.
+    """The fields of one kind of record. Its name is that of its entry point in `judge.kinds`.
 
-    - `fields`: a parser for each field, in the order in which they are parsed
-    - `needed`: the fields that make a record one of this kind; the last tells it from other kinds
-    - `each`: the list field whose entries checks are about
-    - `listed`: list fields that judges are shown, with numbers
-    - `first`: the texts that prompts show before others, in this order
-    - `other_names`: further names of fields, normalised
+    - `fields`: a parser for each field, in parsing order
+    - `needed`: the fields that make a record one of this kind; the last distinguishes it from other
+      kinds
+    - `each`: the list field whose entries are checked
+    - `listed`: list fields that are shown to judges, numbered
+    - `first`: the texts that prompts show first, in this order
+    - `other_names`: alternative names of fields, normalised
     """
 
     fields: Mapping[str, Parser] = field(default_factory=dict)
@@ -73,17 +74,17 @@ class RecordKind:
 
     @cached_property
     def texts(self) -> frozenset[str]:
-        """The fields that a judge reads: texts as they stand, and lists with numbers."""
+        """The fields shown to judges: unparsed texts, and numbered lists."""
         return frozenset(n for n, parse in self.fields.items() if parse is text or n in self.listed)
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """The fields by every name that they may have, normalised."""
+        """Maps every accepted name, normalised, to its field."""
         return {normalise(name): name for name in self.fields} | dict(self.other_names)
 
     def fits(self, fields: Mapping[str, Any], *, filled: bool) -> bool:
-        """Whether the needed fields are there; with `filled`, whether they hold something."""
-        # An empty list is an answer, too, but where checks are about its entries.
+        """Whether the needed fields are there and, with `filled`, not blank."""
+        # An empty list counts as filled, except for the field whose entries are checked.
         found = {
             name
             for key, content in fields.items()
@@ -94,7 +95,7 @@ class RecordKind:
 
 
 def text(content: object, typed: Mapping[str, Any]) -> str:
-    """A text, as it stands."""
+    """Accepts a text, unchanged."""
     if not isinstance(content, str):
         raise ValueError(f"must be a text, not {kind_of(content)}")
     if not content.strip():
@@ -103,13 +104,13 @@ def text(content: object, typed: Mapping[str, Any]) -> str:
 
 
 def identifier(content: object, typed: Mapping[str, Any]) -> str:
-    """A text or a number."""
+    """Accepts a text or a number, as text."""
     number = isinstance(content, int | float) and not isinstance(content, bool)
     return str(content) if number else text(content, typed)
 
 
 def names(content: object, typed: Mapping[str, Any]) -> tuple[str, ...]:
-    """A list of names, or a text with several."""
+    """Accepts a list of names, or one text with names separated by commas, semicolons or lines."""
     if isinstance(content, str):
         return tuple(part.strip() for part in _NAME_BREAK.split(content) if part.strip())
     if not isinstance(content, list):
@@ -134,13 +135,13 @@ _LABELS = re.compile(
 
 @cache
 def kind_names() -> tuple[str, ...]:
-    """The kinds installed, sorted, and `record`."""
+    """The installed kinds, sorted, then `record`."""
     return (*plugins.names(_GROUP), RECORD)
 
 
 @cache
 def kind_named(name: str) -> RecordKind:
-    """The kind with this name; raises UsageError: there is none."""
+    """The kind with this name; UsageError if there is none."""
     if name == RECORD:
         return RecordKind({"id": identifier})
     kind: RecordKind | None = plugins.load(_GROUP, name)
@@ -152,7 +153,7 @@ def kind_named(name: str) -> RecordKind:
 
 @cache
 def shown_first() -> tuple[str, ...]:
-    """The fields that prompts show before a record's others, in their order."""
+    """The fields that prompts show first, in order."""
     kinds = map(kind_named, kind_names())
     return tuple(dict.fromkeys(name for kind in kinds for name in kind.first))
 
@@ -163,7 +164,7 @@ def normalised(keys: Iterable[str]) -> set[str]:
 
 
 def find_names(kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
-    """Typed field name to the record's own key; LabelError as `keys_of`."""
+    """Maps typed field names to the record's own keys; raises LabelError as `keys_of` does."""
     return keys_of(kind_named(kind).names, fields)
 
 
@@ -188,7 +189,10 @@ def _size(content: object) -> int:
 
 
 def recognise(fields: Mapping[str, Any]) -> str | None:
-    """The one kind whose needed fields are filled or, where no kind's are, there; else None."""
+    """The only kind whose needed fields are filled; None if there are none or several.
+
+    If no kind's needed fields are filled, being there is enough.
+    """
     candidates = _candidates(fields)
     return candidates[0] if len(candidates) == 1 else None
 
@@ -201,10 +205,12 @@ def _candidates(fields: Mapping[str, Any]) -> list[str]:
 
 
 def typed_fields(kind: str, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The fields that a kind knows and that are filled, parsed, by typed name; and the record's own
-    keys of all that are there.
+    """Parses the fields that a kind knows.
 
-    Raises LabelError: one is missing, of another form, given twice, or over MAX_TEXT.
+    Returns the filled fields, parsed, by typed name; and the record's own key of each known field
+    that is there, by typed name.
+
+    Raises LabelError: a field is missing, has the wrong form, is given twice, or exceeds MAX_TEXT.
     """
     names = find_names(kind, fields)
     typed = _parsed(kind_named(kind), fields, names)
@@ -236,7 +242,7 @@ def _parsed(
 
 
 def the_kind_of(fields: Mapping[str, Any]) -> str:
-    """As `recognise`; LabelError where there is no such kind, or more than one."""
+    """As `recognise`, but raises LabelError if no kind fits, or several do."""
     candidates = _candidates(fields)
     if len(candidates) == 1:
         return candidates[0]

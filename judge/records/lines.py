@@ -1,8 +1,7 @@
-"""The output line: a record's own fields, and behind them what judge says under `"judge"`.
+"""The output line: a record's own fields, then the judgement under `"judge"`.
 
-One model writes a line and reads it back. `Line` reads what stands there by name,
-without the cost of a validation, so that a million kept lines pass through `--resume`; `judgement`
-is the typed whole.
+This module both writes and reads lines. `Line` reads single keys without validation, so that
+`--resume` can keep a million lines; `Line.judgement` validates the whole.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPP
 """Verdicts that `--resume` keeps."""
 
 REDONE = frozenset(("error", "unreadable"))
-"""Verdicts whose records `--resume` always judges again."""
+"""Verdicts of records that `--resume` always judges again."""
 
 MAX_OUTPUT_LINE = 4 * MAX_LINE
-"""Bytes of a line that is read: it may hold a record twice, and evidence."""
+"""Most bytes of a line that is read: a line may hold its record twice, and evidence."""
 
 
 _ANSWER = 300
-"""Characters of a benchmark's answer that are told as its check's reason."""
+"""Characters of a benchmark's answer that are kept in its check's reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,11 @@ class Line:
     """An output line.
 
     Args:
-        fields: the record's own fields, repaired ones with their new text.
-        content: what stands under `"judge"`, as JSON.
-        text: the whole line; empty where only its fields are at hand.
-        kept: whether it stands from an earlier run.
-        number: its number in the file `source` that it is read from, from 1.
+        fields: the record's own fields; repaired ones have their new text.
+        content: the content of `"judge"`, as JSON.
+        text: the whole line; empty if only its fields are known.
+        kept: whether it is kept from an earlier run.
+        number: its line number in the file `source`, from 1.
     """
 
     fields: Mapping[str, Any]
@@ -61,7 +60,7 @@ class Line:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any], number: int = 0, source: str = "") -> Self | None:
-        """The line of these fields; None where there is no verdict among them."""
+        """The line of these fields; None if they hold no verdict."""
         content = judgement_in(fields)
         if not isinstance(content, dict) or "verdict" not in content:
             return None
@@ -69,7 +68,7 @@ class Line:
 
     @classmethod
     def parse(cls, text: bytes) -> Self | None:
-        """The line that a run wrote; None if judge did not write it."""
+        """The line in this text; None if judge did not write it."""
         fields = parsed(text)
         if fields is None or not is_verdict(content := judgement_in(fields)):
             return None
@@ -77,7 +76,7 @@ class Line:
             return None
         return cls(own_fields(fields), content, text)
 
-    # ------------------------------------------------------------ what it says
+    # ------------------------------------------------------------ content
 
     @property
     def verdict(self) -> str:
@@ -85,7 +84,7 @@ class Line:
 
     @property
     def first_verdict(self) -> str:
-        """The verdict on the record as it came in, before a repair."""
+        """The verdict on the input record, before any repair."""
         return str(self.content.get("original_verdict") or self.content["verdict"])
 
     @property
@@ -126,12 +125,12 @@ class Line:
 
     @property
     def generated(self) -> Mapping[str, Any]:
-        """What came of the draft (`DraftOutcome`); empty where no draft was written."""
+        """The outcome of the draft (`DraftOutcome`); empty if no draft was written."""
         return self.content.get("generated") or {}
 
     @property
     def edits(self) -> int:
-        """How many rewrites the record went through."""
+        """How often the record was rewritten."""
         return len(self.content.get("edits") or ())
 
     @property
@@ -141,7 +140,7 @@ class Line:
 
     @property
     def usage(self) -> Usage:
-        """Replies and their tokens; a cost of null is one that is not known."""
+        """Replies and their tokens; a cost of null is unknown."""
         usage = self.content.get("usage") or {}
         return Usage(
             usage.get("replies") or 0,
@@ -152,7 +151,7 @@ class Line:
 
     @property
     def checks(self) -> list[Mapping[str, Any]]:
-        """Every check that was made, in order, as JSON; `judge.verdict.Check` has its keys."""
+        """Every check made, in order, as JSON with the keys of `judge.verdict.Check`."""
         return self.content.get("checks") or []
 
     @property
@@ -162,24 +161,26 @@ class Line:
 
     @property
     def decided(self) -> bool:
-        """Whether a person answered one of its checks."""
+        """Whether a person answered at least one of its checks."""
         return any(check.get("by") == "person" for check in self.checks)
 
     @property
     def name(self) -> str:
-        """What people know the record by: the name in the line, its own id, else its line."""
+        """The record's name for people: the name in the line, its own id, else its line number."""
         name = self.content.get("name")
         return str(name or own_id(self.fields) or f"line {self.number}")
 
     @property
     def original_fields(self) -> dict[str, Any]:
-        """The record's fields as they came in, before a repair."""
+        """The record's input fields, before any repair."""
         return {**self.fields, **(self.content.get("original") or {})}
 
     @property
     def key(self) -> str:
-        """The content hash of the line's record, or of the draft that it was made from, or, for
-        input that could not be judged, the hash of the line itself."""
+        """The content hash of the input record, or of the draft that it was made from.
+
+        For input that could not be judged: the hash of the line itself.
+        """
         if self.fingerprint is None:
             return digest(self.text, 16)
         if draft := self.generated.get("draft"):
@@ -187,10 +188,10 @@ class Line:
         return content_hash(self.original_fields)
 
     def judgement(self) -> Judgement:
-        """The whole, typed; of a benchmark's line with the answer as a check.
+        """The validated judgement; a benchmark's line has its answer as a check.
 
         Raises:
-            pydantic.ValidationError: it is not what `judge validate` or `judge evaluate` writes.
+            pydantic.ValidationError: `judge validate` or `judge evaluate` did not write the line.
         """
         if self.benchmark is None:
             return Judgement.model_validate(self.content)
@@ -211,7 +212,7 @@ def _short(content: Any) -> str:
 
 
 def parsed(text: bytes) -> dict[str, Any] | None:
-    """The JSON object that a whole line holds; None for anything else."""
+    """The JSON object in `text`; None if it is anything else."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
@@ -224,12 +225,15 @@ def parsed(text: bytes) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class Lines:
-    """The output lines of judge among some items, with a count of the others.
+    """The lines among `items` that judge wrote, and a count of the others.
 
-    `names` are the inputs as people know them; `judged` counts the lines that judge
-    wrote, `foreign` all others; `first_foreign` has the first of these, and what it is. `beside`
-    is the file of lines that a table among the inputs was made of, `file` the place among `names`
-    of the one that is read.
+    Args:
+        names: the inputs' names for messages.
+        judged: how many lines judge wrote.
+        foreign: how many other lines there are.
+        first_foreign: the first of these, and what is wrong with it.
+        beside: the file of lines from which a table among the inputs was made.
+        file: the index in `names` of the input being read.
     """
 
     items: Iterable[Record]
@@ -242,7 +246,7 @@ class Lines:
 
     @classmethod
     def read(cls, sources: Sequence[str]) -> Self:
-        """Those of files, or of standard input where a source is `-`.
+        """The lines of files, or of standard input where a source is `-`.
 
         Raises:
             UsageError: a source cannot be opened.
@@ -286,7 +290,7 @@ class Lines:
 
 
 def _validated(item: Record) -> tuple[Line, Judgement]:
-    """A line and its judgement; ValueError says why `judge validate` did not write the line."""
+    """A line and its judgement; ValueError says why judge cannot have written the line."""
     if item.fields is None:
         raise ValueError(item.problem.message if item.problem else "holds no record")
     line = Line.of(item.fields, item.line, item.source)
@@ -308,18 +312,18 @@ def _validated(item: Record) -> tuple[Line, Judgement]:
 def written(
     fields: Mapping[str, Any], content: Mapping[str, Any], record: Record | None = None
 ) -> Line:
-    """A line of these fields, with the judgement behind them; as in `record` where unchanged."""
+    """A line of these fields and the judgement; unchanged fields keep the text of `record`."""
     return Line(fields, content, dump_judged(fields, content, record))
 
 
 def judged(
     record: Record, judgement: Judgement, changes: Mapping[str, Any], fingerprint: str
 ) -> Line:
-    """The line of a record that has its verdict.
+    """The line of a judged record.
 
     Args:
-        changes: the rewritten fields, by the names that the workflow has for them.
-        fingerprint: of what made the judgement.
+        changes: the rewritten fields, by the workflow's names for them.
+        fingerprint: the run's fingerprint.
     """
     update = {
         "name": _name(record),
@@ -337,9 +341,11 @@ def failed(
     fingerprint: str,
     unfinished: Unfinished | None = None,
 ) -> Line:
-    """The line of a record that got no verdict; `error` has the type and the message.
+    """The line of a record without a verdict. Its fields are the input's, without rewrites.
 
-    `unfinished`: what was asked before. The record is as it was read, without its rewrites.
+    Args:
+        error: type and message.
+        unfinished: the checks made before the error.
     """
     kind, message = error
     unfinished = unfinished or Unfinished()
@@ -357,7 +363,7 @@ def failed(
 
 
 def bad_input(record: Record, problem: Problem) -> Line:
-    """The line of input that cannot be judged: its fields, or its raw text, and what is wrong."""
+    """The line of input that cannot be judged: its fields or raw text, and the problem."""
     error: dict[str, Any] = {"type": problem.type, **record.place, "message": problem.message}
     if problem.field is not None:
         error["field"] = problem.field
@@ -368,10 +374,10 @@ def bad_input(record: Record, problem: Problem) -> Line:
 
 
 def renamed(line: Line, record: Record) -> Line | None:
-    """A judged line with the name that the record has in this run; None where it has it already.
+    """A judged line with the record's name in this run; None if the name is unchanged.
 
-    Of records that are the same and have one id, which one is named by its place is a matter of
-    their order.
+    Of equal records with one id, all but the first are named by their place, so a name depends on
+    the records' order.
     """
     name = _name(record)
     if not line.workflow or line.content.get("name") == name:
@@ -381,5 +387,5 @@ def renamed(line: Line, record: Record) -> Line | None:
 
 
 def _name(record: Record) -> str | None:
-    """The name of the record in its line; None where its own id says it."""
+    """The record's name in its line; None if its own id is the name."""
     return None if record.called == own_id(record.fields or {}) else record.called

@@ -1,4 +1,4 @@
-"""Images, audio, video and files in a JSON value: judges see their names, not their content."""
+"""Images, audio, video and files in a JSON value. Judges see the medium's name, not the content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEDIA = {
     **dict.fromkeys(("video", "video_url", "input_video"), "video"),
     **dict.fromkeys(("file", "input_file"), "file"),
 }
-"""Types of content parts that hold no text, and the medium of each."""
+"""Types of content parts without text, and their medium."""
 
 _PAYLOAD = {"type", "url", "source", "data", "bytes", "path", "detail", "format", "media_type"}
 _PAYLOAD |= {"file_id", "file_data", "filename", "array", "sampling_rate", "expires_at", *MEDIA}
@@ -20,17 +20,17 @@ _PAYLOAD |= {"mimeType", "mime_type", "fileUri", "file_uri", "displayName"}
 
 _DATA = re.compile(r"data:(image|audio|video|application)/[\w.+-]+(?:;[\w=.-]+)*;base64,[\w+/=-]*")
 _OPAQUE = re.compile(r"(?:https?|s3|gs|file|blob|data):\S*|[\w+/=.:~-]*|[\w ()+/.:-]*\.\w{1,5}")
-"""URLs, base64, ids and words of formats, paths: what a medium is, and nothing to read."""
+"""URLs, base64, ids, format names and paths: the parts of a medium that hold nothing to read."""
 
 
 def data_url(text: str) -> str:
-    """The medium of a text that is one data URL in base64, whole; "" for any other."""
+    """The medium of a text that is nothing but one base64 data URL; else ""."""
     match = _DATA.fullmatch(text)
     return match[1].replace("application", "file") if match else ""
 
 
 def medium(content: Mapping[str, Any]) -> str:
-    """The medium that an object holds: `image`, `audio`, `video` or `file`; "" for none."""
+    """The medium in an object: `image`, `audio`, `video` or `file`; "" if there is none."""
     kind = content.get("type")
     if isinstance(kind, str) and kind in MEDIA:
         return MEDIA[kind] if len(content) == 1 or len(_PAYLOAD & content.keys()) > 1 else ""
@@ -48,8 +48,10 @@ def medium(content: Mapping[str, Any]) -> str:
 
 
 def legible(content: object) -> Any:
-    """What can be read of a medium: of its payload all that is no URL, base64, path, number or
-    word; None where nothing is left."""
+    """The readable parts of a medium; None if there are none.
+
+    From its payload, URLs, base64, paths, numbers and single words are removed.
+    """
     if isinstance(content, dict):
         result = {k: legible(part) if k in _PAYLOAD else part for k, part in content.items()}
         return {k: part for k, part in result.items() if part is not None} or None

@@ -1,4 +1,4 @@
-"""Names that a record brings along, in a form that no prompt can take for anything else."""
+"""Names from a record, reduced to a form that cannot be mistaken for prompt syntax."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ MAX_NAME = 60
 
 _SIGNS = frozenset(" ._-")
 _KINDS = frozenset("LMN")
-"""Letters, their marks and digits, of any script (the first letter of Unicode's categories)."""
+"""Unicode's category initials of letters, their marks and digits, of any script."""
 
 
 @lru_cache(maxsize=1024)
 def plain_name(name: str) -> str:
-    """`name` on one line, of letters and digits of any script, blanks and `._-`, cut at
-    `MAX_NAME` characters; `unnamed` where nothing is left.
+    """`name` on one line, in letters and digits of any script, spaces and `._-`.
 
-    Signs that chat templates and fences are made of become blanks.
+    Other characters, such as those of chat templates and fences, become spaces. The name is cut to
+    `MAX_NAME` characters; an empty one becomes `unnamed`.
     """
     if name.isascii() and name.isidentifier() and len(name) <= MAX_NAME:
         return name
@@ -32,8 +32,8 @@ def plain_name(name: str) -> str:
 
 
 def apart(names: Iterable[str]) -> Iterator[str]:
-    """The plain form of each name; later ones that look like an earlier one get a number."""
-    used_names = {"end"}  # What closes a fence.
+    """The plain form of each name; a name that looks like an earlier one gets a number."""
+    used_names = {"end"}  # This word closes a fence.
     for name in names:
         plain = title = plain_name(name)
         count = 1
@@ -45,8 +45,10 @@ def apart(names: Iterable[str]) -> Iterator[str]:
 
 
 def entry_name(field: str) -> str:
-    """What one entry of a list field is called: `claim` of `claims`, `city` of `a.cities`, and
-    `entry` of a field whose name has no plural s."""
+    """The name of one entry of a list field: `claim` for `claims`, `city` for `a.cities`.
+
+    A field whose name has no plural s has the entry name `entry`.
+    """
     name = re.sub(r"\W+", "_", field.rpartition(".")[2]).strip("_")
     singular = re.sub(r"ies$", "y", name) if name.endswith("ies") else name.removesuffix("s")
     return singular if singular and singular != name else "entry"

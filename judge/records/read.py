@@ -1,4 +1,4 @@
-"""Open an input of any format, read its records one by one, and apply `--map`."""
+"""Opens an input of any format, reads its records one at a time, and applies `--map`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
 
 SHEET_MARK = b'<meta name="generator" content="judge label --sheet">'
-"""What tells the page of `judge label --sheet` from others."""
+"""Marks a page written by `judge label --sheet`."""
 
 _TEXTS = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}
 _BINARIES = ("parquet", "arrow", "xlsx")
 FORMATS = ("jsonl", "json", "csv", "tsv", *_BINARIES)
-"""The formats that can be asked for."""
+"""The formats that a caller can name."""
 
 _SUFFIXES = {f".{name}": name for name in FORMATS}
 _SUFFIXES |= {".ndjson": "jsonl", ".feather": "arrow", ".tab": "tsv", ".psv": "csv"}
@@ -42,8 +42,10 @@ _BEGINNINGS = {
 
 
 class InMemory(str):
-    """Records in memory in the place of a file: the name that messages have for them, and what
-    `from_memory` takes."""
+    """Records in memory, usable in place of a file name.
+
+    The string is their name in messages; `records` is read by `from_memory`.
+    """
 
     records: Sequence[object] = ()
 
@@ -61,30 +63,31 @@ def read(
     format: str | None = None,
     max_line: int = MAX_LINE,
 ) -> Iterator[Record]:
-    """The items of a file, or of standard input where `source` is `-`, in their order.
+    """The records of a file, or of standard input where `source` is `-`, in order.
 
-    The format is `format` (one of FORMATS), else the file's extension, else what the first bytes
-    look like; compression and encoding are known by their first bytes. A folder is one of
-    `datasets.save_to_disk`; an `InMemory` has its records. An item that cannot be read comes with
-    its problem, never as an exception; a stream that breaks off gives what came before, then an
-    item that says so.
+    The format is `format` (one of FORMATS), else that of the file's extension, else guessed from
+    the first bytes; compression and encoding are detected from the first bytes. A folder must be
+    one of `datasets.save_to_disk`. A record that cannot be read has a `problem`; it never raises. A
+    stream that breaks off yields the records before the break, then one whose problem says so.
 
-    Raises UsageError, at the call: the file cannot be opened, its format cannot be told, or it is
-    not what its name promises.
+    Raises UsageError, at the call: the file cannot be opened, its format cannot be determined, or
+    its content does not have the format that its name promises.
     """
     if isinstance(source, InMemory):
         return (replace(item, source=str(source)) for item in from_memory(source.records))
     if format is not None and format not in FORMATS:
         raise UsageError(f"format {format!r} is unknown; there are {', '.join(FORMATS)}")
     items = _items(source, stdin, format, max_line)
-    # The first item is read at the call, and with it all that is refused.
+    # Read the first item now, so that errors are raised at the call.
     return chain(list(islice(items, 1)), items)
 
 
 def input_files(sources: Iterable[str]) -> list[str]:
-    """The files that these name: of a folder those with an ending of `FORMATS` (it may also be one
-    of `datasets.save_to_disk`), of a pattern such as `data/*.csv` those that it fits; others as
-    they are. Sorted by name.
+    """Expands folders and patterns to files.
+
+    A folder becomes its files with an extension of `FORMATS`, a pattern such as `data/*.csv` the
+    files that match, both sorted by name. Other sources, and folders of `datasets.save_to_disk`,
+    stay as they are.
 
     Raises:
         UsageError: a folder or a pattern without such a file.
@@ -151,7 +154,7 @@ def _opened(path: Path) -> io.BufferedReader:
 def _records(
     source: Input, display: str, suffixes: list[str], format: str | None
 ) -> Iterator[Record]:
-    """The items of an input that messages call `display`."""
+    """The records of an input; `display` is its name in messages."""
     packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
     plain = cast(io.BufferedReader, source.stream)
     try:
@@ -161,7 +164,7 @@ def _records(
         if form in _BINARIES and stream is plain and plain.seekable():
             yield from _rows(form, source, display, plain)
         elif form in _BINARIES:
-            # These are read from their end.
+            # Their readers need to seek: the index is at the end of the file.
             with tempfile.TemporaryFile() as copy:
                 shutil.copyfileobj(stream, copy)
                 copy.seek(0)
@@ -194,12 +197,12 @@ def _rows(form: str, source: Input, display: str, file: IO[bytes]) -> Iterator[R
 
 
 def _begins(head: bytes) -> str | None:
-    """The format, where the first bytes of a file tell it."""
+    """The binary format with these first bytes; None if there is none."""
     return next((name for mark, name in _BEGINNINGS.items() if head.startswith(mark)), None)
 
 
 def _looks(head: bytes, display: str) -> str:
-    """The format that the beginning of a text looks like."""
+    """The text format that starts like this; UsageError if it cannot be determined."""
     if head.startswith((b"[", b"{")):
         return "json"
     if not head:
@@ -211,7 +214,7 @@ def _looks(head: bytes, display: str) -> str:
 
 
 def _refuse_page(head: bytes, display: str) -> None:
-    """Raise UsageError for a web page, with the file to give in its place."""
+    """Raise UsageError for a web page, naming the file to use instead."""
     if not head[:15].lower().startswith((b"<!doctype html", b"<html")):
         return
     if SHEET_MARK not in head:
@@ -229,9 +232,10 @@ _NO_FIELD = object()
 
 
 def mapped(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Record]:
-    """The records with their columns; a problem where one lacks a column, or has the new name.
+    """The records with `columns` applied.
 
-    A field `judge` of the record's own, which is no earlier verdict, gets another name.
+    A record that lacks a column, or already has a field of the new name, gets a problem. A field
+    `judge` that is not an earlier verdict is renamed.
     """
     for record in map(_with_judge_renamed, records):
         if not columns:
@@ -245,7 +249,7 @@ def mapped(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Re
 
 
 def renamed(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Record]:
-    """As `mapped`, with the fields that judges see in place of the record's own."""
+    """As `mapped`, but the records' fields are replaced by those shown to judges."""
     for record in mapped(records, columns):
         if record.problem is not None:
             yield replace(record, fields=None)
@@ -265,7 +269,7 @@ def _with_judge_renamed(record: Record) -> Record:
 
 
 def flag_of(name: str, column: str) -> str:
-    """The flag that names the column."""
+    """The flag that maps `name` to the column, for messages."""
     return f"--id {column}" if name == "id" else f"--map {name}={column}"
 
 

@@ -1,4 +1,4 @@
-"""A record: from the line that it was read from to the line that it is written to."""
+"""A record, from its input line to its output line."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class Texts(Mapping[str, str]):
-    """The texts of a record by field; what has no text is not there.
+    """The texts of a record by field; fields without text are absent.
 
-    Those of `contents` are shown where a rubric names no field. Any other of `fields`, or a path
-    into one (`at`), has its text, too.
+    Iteration gives the fields of `contents`, which are shown where a rubric names no field. A
+    lookup also finds any other field of `fields`, or a path into one (`at`).
     """
 
     def __init__(self, contents: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
@@ -49,24 +49,24 @@ class Texts(Mapping[str, str]):
         self._entries: dict[str, tuple[str, ...]] = {}
 
     def shown(self, name: str) -> Shown:
-        """A field as it is shown; KeyError where there is none."""
+        """A field as it is shown; KeyError if there is none."""
         if name not in self._shown:
             self._shown[name] = shown(self.content(name))
         return self._shown[name]
 
     def entries(self, name: str) -> tuple[str, ...]:
-        """The texts of a list field's entries; () where there is no list."""
+        """The texts of a list field's entries; () if there is no list."""
         if name not in self._entries:
             with suppress(KeyError):
                 self._entries[name] = entries(self.content(name))
         return self._entries.get(name, ())
 
     def content(self, name: str) -> Any:
-        """What stands in a field, as it was read; KeyError where there is none."""
+        """The content of a field, as it was read; KeyError if there is none."""
         return self._contents[name] if name in self._contents else at(self._fields, name)
 
     def refuse_ambiguous(self, names: Iterable[str]) -> None:
-        """Raise LabelError where a name, or a path, leads to two fields."""
+        """Raise LabelError if a name or a path matches two fields."""
         for name in names:
             with suppress(KeyError):
                 at(self._fields, name)
@@ -87,28 +87,29 @@ class Texts(Mapping[str, str]):
 class Record:
     """One unit of input, readable or not.
 
-    As it was read:
+    As read:
 
     - `source`: the file's name or `<stdin>`; `line` counts from 1 (in Parquet, rows)
-    - `fields`: the JSON object; None where it is unreadable
-    - `raw`: the source text: of a record in JSON the object, on one line; of an unreadable one what
-      could not be read, with bytes that are not UTF-8 written as `\\xNN`, cut over the size limit
+    - `fields`: the JSON object; None if it is unreadable
+    - `raw`: the source text: of a record in JSON the object, on one line; of an unreadable one the
+      text that could not be read, with bytes that are not UTF-8 written as `\\xNN`, cut at the size
+      limit
     - `problem`: why it cannot be judged
     - `among`: whether there are several sources
 
-    As it is judged:
+    As judged:
 
-    - `name`: what a label set calls it ("": its own id, or its line)
-    - `columns`: names that judges see, with the fields, or paths into objects, that they stand for;
-      the record stays as it is
-    - `input_key`: the name that the record's own field `judge` has here ("": it has none)
-    - `kind`, `typed`, `names`: what `of_kind` recognised: the fields that the kind knows and that
-      are filled, by typed name; and of these names the keys that judges see (`visible`)
-    - `repeated`: whether a record before it has the same id
+    - `name`: its name in a label set ("": its own id, or its line)
+    - `columns`: maps names shown to judges to the record's fields, or paths into objects; the
+      record itself is unchanged
+    - `input_key`: the new name of the record's own field `judge` ("": it has none)
+    - `kind`, `typed`, `names`: the kind that `of_kind` found, its filled fields by typed name, and
+      the key in `visible` of each of its fields
+    - `repeated`: whether an earlier record has the same id
     - `rewrites`: new texts of fields
     - `first_mark`: the mark of the record that this one was made from
 
-    What is made of a record (its texts, hash, prompts) is made once, when it is needed.
+    Derived values (texts, hash, prompts) are computed once, on first use.
     """
 
     source: str
@@ -128,10 +129,10 @@ class Record:
     first_mark: str = ""
 
     def of_kind(self, kind: str | None = None, ids: SeenIds | None = None) -> Record:
-        """The record as one of this kind, or with the problem that keeps it from being one.
+        """The record as one of this kind, or with the problem that prevents it.
 
-        `kind` None recognises it by its fields. With `ids`, a record whose id came before is
-        named by its place.
+        With `kind` None, the kind is recognised from the fields. With `ids`, a record whose id came
+        before is named by its place.
         """
         if self.problem is not None or self.fields is None:
             return self
@@ -146,7 +147,7 @@ class Record:
         return replace(self, kind=kind, typed=typed, names=names, repeated=repeated)
 
     def usable(self) -> Record:
-        """The record itself; LabelError where it has a problem."""
+        """The record itself; LabelError if it has a problem."""
         if (problem := self.problem) is not None:
             raise LabelError(problem.message, problem.field, problem.type)
         return self
@@ -155,18 +156,18 @@ class Record:
 
     @property
     def place(self) -> dict[str, Any]:
-        """The line, and the file where there are several, as output lines have them."""
+        """The line, and the file if there are several sources, for output lines."""
         where: dict[str, Any] = {"line": self.line}
         return {"file": self.source, **where} if self.among else where
 
     @property
     def at_line(self) -> str:
-        """The place that it was read from: `mails.csv:3`."""
+        """The place it was read from: `mails.csv:3`."""
         return f"{self.source.strip('<>')}:{self.line}"
 
     @property
     def called(self) -> str:
-        """What people know the record by: its id, else its place, also where its id came before."""
+        """The record's name for people: its name or id; its place if it has none or it repeats."""
         if self.repeated:
             return self.at_line
         return self.name or self.typed.get("id") or own_id(self.fields or {}) or self.at_line
@@ -183,14 +184,14 @@ class Record:
 
     @property
     def content_hash(self) -> str:
-        """The hash of the record's own fields, the same in whatever order they stand."""
+        """The hash of the record's own fields, in any order."""
         return self._hash_and_mark[0]
 
     @property
     def mark(self) -> str:
-        """What fences the record's texts in prompts: 8 hex digits that none of them holds.
+        """The fence around the record's texts in prompts: 8 hex digits that none of them holds.
 
-        It outlives edits, so that a prompt's prefix stays the same up to the first edited word.
+        Edits keep it, so that a prompt's prefix stays the same up to the first edited word.
         """
         return self.first_mark or self._hash_and_mark[1]
 
@@ -198,10 +199,10 @@ class Record:
 
     @cached_property
     def visible(self) -> dict[str, Any]:
-        """The fields as judges see them: those of `columns` under their new names.
+        """The fields as judges see them, with `columns` renamed.
 
-        A field of the record itself is renamed where it stands; one within an object comes last,
-        and stays in the object, too. Raises KeyError where the record lacks a column.
+        A top-level field is renamed in place; one inside an object is added at the end and stays in
+        the object, too. Raises KeyError if the record lacks a column.
         """
         fields = self.fields or {}
         if not self.columns:
@@ -211,8 +212,10 @@ class Record:
         return visible | {name: at(fields, path) for name, path in self.columns.items()}
 
     def contents(self) -> dict[str, Any]:
-        """What judges are shown where a rubric names no field, as it was read: first the fields
-        that the kind does not know, by their own names, then its texts, by typed names."""
+        """The fields shown to judges where a rubric names none, as they were read.
+
+        First those unknown to the kind, by their own names, then the kind's texts, by typed names.
+        """
         visible, texts = self.visible, kind_named(self.kind).texts
         keys = {RESERVED, LINEAGE, *self.names.values(), *verdict_columns(visible)}
         contents = {
@@ -223,7 +226,7 @@ class Record:
         return contents | {name: visible[key] for name, key in self.names.items() if name in texts}
 
     def hidden(self) -> dict[str, str]:
-        """The fields that are not shown where a rubric names none, and why, in their order."""
+        """The fields not shown where a rubric names none, and why, in the record's order."""
         own = own_fields(self.visible)
         earlier = (self.visible.keys() - own.keys()) | verdict_columns(self.visible)
         why = dict.fromkeys(earlier, "a verdict")
@@ -239,8 +242,10 @@ class Record:
 
     @cached_property
     def texts(self) -> Texts:
-        """The fields that have a text: by typed name those that the kind knows, the further ones by
-        their own names. Lists of the kind's are numbered from 1."""
+        """The fields with a text: the kind's by typed name, others by their own names.
+
+        The kind's lists are numbered from 1.
+        """
         contents = self.contents()
         listed = kind_named(self.kind).listed
         contents |= {n: _numbered(self.entries(n)) for n in listed if n in self.lists}
@@ -248,43 +253,45 @@ class Record:
 
     @property
     def label(self) -> str | None:
-        """The answer that the record itself gives for right."""
+        """The right answer, according to the record itself."""
         return self.typed.get("label")
 
     @cached_property
     def prompts(self) -> dict[object, Prompt]:
-        """The prompts made of these texts, by what they ask."""
+        """A cache of the prompts made from these texts, by question."""
         return {}
 
     @cached_property
     def screened(self) -> dict[str, tuple[tuple[tuple[str, str], ...], str]]:
-        """What looks like a message to the judge, by text."""
+        """A cache of the passages that look like messages to the judge, by text."""
         return {}
 
     @cached_property
     def lists(self) -> Mapping[str, tuple[str | ListEntry, ...]]:
-        """The lists among the typed fields that have entries."""
+        """The non-empty lists among the typed fields."""
         pairs = self.typed.items()
         return {name: content for name, content in pairs if isinstance(content, tuple) and content}
 
     def entries(self, name: str) -> tuple[str, ...]:
-        """The texts of a list field's entries; they are numbered from 1."""
+        """The texts of a list field's entries."""
         if name in self.lists:
             return tuple(map(str, self.lists[name]))
         return self.texts.entries(name)
 
     def entry(self, name: str | None, number: int) -> str | None:
-        """The text of the list field's entry with this number; None for the record (0)."""
+        """The text of entry `number` (from 1) of a list field; None for 0, the whole record."""
         return self.entries(name)[number - 1] if name and number else None
 
     def typed_entry(self, name: str, number: int) -> ListEntry:
-        """The list field's entry with this number, as the record's kind reads it."""
+        """Entry `number` (from 1) of a list field, as parsed by the record's kind."""
         entry = self.lists.get(name, self.texts.entries(name))[number - 1]
         return entry if isinstance(entry, ListEntry) else ListEntry(entry)
 
     def lacks(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Which of these fields have nothing to show, as messages have it: `email` where there is
-        no such field, `text in email` where it is empty, `text in photo (image not shown)`."""
+        """The fields of `names` that have nothing to show, worded for messages.
+
+        `email`: no such field; `text in email`: it is empty; `text in photo (image not shown)`.
+        """
         return tuple(lack for name in names if (lack := self._lack(name)) is not None)
 
     def _lack(self, name: str) -> str | None:
@@ -296,7 +303,7 @@ class Record:
         return f"text in {name}" + (f" ({omitted} not shown)" if omitted else "")
 
     def has(self, name: str) -> bool:
-        """Whether the record has this field, also where it is empty, or has two of that path."""
+        """Whether the record has this field, even if empty or ambiguous."""
         with suppress(LabelError):
             try:
                 self.texts.shown(name)
@@ -323,28 +330,30 @@ class Record:
         return replace(self, rewrites={**self.rewrites, name: text}, first_mark=mark)
 
     def with_fields(self, changes: Mapping[str, Any]) -> Record:
-        """The record with `changes` of its fields (see `with_changes`), in the same fence where
-        they do not hold its mark."""
+        """The record with `changes` of its fields (see `with_changes`).
+
+        It keeps its fence unless the new fields hold the fence's mark.
+        """
         fields = self.with_changes(changes)
         mark = "" if self.mark in hashed_json(fields)[0] else self.mark
         return replace(self, fields=fields, raw=None, first_mark=mark)
 
     def with_typed(self, **contents: Any) -> Record:
-        """The record with other contents of typed fields, for judges; `fields` stay as they are."""
+        """The record with other typed fields, for judges; `fields` are unchanged."""
         return replace(self, typed={**self.typed, **contents}, first_mark=self.mark)
 
     def originals(self, names: Iterable[str]) -> dict[str, Any]:
-        """The record's own fields that changes of these typed fields touch, as they were read."""
+        """The record's own fields, as they were read, that changes of these typed fields alter."""
         fields = self.fields or {}
         paths = [self._path(self.names[name]) for name in names]
         keys = [path if path in fields else path.partition(".")[0] for path in paths]
         return {key: fields[key] for key in keys}
 
     def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The record's own fields, in their order and form, with `changes` in their place.
+        """The record's own fields, in their order and form, with `changes` applied.
 
-        `changes` maps typed names to new contents (of a list its entries); what the record lacks
-        comes last. An earlier verdict is left out.
+        `changes` maps typed names to new contents (for a list, its entries); new fields come last.
+        An earlier verdict is left out.
         """
         fields = own_fields(self.fields or {})
         for name, content in changes.items():
@@ -356,7 +365,7 @@ class Record:
         return fields
 
     def _path(self, key: str) -> str:
-        """Where the field that judges see under this key stands in the record itself."""
+        """The path in the record itself of the field that judges see under this key."""
         return self.columns.get(key, key)
 
 

@@ -1,4 +1,4 @@
-"""Bytes of an input: files, pipes and compressed streams, read in lines of bounded size."""
+"""Byte streams: files, pipes and compressed streams, read in lines of bounded size."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ else:
 
 CHUNK = 1 << 16
 MAX_RECORD = 4 << 30
-"""Bytes of one record at which reading ends: a device, or a compressed bomb, may have no end."""
+"""Bytes of one record at which reading stops: a device or a compression bomb may never end."""
 
 RAW_LIMIT = 2_000
 SAMPLE = 4 * RAW_LIMIT
-"""Bytes kept of a record over the limit: enough for RAW_LIMIT characters of UTF-8."""
+"""Bytes kept of a record over the limit, enough for RAW_LIMIT characters of UTF-8."""
 
 Stream = io.BufferedReader | gzip.GzipFile | ZstdFile
 
@@ -49,8 +49,14 @@ STREAM_ERRORS = (BrokenStreamError, OSError, EOFError, zlib.error, ZstdError)
 
 @dataclass(slots=True)
 class Input:
-    """An opened input: its name for the output, its bytes, the largest record it may hold, and how
-    many lines of it were read."""
+    """An opened input.
+
+    Args:
+        name: its name in the output.
+        stream: its bytes.
+        max_line: the largest record, in bytes.
+        line: how many lines were read.
+    """
 
     name: str
     stream: Stream
@@ -58,9 +64,9 @@ class Input:
     line: int = 0
 
     def lines(self) -> Iterator[tuple[bytes, int]]:
-        """Each line, split at `\\n` alone, without it, and its size in bytes.
+        """Each line, without its `\\n` (the only line break), and its size in bytes.
 
-        Of a line over the limit only the beginning is kept. Raises STREAM_ERRORS where the stream
+        Of a line over the limit only the beginning is kept. Raises STREAM_ERRORS if the stream
         breaks off.
         """
         while data := self.stream.readline(self.max_line + 1):
@@ -80,7 +86,7 @@ class Input:
     def bad(
         self, line: int, message: str, data: bytes, *, size: int = 0, field: str | None = None
     ) -> Record:
-        """An item that cannot be read: `data` is its text, or the start of its `size` bytes."""
+        """The item for an unreadable record; `data` is its text, or the start of `size` bytes."""
         raw = data.decode("utf-8", "backslashreplace")
         if size > len(data):
             raw = f"{raw[:RAW_LIMIT]}… [{size} bytes in all]"
@@ -105,9 +111,9 @@ def _why_broken(error: Exception) -> str:
 
 
 def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:
-    """The stream decompressed if its first bytes say that it is compressed, else the stream itself.
+    """The stream, decompressed if its first bytes are those of gzip or zstd.
 
-    Raises UsageError where `suffix` promises compression that the bytes do not have.
+    Raises UsageError if `suffix` names a compression but the bytes are not compressed.
     """
     head = stream.peek(4)[:4]
     if head.startswith(b"\x1f\x8b"):
@@ -121,7 +127,7 @@ def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:
 
 
 def as_utf8(stream: Stream) -> Stream:
-    """The stream without a byte order mark, in UTF-8 where that says UTF-16 or UTF-32."""
+    """The stream without its byte order mark, recoded to UTF-8 if that says UTF-16 or UTF-32."""
     head = stream.peek(4)
     if head.startswith(_UTF8_BOM):
         stream.read(len(_UTF8_BOM))
@@ -132,7 +138,7 @@ def as_utf8(stream: Stream) -> Stream:
 
 
 class _Recoded(io.RawIOBase):
-    """A stream of another encoding as UTF-8."""
+    """A stream recoded to UTF-8."""
 
     def __init__(self, stream: Stream, encoding: str) -> None:
         self._stream, self._encoding = stream, encoding

@@ -1,4 +1,4 @@
-"""Rows as records: of CSV and TSV files, Excel workbooks, data frames and dicts in memory."""
+"""Rows as records: CSV and TSV files, Excel workbooks, data frames and dicts in memory."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ from judge.records.base import Problem, clip
 from judge.records.record import Record
 from judge.records.streams import CHUNK, SAMPLE, Input
 
-# Decoding with "surrogateescape" turns bytes that are no UTF-8 into these, and nothing else can.
+# NUL, and what decoding with "surrogateescape" makes of bytes that are not UTF-8 (nothing else
+# gives these surrogates).
 _UNREADABLE = re.compile("[\0\udc80-\udcff]")
 _UNQUOTED = {"premise", "hypothesis", "us_ratings", "in_ratings"}
-"""Columns of a published TSV file in which quotes are text."""
+"""The columns of a published TSV file (CALI) in which quotes are text."""
 
 _SOURCE = "<records>"
 _NOT_UTF8 = "is not UTF-8, or holds a NUL byte (from a spreadsheet: iconv -f CP1252 -t UTF-8 FILE)"
 _MISSING = frozenset(("NaTType", "NAType"))
-"""pandas' own types for what is not there."""
+"""pandas' types of missing values."""
 
 
 _MARKS = (",", ";", "\t", "|")
 _NAMED_MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
 _SAMPLE_ROWS = 20
 _MAX_WORKBOOK = 1 << 30
-"""Bytes of an unpacked workbook: openpyxl holds all of its texts."""
+"""Most bytes of an unpacked workbook: openpyxl keeps all of its texts in memory."""
 
 
 def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
-    """Rows under a header, quoted as spreadsheets and pandas do it; in TSV files whose
-    header tells it, quotes are text. Cells may be separated by another mark, which the first
-    rows tell, or a line `sep=;` before them.
+    """One record per row under a header, quoted as spreadsheets and pandas do it.
 
-    Empty lines hold no record. Raises UsageError for a header that cannot name the columns.
+    A separator other than `separator` is detected from the first rows, or given by a first line
+    `sep=;`. In TSV files with the columns `_UNQUOTED`, quotes are text. Empty lines are skipped.
+
+    Raises UsageError for a header that cannot name the columns.
     """
-    # Larger rows are stopped before the csv module sees them.
+    # `_Lines` stops larger rows before the csv module sees them.
     csv.field_size_limit(max(csv.field_size_limit(), source.max_line))
     head = source.stream.peek(CHUNK)[:CHUNK].decode("utf-8", "replace")
     lines = _Lines(source)
@@ -91,14 +93,14 @@ def read_tsv(source: Input) -> Iterator[Record]:
 
 
 def _separator(name: str, head: str, default: str) -> str:
-    """What separates the cells of the first rows: the mark `default`, else another one that
-    cuts more of them like the header.
+    """The separator of the first rows: `default`, unless another mark splits more rows into as many
+    cells as the header.
 
-    Raises UsageError where two marks cut all of them alike, and where a title stands above them:
-    a mark cuts all but the header alike, and no other cuts them like the header.
+    Raises UsageError if two marks split every row alike, the other into more cells; and if there is
+    a title above the header: a mark splits all rows but the first alike, and none splits all.
     """
     whole = head.splitlines(keepends=True)
-    # The last line may go on.
+    # The last line may be incomplete.
     whole = whole[:-1] if len(whole) > 1 and not head.endswith("\n") else whole
     alike: dict[str, float] = {}
     columns: dict[str, int] = {}
@@ -127,7 +129,7 @@ def _separator(name: str, head: str, default: str) -> str:
 
 
 class _Lines(Iterator[str]):
-    """The lines of a table, decoded for the csv module; those of the row at hand are kept."""
+    """The lines of a table, decoded for the csv module; those of the current row are kept."""
 
     def __init__(self, source: Input) -> None:
         self._lines, self._limit = source.lines(), source.max_line
@@ -148,7 +150,7 @@ class _Lines(Iterator[str]):
         return next(rows)
 
     def taken(self) -> bytes:
-        """The text of the row, of one over the limit its beginning."""
+        """The text of the row, or its beginning if the row is over the limit."""
         text = b"\n".join(self._taken)
         return text if self.size <= self._limit else text[:SAMPLE]
 
@@ -174,11 +176,11 @@ def refuse_header(name: str, columns: Sequence[str], problem: str | None = None)
 
 
 def read_xlsx(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[Record]:
-    """One record a row of an Excel workbook's only sheet with rows; `line` is the row's number.
+    """One record per row of an Excel workbook's only non-empty sheet; `line` is the row's number.
 
-    Formulas have the values that were saved with them. A row of more than `limit` characters is a
-    problem. Raises UsageError for what is no workbook, several sheets with rows, a header that
-    cannot name the columns, and where openpyxl is missing.
+    A formula has its saved value. A row of more than `limit` characters is a problem. Raises
+    UsageError if the file is not a workbook, several sheets have rows, the header cannot name the
+    columns, or openpyxl is missing.
     """
     try:
         from openpyxl import load_workbook
@@ -219,7 +221,7 @@ def read_xlsx(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[
 
 
 def _filled(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
-    """The number and the cells, without empty ones at the end, of each row that has some."""
+    """Number and cells of each non-empty row, without empty cells at its end."""
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
         cells = list(row)
         while cells and cells[-1] in (None, ""):
@@ -233,12 +235,12 @@ def _as_text(content: Any) -> str:
 
 
 def from_memory(records: Iterable[object]) -> Iterator[Record]:
-    """A record for each mapping, numbered from 1, with values as JSON has them.
+    """One record per mapping, numbered from 1, with values converted to JSON.
 
-    NaN, infinite numbers and pandas' missing values become null, NumPy's numbers and arrays plain
-    ones, and what JSON has no form for (dates, decimals) a text. A string is a record with the
-    field `text`, a `Record` itself. What is none of these, or nested without end, comes with its
-    problem.
+    NaN, infinite numbers and pandas' missing values become null, NumPy numbers and arrays become
+    plain ones, and values without a JSON form (dates, decimals) become text. A string becomes a
+    record with the field `text`; a `Record` is returned as it is. Anything else, and cyclic
+    nesting, gives a record with a problem.
     """
     for number, record in enumerate(records, 1):
         if isinstance(record, Record):
@@ -259,7 +261,7 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
 
 
 def as_json(content: Any) -> Any:
-    """The content as JSON has it; see `from_memory`."""
+    """The content converted to JSON; see `from_memory`."""
     if content is None or isinstance(content, str | int):
         return content
     if isinstance(content, float):

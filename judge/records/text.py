@@ -1,9 +1,9 @@
 """Any JSON value as text that a judge can read: texts, lists, objects, chats with their tools.
 
-What stands inside is indented. A text begins behind its lead (`2.`, `key:`), and its further lines
-stand a step deeper than any lead there, so that no text can look like a further entry, turn or key;
-a text of one line that begins like a lead stands there, too. A name with other signs than letters,
-digits, blanks and `._-` is in quotes. Images, audio and files are named, and not shown.
+Nested values are indented. A text begins after its lead (`2.`, `key:`), and its further lines are
+indented one step deeper than any lead at that level, so that no text can look like another entry,
+turn or key; a one-line text that looks like a lead is indented so, too. A name with characters other
+than letters, digits, spaces and `._-` is quoted. Images, audio and files are named but not shown.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from judge.records.media import data_url, legible, medium
 from judge.records.names import plain_name
 
 MAX_DEPTH_SHOWN = 40
-"""Levels of lists and objects that are shown."""
+"""Most levels of lists and objects that are shown."""
 
 MAX_LITERAL = 1_000_000
-"""Texts of more characters are not read as a list: parsing takes a hundred times their memory."""
+"""Longer texts (characters) are not parsed as a list: that takes a hundred times their memory."""
 
 _INDENTED = 8
-"""Levels after which a level is one blank: what is shown stays in proportion."""
+"""Deeper levels are indented by one space only, so that the output stays in proportion."""
 
 _WHO = ("role", "from", "speaker", "author", "sender")
 _SAID = ("content", "value", "text", "parts", "message", "utterance")
 _CALLS = ("tool_calls", "function_call", "refusal")
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _ITEMS = {"function_call": "assistant", "function_call_output": "tool", "reasoning": "reasoning"}
-"""Items of OpenAI's Responses that name no role, and whose they are."""
+"""Items of OpenAI's Responses API without a role, and their speaker."""
 
 _LANGCHAIN = {
     **dict.fromkeys(("human", "HumanMessage", "HumanMessageChunk"), "user"),
@@ -41,33 +41,33 @@ _LANGCHAIN = {
     **dict.fromkeys(("tool", "ToolMessage"), "tool"),
     **dict.fromkeys(("function", "FunctionMessage"), "function"),
 }
-"""LangChain's types of messages, in dumps of theirs, and whose they are."""
+"""LangChain's message types, as serialised, and their role."""
 
 _ABOUT_A_CALL = ("additional_kwargs", "response_metadata", "usage_metadata", "example")
-"""What LangChain keeps beside a message: the provider's reply once more, and its usage."""
+"""LangChain's metadata of a message: a copy of the provider's reply, and its usage."""
 
 _SEALED = {"signature", "thoughtSignature", "thought_signature"}
-"""What providers sign or encrypt thoughts with: no text."""
+"""Keys of providers' signatures of thoughts, which are not text."""
 
 _CHAT = re.compile(r"\s*\[\s*\{\s*(['\"])")
 _SPEECH = frozenset(("text", "input_text", "output_text"))
-"""Types of content parts that are what is said; any other is named."""
+"""Types of content parts that hold speech; the name of any other type is shown."""
 _CALL_TYPES = frozenset(("function", "function_call", "tool_use", "tool_call"))
 
 _LIKE_OURS = re.compile(r"\s*(?:\d+\.(?:\s|$)|.*:(?:\s|$)|\[(?:empty|no arguments|.* not shown)\])")
-"""How lines begin that hold a lead or a note of ours."""
+"""Matches the beginning of lines that look like our leads and notes."""
 _LEAD = re.compile(r"\d+\.(?: |$)|tool call\b|result of\b")
 
 Part = tuple[str, Any]
-"""A lead (`2.`, `question:`, `1. user:` or none) and the content behind it."""
+"""A lead (`2.`, `question:`, `1. user:` or "") and the content after it."""
 
 Name = Callable[[object], str]
-"""Makes a name of the record fit for a lead."""
+"""Makes a name from the record safe for a lead."""
 
 
 class Shown(NamedTuple):
-    """A value as text ("" where there is nothing to read), the strings that it is made of, and what
-    of it is not shown (`image`, ...)."""
+    """A value as text ("" if there is nothing to read), the strings in it, and the kinds of content
+    not shown (`image`, ...)."""
 
     text: str
     strings: str
@@ -75,8 +75,10 @@ class Shown(NamedTuple):
 
 
 def shown(content: object) -> Shown:
-    """A JSON value as text. A text stays as it is, but for a chat in JSON, as tables have it in a
-    cell; the work is in proportion to the value."""
+    """A JSON value as text, in linear time.
+
+    A text is unchanged, unless it is a chat in JSON, as in a table's cell.
+    """
     content = chat_in(content) or content
     if not isinstance(content, dict | list):
         text = _scalar(content)
@@ -92,8 +94,10 @@ def shown(content: object) -> Shown:
 
 
 def entries(content: object) -> tuple[str, ...]:
-    """The texts of a list's entries, without those that have none; of a text, which may be a list
-    in JSON as tables have it in a cell, each line; () for anything else."""
+    """The non-empty texts of a list's entries; () for anything but a list or a text.
+
+    A text that is a JSON list, as in a table's cell, is parsed; any other text is split into lines.
+    """
     content = chat_in(content) or content
     if isinstance(content, str):
         text, content = content, content.splitlines()
@@ -108,7 +112,7 @@ def entries(content: object) -> tuple[str, ...]:
 
 
 def form(content: object) -> str:
-    """What a value is, in a word for people; "" for a text, a number or a truth value."""
+    """`chat`, `list` or `object`; "" for any other value."""
     content = chat_in(content) or content
     if isinstance(content, list):
         return "list" if _turns(content) is None else "chat"
@@ -116,8 +120,7 @@ def form(content: object) -> str:
 
 
 def chat_in(content: object) -> list[Any] | None:
-    """The messages that a text is in JSON, or as Python and pandas print them; None for any other
-    text, and all that is none."""
+    """The messages in a text that is a chat in JSON, or as Python and pandas print it; else None."""
     if not isinstance(content, str) or not (begins := _CHAT.match(content)):
         return None
     value: Any = None
@@ -130,21 +133,21 @@ def chat_in(content: object) -> list[Any] | None:
 
 
 class _Message(dict[str, Any]):
-    """A message of a chat, by itself."""
+    """A single message of a chat."""
 
 
 class _Group(list[Part]):
-    """Parts that stand below one lead."""
+    """Parts below one lead."""
 
 
 class _Note(str):
-    """Words of ours, in the place of a turn or a result without any."""
+    """Our own words, shown for an empty turn or result."""
 
     __slots__ = ()
 
 
 class _Writer:
-    """The lines of a value. A lead is written with the first line behind it, if one comes."""
+    """The lines of a value. A lead is written together with its first line, if there is one."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -191,7 +194,7 @@ class _Writer:
         self._line(depth, f"{lead} [{omission} not shown]".lstrip())
 
     def _line(self, depth: int, text: str) -> None:
-        """Write the leads that wait, then the line; a number stands in the line that follows it."""
+        """Write the pending leads, then the line. A numbered lead shares the line that follows."""
         before, start = "", depth
         for place, lead in self._leads:
             start = start if before else place
@@ -203,8 +206,10 @@ class _Writer:
         self.lines.append(_indent(start) + before + text if before or text else "")
 
     def _name(self, name: object) -> str:
-        """A name of the record on one line; one that is not plain is among the strings, and is in
-        quotes where it could be read as more than a name."""
+        """A name from the record on one line, in quotes where it could be read as more than a name.
+
+        A name that is not plain is added to the strings.
+        """
         if plain_name(text := str(name)) != text:
             self.strings.append(text)
         text = " ".join(text.split())
@@ -214,7 +219,7 @@ class _Writer:
 
 
 def _alone(lead: str, text: str) -> bool:
-    """Whether a line of text stands below its lead: behind it, it would look like ours."""
+    """Whether a line goes below its lead, because after it, it would look like a lead or note."""
     return bool(_LIKE_OURS.match(text)) and (text.lstrip()[:1] == "[" or not lead.endswith(":"))
 
 
@@ -229,7 +234,7 @@ def _scalar(content: object) -> str:
 
 
 def _parts(content: dict[str, Any] | list[Any], name: Name) -> Iterable[Part]:
-    """What a list or an object is made of."""
+    """The parts of a list or an object."""
     if isinstance(content, _Group):
         return content
     if isinstance(content, dict):
@@ -255,8 +260,7 @@ def _turns(content: list[Any], name: Name = str) -> list[Part] | None:
 
 
 def _plain(message: object) -> object:
-    """A message that lies within an object of LangChain's or OpenAI's export, as others write it;
-    all else as it is."""
+    """A message of LangChain's or OpenAI's export format, unwrapped; anything else unchanged."""
     if not isinstance(message, dict):
         return message
     kind = message.get("type")
@@ -278,8 +282,8 @@ def _plain(message: object) -> object:
 
 
 def _turn(message: object, name: Name) -> Part | None:
-    """A message of OpenAI's, Anthropic's or ShareGPT's form, or a speaker's words: who, and what;
-    None for anything else."""
+    """Speaker and content of a message in OpenAI's, Anthropic's or ShareGPT's format, or of a
+    speaker's words; None for anything else."""
     if not isinstance(message, dict):
         return None
     kind = message.get("type")
@@ -314,7 +318,7 @@ def _turn(message: object, name: Name) -> Part | None:
 
 
 def _said(content: object, name: Name) -> Iterator[Part]:
-    """The parts of what was said: texts, what is no text, and Anthropic's calls and results."""
+    """The parts of a message's content: texts, media, thoughts, tool calls and results."""
     for part in content if isinstance(content, list) else [content]:
         kind = part.get("type") if isinstance(part, dict) else None
         if isinstance(part, dict) and not _SEALED.isdisjoint(part):
@@ -356,7 +360,12 @@ def _beside(part: Mapping[str, Any], name: Name, *keys: str) -> list[Part]:
 
 
 def _result(part: Mapping[str, Any], name: Name, call: str, content_key: str) -> Part:
-    """What a tool gave: the key of the call's id or name, that of the result, and all beside."""
+    """A tool's result and the fields beside it.
+
+    Args:
+        call: the key of the call's id or name.
+        content_key: the key of the result.
+    """
     fields = {key: entry for key, entry in part.items() if key != "type"}
     lead = "result:"
     if isinstance(fields.get(call), str):
@@ -366,7 +375,7 @@ def _result(part: Mapping[str, Any], name: Name, call: str, content_key: str) ->
 
 
 def _call(call: object, name: Name) -> Part:
-    """A call of a tool: its name, its id, and the arguments."""
+    """A tool call: name, id and arguments."""
     if not isinstance(call, dict):
         return "tool call:", call
     fields = dict(call)
@@ -374,7 +383,7 @@ def _call(call: object, name: Name) -> Part:
     if isinstance(function, str) and "name" not in fields:
         fields["name"] = function
     elif isinstance(function, dict):
-        # What the call itself holds under the same key stays beside it.
+        # A key that the call has with other content stays under `function`.
         twice = {k: c for k, c in function.items() if fields.get(k, c) != c}
         fields |= {k: c for k, c in function.items() if k not in twice} | {"function": twice}
     else:

@@ -1,10 +1,10 @@
-"""A JSON file that is one object: a record, or rows that it wraps.
+"""A JSON file that is one object: a record, or a wrapper of rows.
 
-    {"version": "1.0", "data": [{...}, ...]}      one list of objects beside what describes it
-    {"q1": {...}, "q2": {...}}                    records by their ids, also within one field
+    {"version": "1.0", "data": [{...}, ...]}      one list of objects beside metadata
+    {"q1": {...}, "q2": {...}}                    records by id, also inside one field
     {"columns": [...], "data": [[...], ...]}      pandas' orients split, columns, index and table
 
-Where the names and types of the fields do not tell which, the file is refused.
+If the names and types of the fields leave this open, the file is refused.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ _OF_A_RECORD = _names(
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an object wraps its rows: in a list, by their ids, in columns, or in none that is sure.
+    """How an object wraps its rows: in a list, by id, in columns (`table`), or `unsure`.
 
-    `key` is the field that holds them, "" where the object itself does; `table` the rows that
-    stand in columns; `candidates` the fields that may hold them.
+    Args:
+        key: the field that holds the rows; "": the object itself.
+        table: the rows of columns.
+        candidates: the fields that may hold the rows.
     """
 
     form: Literal["list", "ids", "table", "unsure"]
@@ -55,16 +57,16 @@ class Layout:
 
 
 def read_one_or_more(source: Input) -> Iterator[Record]:
-    """The records of a JSON file: a list, objects one after the other, or one that wraps its rows.
+    """The records of a JSON file: a list, concatenated objects, or one object that wraps its rows.
 
-    Raises UsageError for an object of which the rows cannot be told.
+    Raises UsageError if it is unclear whether the object wraps rows, or where.
     """
     if not _is_lines(source.stream.peek(CHUNK)):
         yield from read_json(source, _unwrapped)
         return
     items = read_jsonl(source)
     for item in items:
-        # The next line is waited for only where it matters: a pipe may be slow.
+        # Wait for the next line only where it matters: a pipe may be slow.
         wraps = item.fields is not None and layout(item.fields) is not None
         if wraps and (following := next(items, None)) is None:
             yield from _unwrapped(source, item.line, item.raw or "")
@@ -73,14 +75,14 @@ def read_one_or_more(source: Input) -> Iterator[Record]:
 
 
 def _is_lines(head: bytes) -> bool:
-    """Whether text that begins as an object has one on each line, rather than one over many."""
+    """Whether text that begins with an object has one per line, not one over several lines."""
     line = head.lstrip().partition(b"\n")[0].rstrip()
-    # Where a printer of JSON breaks a line; a line of JSON lines that is cut off seldom ends so.
+    # Pretty-printed JSON breaks lines after these; a truncated line of JSON lines rarely does.
     return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))
 
 
 def _unwrapped(source: Input, line: int, text: str) -> Iterator[Record]:
-    """The rows of the only object of a file, which begins on this line; itself if it wraps none."""
+    """The rows of a file's only object, which begins on this line; the object if it wraps none."""
     item = json_item(source, line, text.encode("utf-8", "surrogateescape"), "character")
     wrapper = None if item.fields is None else layout(item.fields)
     if wrapper is None:
@@ -119,7 +121,7 @@ def _unsure(name: str, candidates: tuple[str, ...]) -> str:
 
 
 def layout(fields: Mapping[str, Any]) -> Layout | None:
-    """How this only object of a file wraps rows; None where it is a record itself."""
+    """How a file's only object wraps rows; None if it is a record itself."""
     if not fields or recognise(fields):
         return None
     if (table := _split(fields)) or (table := _columns(fields)):
@@ -154,7 +156,7 @@ def _may_hold_rows(key: str, content: object) -> bool:
 
 
 def _by_ids(fields: Mapping[str, dict[str, Any]]) -> Layout | None:
-    """Of an object of objects."""
+    """The layout of an object of objects."""
     if normalised(fields) & _OF_A_RECORD:
         return None
     if len(fields) == 1:
@@ -169,7 +171,7 @@ def _by_ids(fields: Mapping[str, dict[str, Any]]) -> Layout | None:
 
 
 def _split(fields: Mapping[str, Any]) -> Layout | None:
-    """pandas' orient split: names of columns, and rows as lists."""
+    """pandas' orient split: column names, and rows as lists."""
     names, rows = fields.get("columns"), fields.get("data")
     if not isinstance(names, list) or not isinstance(rows, list):
         return None
@@ -186,7 +188,7 @@ def _split(fields: Mapping[str, Any]) -> Layout | None:
 
 
 def _columns(fields: Mapping[str, Any]) -> Layout | None:
-    """pandas' orient columns: columns by name, each an object of index to cell."""
+    """pandas' orient columns: columns by name, each mapping index to cell."""
     columns = list(fields.values())
     if not all(isinstance(column, dict) and column for column in columns):
         return None
