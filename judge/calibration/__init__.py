@@ -1,1 +1,1 @@
-"""Judges held against labels: `calibrate` measures them, fits to them, and makes their profile."""
+"""Calibration of judges with labels: `calibrate` measures, fits and makes a profile."""

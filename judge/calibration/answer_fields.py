@@ -1,4 +1,4 @@
-"""Fields that hold people's answers, which no judge is shown."""
+"""Finds the fields that hold people's answers, which are not shown to any judge."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ OF_PEOPLE = frozenset(
         "winner",
     ]
 )
-"""Words in the names of fields that hold answers of people, where the content is no text."""
+"""Words in the names of fields that hold people's answers, unless the content is prose."""
 
 
 PERHAPS = frozenset(["answer", "choice", "class", "decision", "target"])
-"""Words in the names of fields that may hold them."""
+"""Words in the names of fields that may hold people's answers."""
 
 FieldPath = tuple[str, ...]
-"""A field's name, behind those of the objects that it lies in."""
+"""A field's name, preceded by the names of the objects around it."""
 
 FieldContent = tuple[Any, str | None]
 """A field's content in an item, and the item's label."""
@@ -55,18 +55,17 @@ MAX_CATEGORIES = 10
 _MIN_ITEMS = 10
 
 _AGREES, _AGREES_BY_NAME = 0.4, 0.1
-"""Kappa with the label from which on a field of the rubric's answers is another person's; the
-second where its name is one of `PERHAPS`."""
+"""Least kappa with the label at which a field of the rubric's answers counts as another person's;
+the second if its name has a word of `PERHAPS`."""
 
 
 def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[LabelledItem]:
     """The items of a source without the fields that hold people's answers, named in `withheld`.
 
-    Where the rubric names the fields that are shown, all stay. Else a field is left out by its name
-    and content together: a score or category under a name such as `winner` or `annotator2`, or, by
-    whatever name, nothing but answers of the rubric that agree with the label. A text is shown,
-    whatever its name. Fields of objects, also in lists, are judged like the record's own, and named
-    by their path (`meta.vote`).
+    If the rubric names the fields to show, nothing is removed. Otherwise a field is removed if it
+    holds scores or categories under a name such as `winner` or `annotator2`, or, under any name,
+    only answers of the rubric that agree with the label. Prose is always shown. Fields of objects,
+    also in lists, are treated like top-level ones, and named by their path (`meta.vote`).
     """
     if rubric.fields:
         return list(items)
@@ -90,7 +89,7 @@ def without_answers(items: Sequence[LabelledItem], rubric: Rubric) -> list[Label
 
 
 def _fields_in(content: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
-    """The fields of an object, then those within them; entries of lists have their list's path."""
+    """The fields of an object and those inside them; a list's entries have the list's path."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             yield (*path, name), value
@@ -134,12 +133,12 @@ def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]
 
 
 def _words(name: str) -> list[str]:
-    """`humanLabel_2` is human and label."""
+    """The words of a name: human and label for `humanLabel_2`."""
     return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).casefold())
 
 
 def _spelt(content: object) -> Iterator[str]:
-    """Every scalar in a field, each of several answers by itself, without what is no label."""
+    """Every answer in a field, normalised, without spellings of "no label"."""
     if isinstance(content, dict | list):
         parts = content.values() if isinstance(content, dict) else content
         for part in parts:
@@ -149,7 +148,7 @@ def _spelt(content: object) -> Iterator[str]:
 
 
 def number_of(spelt: str) -> float | None:
-    """The number that an answer's spelling is, if it is a finite one."""
+    """The finite number that a normalised answer is; else None."""
     with suppress(ValueError):
         number = float(spelt)
         return number if math.isfinite(number) else None
@@ -157,7 +156,7 @@ def number_of(spelt: str) -> float | None:
 
 
 def _agreement(rows: Sequence[FieldContent], labels: Sequence[str]) -> float:
-    """Cohen's kappa of a field with the reference, 0 where it is undefined or over few items."""
+    """Cohen's kappa of a field with the reference; 0 if undefined or over too few items."""
     counts = np.zeros((1, len(labels), len(labels)))
     for content, reference in rows:
         texts = [*_spelt(content)]

@@ -1,4 +1,4 @@
-"""Calibration: from labels to a report on each judge, and to a profile."""
+"""Calibration: turns labels into a report on each judge, and a profile."""
 
 from __future__ import annotations
 
@@ -52,8 +52,11 @@ from judge.version import __version__
 def calibrate(
     job: CalibrationJob, settings: Settings, progress: CheckProgress = lambda *_: None
 ) -> Calibration:
-    """`acalibrate` with the judges, checks and seed that the settings name, which judge without a
-    profile, but with the adapters that `judge validate` takes; not for use inside an event loop."""
+    """Runs `acalibrate` with the judges, checks and seed of the settings.
+
+    The judges use no profile, but the adapters that `judge validate` uses. Cannot be called inside
+    an event loop.
+    """
     job = replace(job, checks=settings.check, seed=settings.seed, adapters=True)
     plain = settings.without_steps().model_copy(update={"profile": NO_PROFILE, "check": ()})
 
@@ -72,11 +75,11 @@ def calibrate(
 async def acalibrate(
     job: CalibrationJob, resources: Resources, progress: CheckProgress = lambda *_: None
 ) -> Calibration:
-    """Put the labelled items to every judge of the run, and say how far they agree.
+    """Asks every judge of the run about the labelled items, and measures their agreement.
 
     Raises:
-        UsageError: see `gather`; a slice that no item has; judges that make no cascade.
-        BackendError: a model is out of reach, refuses the key, or the budget is used up.
+        UsageError: see `gather`; no item has a field to report by; the judges form no cascade.
+        BackendError: a model is unreachable, refuses the key, or the budget is used up.
     """
     judges_of: dict[str, list[Judge]] = {}
 
@@ -104,12 +107,12 @@ async def acalibrate(
     for check, items in labels.items():
         _refuse_unusable(job, judges_of[check], items)
     checks, cascades, refusals = [], {}, []
-    # Matrices of some hundred rows are done before a second thread has begun.
+    # Matrices of a few hundred rows are done before a second thread has started.
     with threadpool_limits(1, user_api="blas"):
         for check, items in labels.items():
             judges = judges_of[check]
             further_items = {name: of[check] for name, of in further.items()}
-            # A check without anything to fit is reported on as a whole.
+            # If there is nothing to fit, all items are held out for the report.
             fits = any(judge.probabilistic for judge in judges)
             whole_job = replace(job, held_out=1.0, folds=None)
             parts = Split.of(job if fits else whole_job, items, len(judges))
@@ -140,7 +143,7 @@ async def acalibrate(
 
 
 def _refuse_floating(resources: Resources) -> None:
-    """Refuse a decision model's alias that moves: what is learnt would be another model's soon."""
+    """Raise UsageError for a decision model's floating alias, which may soon be another model."""
     for spec in resources.models.judges:
         if resources.models.client(spec).floating:
             raise UsageError(
@@ -152,8 +155,11 @@ def _refuse_floating(resources: Resources) -> None:
 def untaught(
     sets: Sequence[list[LabelledItem]], judges: Sequence[Judge]
 ) -> Sequence[list[LabelledItem]]:
-    """The items of clusters that no judge's adapter was taught by: what was fitted never
-    reports."""
+    """The items of clusters on which no judge's adapter was trained.
+
+    Raises:
+        UsageError: a set that had items has none left.
+    """
     backends = [judge.client.backend for judge in judges]
     keys = frozenset(key for b in backends if isinstance(b, Taught) for key in b.taught_by())
     if not keys:
@@ -169,7 +175,7 @@ def untaught(
 def _refuse_unusable(
     job: CalibrationJob, judges: Sequence[Judge], items: Sequence[LabelledItem]
 ) -> None:
-    """Refuse, before any call, what cannot succeed."""
+    """Raise UsageError, before any call, for a job that cannot succeed."""
     rubric, first = judges[0].rubric, items[0].record.texts
     named = rubric.control.field if rubric.control and not rubric.fields else None
     entry = entry_name(rubric.each) if rubric.each else None
@@ -205,7 +211,7 @@ def _further(
     labels: Mapping[str, Sequence[LabelledItem]],
     resources: Resources,
 ) -> dict[str, dict[str, list[LabelledItem]]]:
-    """The items of the sets that are only reported on, by source and check."""
+    """The items of the sets that are used for reporting only, by source and check."""
     sets: dict[str, dict[str, list[LabelledItem]]] = {}
     contrast = (job.contrast_set,) if job.contrast_set else ()
     for source in dict.fromkeys((*contrast, *job.test_sets)):
@@ -223,7 +229,7 @@ def _further(
 async def _check(
     study: CheckData, judges: Sequence[Judge], joined: int
 ) -> tuple[CheckReport, Rates | None]:
-    """The report of one check, and the rates of its cascade, if it is to have one."""
+    """The report of one check, and the rates of its cascade, if there is one."""
     job, items, rubric = study.job, study.items, judges[0].rubric
     trials = [await study.tried(judge) for judge in judges]
     if job.agreement is None and all(trial.fit.classifier is None for trial in trials):
@@ -277,7 +283,7 @@ async def _check(
 async def _judge(
     study: CheckData, trial: JudgeTrial, stage: ThresholdTest | None, leak: LabelLeak | None
 ) -> JudgeReport:
-    """The report of one judge; `stage` is its test for the guarantee, if one is wanted."""
+    """The report of one judge; `stage` is its test for the guarantee, if one was requested."""
     job, judge, parts = study.job, trial.judge, study.parts
     rubric, held_out = judge.rubric, trial.answers(parts.held_out)
 
@@ -320,8 +326,10 @@ async def _judge(
 
 
 async def _apart(study: CheckData, trial: JudgeTrial, source: str) -> list[LabelledAnswer]:
-    """The judge's answers to a further set, without what is in one cluster with the items that were
-    fitted to; of the contrast set, to the reported records turned round, where it has them."""
+    """The judge's answers to a further set, without clusters that have items used for fitting.
+
+    Of a contrast set only the held-out records count, if it has any of them.
+    """
     items, parts = study.items, study.parts
     fitted = {items[n].cluster for n in parts.fitted}
     new = [item for item in study.further[source] if item.cluster not in fitted]

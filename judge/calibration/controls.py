@@ -1,4 +1,4 @@
-"""Controls: whether a judge reads the deciding field, and whether another field tells the label.
+"""Controls: whether a judge reads the deciding field, and whether another field leaks the label.
 
 Three controls, after "blind" baselines of reading comprehension (Kaushik and Lipton 2018) and
 contrast sets (Gardner et al. 2020): *blind*, the same questions with the deciding field left out;
@@ -27,26 +27,26 @@ from judge.stats.classification import kappas
 from judge.stats.intervals import Estimate
 
 LEFT_OUT = "(left out)"
-"""What stands where the deciding field is left out."""
+"""Replaces the deciding field where it is left out."""
 
 _MIN_ITEMS = 20
-"""Items over which a value without resamples that differ is believed."""
+"""Fewest items at which a value is trusted although no resample differs."""
 
 _NO_AGREEMENT = 0.05
-"""Kappa below which there is no agreement that could fall."""
+"""Kappa below which there is no agreement to lose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """How much of a judge's agreement rests on the `field` that decides.
+    """How much of a judge's agreement depends on the `field` that decides.
 
-    - `kappa` of the judge; `blind`: without the field, of the same judge fitted anew, over the same
-      items; `above`: the difference
+    - `kappa`: the judge's agreement; `blind`: the same over the same items without the field, by
+      the judge refitted; `above`: the difference
     - `stays`: share of the answers that stay when the field is another record's
-    - `as_swapped`: share of those items answered as the rubric says they must be; None where it
-      does not say
-    - `contrast`: kappa over the items of a set in which the field is turned round, of records that
-      nothing was fitted to; `together`: over these and the others
+    - `as_swapped`: share of those items answered as the rubric requires; None if it requires
+      nothing
+    - `contrast`: kappa over a set in which the field is turned round, on records not used for
+      fitting; `together`: over these and the other items
     """
 
     field: str
@@ -60,7 +60,7 @@ class Controls:
 
     @property
     def looks(self) -> bool:
-        """Whether the judge is clearly better than blind, and no worse than chance turned round."""
+        """Whether the judge is clearly better than blind and, on the contrast set, than chance."""
         turned = self.contrast is None or _least(self.contrast) > 0
         return turned and _least(self.above) > 0
 
@@ -87,7 +87,7 @@ class Controls:
         return f"{change}: these labels are too few to show that the judge reads it"
 
     def as_noted(self) -> dict[str, object]:
-        """What a profile keeps of it."""
+        """The values that a profile keeps."""
         return {
             "field": self.field,
             "looks": self.looks,
@@ -100,15 +100,17 @@ class Controls:
 
 
 def _least(estimate: Estimate) -> float:
-    """The lower end of an estimate; where no resample differs there is none, and it is the value
-    if it is over enough items."""
+    """The lower end of an estimate.
+
+    Without one (no resample differs): the value if it is over enough items, else 0.
+    """
     if estimate.low is not None:
         return estimate.low
     return estimate.value if estimate.value is not None and estimate.n >= _MIN_ITEMS else 0.0
 
 
 def _most(estimate: Estimate) -> float:
-    """The upper end of an estimate, or its value where there is none."""
+    """The upper end of an estimate, or its value if there is none."""
     return next((end for end in (estimate.high, estimate.value) if end is not None), 0.0)
 
 
@@ -116,7 +118,7 @@ def _most(estimate: Estimate) -> float:
 
 
 def blinded(items: Sequence[LabelledItem], rubric: Rubric, field: str) -> list[LabelledItem]:
-    """The items with the field left out; one that cannot be shown stays as it is."""
+    """The items with the field left out; an item that cannot be shown is unchanged."""
 
     def without(item: LabelledItem) -> LabelledItem:
         record = record_for(item, rubric)
@@ -130,8 +132,11 @@ def blinded(items: Sequence[LabelledItem], rubric: Rubric, field: str) -> list[L
 def swapped(
     items: Sequence[LabelledItem], rubric: Rubric, field: str, seed: int = 0
 ) -> dict[int, LabelledItem]:
-    """The items with the field of another one, by place: of the next with another text and group,
-    in an order drawn with the seed. One that finds none is left out."""
+    """The items with another item's field, by index.
+
+    The donor is the next item with another text and cluster, in an order drawn with the seed. Items
+    without a donor are left out.
+    """
     records = {n: record_for(item, rubric) for n, item in enumerate(items)}
     records = {n: record for n, record in records.items() if record.problem is None}
     order = sorted(records, key=lambda n: drawn(f"{items[n].record.id}\n{items[n].number}", seed))
@@ -178,19 +183,24 @@ def controls_of(
     seed: int,
     draws: int,
 ) -> Controls:
-    """The controls from a judge's answers.
+    """The controls, from answers.
 
     Args:
-        judge: to the items as they are; `blind`, the blind judge's to the same items.
-        before: to those of them that have a swapped one; `swapped`, to these.
-        contrast: to the items of the contrast set, if there is one.
+        judge: the judge's answers to the items, unchanged.
+        blind: the blind judge's answers to the same items.
+        before: the judge's answers to the items that have a swapped version.
+        swapped: its answers to these versions.
+        contrast: its answers to the contrast set, if there is one.
     """
 
     def resamples(answers: Sequence[LabelledAnswer]) -> Resamples:
         return Resamples([answer.item.cluster for answer in answers], seed=seed, draws=draws)
 
     def kappa(*sides: Sequence[LabelledAnswer]) -> Estimate:
-        """Kappa of a judge's answers, less another's to the same items, resampled together."""
+        """Kappa of a judge's answers, minus that of another's to the same items, if given.
+
+        Both are computed on the same resamples.
+        """
         places = [n for n, answer in enumerate(sides[0]) if answer.item.reference in rubric.answers]
         reference = [str(sides[0][n].item.reference) for n in places]
         resample = resamples([sides[0][n] for n in places])
@@ -201,7 +211,7 @@ def controls_of(
         return resample.estimate(values, n=answered, of=len(places))
 
     def share_of(expected: Sequence[str | None]) -> Estimate:
-        """The share of the swapped items answered as expected, of those that have both."""
+        """The share answered as expected, of the swapped items that have an answer and one."""
         pairs = [(answer.answer, label) for answer, label in zip(swapped, expected, strict=True)]
         hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
         return share_estimate(hits, resamples(swapped))
@@ -219,7 +229,7 @@ def controls_of(
     )
 
 
-# ---------------------------------------------------------------- fields that tell the label
+# ---------------------------------------------------------------- fields that leak the label
 
 _NINE_IN_TEN = 0.9
 _MIN_LABELS = 20
@@ -227,8 +237,10 @@ _MIN_LABELS = 20
 
 @dataclass(frozen=True, slots=True)
 class LabelLeak:
-    """A field whose value alone is enough for `right` of the labels of `items`; the most frequent
-    label is right of `most`."""
+    """A field whose value alone predicts `right` of `items` labels.
+
+    The most frequent label alone predicts `most`.
+    """
 
     field: str
     right: int
@@ -244,16 +256,17 @@ class LabelLeak:
 
 
 def leak_of(items: Sequence[LabelledItem], texts: Sequence[Mapping[str, str]]) -> LabelLeak | None:
-    """The field that tells the label best, where one does so for nine items in ten.
+    """The field that predicts the label best, if it leaks the label; else None.
 
-    Each item is answered by the most frequent label of the other records with the same value (of a
-    number with many values: the same tenth), and counts as wrong where there is none. So a text
-    that no other record has tells nothing. That must be right of nine items in ten, and leave half
-    of the errors, or fewer, of the most frequent label. Fields of long texts, and of more
-    different values than the root of the number of items, are none that tell by value.
+    An item's prediction is the most frequent label of the other records with the same value (for
+    numbers with many values: in the same quantile bin, of at most ten); without a unique one it
+    counts as wrong. So a text that no other record has predicts nothing. A field leaks if it is
+    right for nine items in ten, and makes at most half of the errors of the most frequent label.
+    Fields of long texts, and those with more different values than twice the number of labels and
+    the root of the number of items, are not considered.
 
     Args:
-        texts: what a judge is shown of each item, by field.
+        texts: the fields shown to a judge for each item.
     """
     rows = [
         (item.record.id, item.reference, texts_of)
@@ -278,8 +291,11 @@ def leak_of(items: Sequence[LabelledItem], texts: Sequence[Mapping[str, str]]) -
 
 
 def _values(texts: Sequence[str]) -> list[str | None]:
-    """The values to go by: None for a long text; of numbers with many values up to ten parts, and
-    "" for what stands for none."""
+    """The values to predict from: normalised texts, and None for a long text.
+
+    Numbers with many values become up to ten quantile bins, and spellings of "no label" among them
+    become "".
+    """
     values = [spelling(text) if len(text) <= MAX_SLICE else None for text in texts]
     there = [n for n, value in enumerate(values) if value not in NO_LABEL]
     numbers = [number_of(values[n] or "") for n in there]
@@ -293,7 +309,8 @@ def _values(texts: Sequence[str]) -> list[str | None]:
 
 
 def _right(rows: Sequence[tuple[str, str]], values: Sequence[str | None]) -> int:
-    """Of how many rows (record, label) the other records with their value have the label most."""
+    """For how many rows (record, label) the label is the most frequent in other records with the
+    row's value."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     by_record: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for (record, label), value in zip(rows, values, strict=True):

@@ -1,5 +1,5 @@
-"""A crowd's votes: annotators held against control questions, ratings read as labels, majorities
-written as records."""
+"""Crowd votes: annotators are tested by control questions, ratings become labels, and majorities
+become records."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ if TYPE_CHECKING:
     from judge.calibration.people import Majority, VotedQuestion
 
 Scale = Mapping[str, tuple[str, ...]]
-"""What each rating stands for: a label, or several of which an annotator's own is found."""
+"""The label of each rating. Of several labels, the one each annotator means is estimated."""
 
 CheckOfRecord = tuple[str, str]
-"""A check and the record that it is about."""
+"""A check, and the id of the record it is about."""
 
 LEAST = 0.6
-"""The share that must be right of the control questions that an annotator answered (B.3)."""
+"""The least share of control questions that an annotator must answer right (B.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """How an annotator did: `right` of `controls` control questions answered, `labels` given to
-    others.
+    """An annotator's results.
 
-    `dropped`: whether the labels do not count; never of one who answered no control question, who
-    may have been asked none. `scale` is what the annotator's ratings stand for. `contradictions`
-    are the pairs of the annotator's labels that contradict each other, and do not count.
+    Args:
+        controls: how many control questions the annotator answered; `right`: how many rightly.
+        labels: how many other labels the annotator gave.
+        dropped: whether the labels do not count. Never true without answered control questions:
+            the annotator may have been asked none.
+        scale: the label that each of the annotator's ratings stands for.
+        contradictions: how many pairs of the annotator's labels contradict each other. These labels
+            do not count.
     """
 
     controls: int
@@ -47,10 +51,10 @@ class Annotator:
 
 
 def scale_of(text: str) -> Scale:
-    """The scale of `1=no,2=no|unsure,3=yes`; of several labels the first is the usual one.
+    """Parses a scale such as `1=no,2=no|unsure,3=yes`; of several labels the first is the default.
 
     Raises:
-        UsageError: it has another form.
+        UsageError: the text has another form.
     """
     scale: dict[str, tuple[str, ...]] = {}
     for part in text.split(","):
@@ -67,9 +71,9 @@ class Crowd:
 
     Args:
         controls: files with control questions and their right answers.
-        least: annotators with a smaller share of those that they answered right are dropped.
-        scale: what ratings stand for. Where one stands for several labels, each annotator's is the
-            label that most of the annotator's control questions of that rating have, else the
+        least: annotators with a smaller share of right answers to controls are dropped.
+        scale: the labels of each rating. Of several labels, an annotator's is the most frequent
+            right answer of the control questions that the annotator gave this rating, else the
             first (B.4).
         contrary: files with pairs of records that cannot both have an `answer` (B.3: two
             hypotheses that contradict each other are both rated 5): `item`, `contrary`, `answer`.
@@ -83,12 +87,11 @@ class Crowd:
     def kept(
         self, items: Sequence[LabelledItem]
     ) -> tuple[list[LabelledItem], dict[str, Annotator]]:
-        """The items that are no control questions, with the labels of the annotators who count;
-        and how each annotator did.
+        """The items without control questions, with the labels that count; and each annotator.
 
         Raises:
-            UsageError: controls or contrary pairs cannot be read, are about other checks, or no
-                annotator answered one.
+            UsageError: controls or contrary pairs cannot be read, controls are about other checks,
+                no annotator answered one, or every annotator is dropped.
         """
         golds = self._golds({item.check for item in items if item.annotations})
         answers: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -116,7 +119,7 @@ class Crowd:
         return [self._read(item, annotators, against) for item in others], annotators
 
     def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[set[CheckOfRecord]]]:
-        """By annotator the pairs of questions to which the answers contradict each other."""
+        """By annotator, the pairs of questions whose answers contradict each other."""
         given: dict[CheckOfRecord, dict[str, str]] = defaultdict(dict)
         for item in items if self.contrary else ():
             for one in item.annotations:
@@ -135,10 +138,9 @@ class Crowd:
         return found
 
     def _golds(self, asked: Collection[str]) -> dict[tuple[str, int, str], str]:
-        """The right answers by record, number of the entry, and check.
+        """The right answers by record, entry number and check.
 
-        The one check that the controls are about is the one check that was `asked`, whatever each
-        is called.
+        If the controls are about one check, and the labels too, their names need not match.
 
         Raises:
             UsageError: controls cannot be read, or none is about a check that was asked.
@@ -173,7 +175,7 @@ class Crowd:
     def ratings(
         self, items: Sequence[LabelledItem], annotators: Mapping[str, Annotator]
     ) -> dict[str, dict[str, int]]:
-        """How often annotators who count gave each answer of the scale, by group (`all` first)."""
+        """How often annotators who are not dropped gave each rating, by group (`all` first)."""
         counts: dict[str, Counter[str]] = {"all": Counter()}
         for one in (annotation for item in items for annotation in item.annotations):
             if one.answer in self.scale and not annotators[one.annotator].dropped:
@@ -198,7 +200,7 @@ class Crowd:
 
 
 def _contrary(source: str) -> Iterator[tuple[str, str, str]]:
-    """Two records and the answer that not both can have, line by line; raises UsageError."""
+    """Each line's two records, and the answer that they cannot both have; raises UsageError."""
     for item in read(source):
         try:
             fields = item.usable().fields or {}
@@ -213,32 +215,36 @@ def _contrary(source: str) -> Iterator[tuple[str, str, str]]:
 
 
 def people_of(path: str) -> dict[str, dict[str, str]]:
-    """What a table says of annotators, by their names: all columns but `annotator`.
+    """A table's columns about each annotator, by name, except `annotator` itself.
 
     Raises:
-        UsageError: it cannot be read or says nothing of them, or a row names no annotator, or one
-            whom an earlier line names.
+        UsageError: the table cannot be read or has no such columns, or a row names no annotator, or
+            one named before.
     """
     people: dict[str, dict[str, str]] = {}
     for item in read(path):
         try:
             fields = item.usable().fields or {}
             if (name := text_of(fields, "annotator")) in people:
-                raise LabelError(f"an earlier line names annotator {name!r}, too", "annotator")
+                raise LabelError(f"annotator {name!r} is named twice", "annotator")
         except LabelError as error:
             raise UsageError(f"{path}, line {item.line}: {error}") from None
         known = {key: scalar_text(content) for key, content in fields.items() if key != "annotator"}
         people[name] = {key: text for key, text in known.items() if text}
     if not any(people.values()):
-        raise UsageError(f"{path}: says nothing of annotators: name them in a column annotator")
+        raise UsageError(f"{path}: no columns about annotators; name them in a column annotator")
     return people
 
 
 def demographics(
     annotators: Mapping[str, str | None], people: Mapping[str, Mapping[str, str]]
 ) -> dict[str, dict[str, dict[str, int]]]:
-    """By column of what is known of people, and group (`all` first), how many of the annotators,
-    each with a group, have which content; `not said` of whom it is not known."""
+    """How many annotators have each value, by column and group (`all` first).
+
+    Args:
+        annotators: each annotator's group.
+        people: each annotator's columns (`people_of`); a missing value counts as `not said`.
+    """
     counts: dict[str, dict[str, Counter[str]]] = {}
     for column in dict.fromkeys(key for known in people.values() for key in known):
         by_group = counts.setdefault(column, {"all": Counter()})
@@ -257,22 +263,21 @@ def majority_records(
     majority: Majority,
     records: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """A line for each record that people answered questions about, in the order of `records`, else
-    of the questions.
+    """One line per record with answers, in the order of `records`, else of the questions.
 
-    Behind the record's fields stand `labels`, the majority's answer by check (null where there is
-    none; of a check about list entries one for each), and `annotators`, each with the own `labels`
-    and, where known, the `group` and `why`. Fields are those that the labels came with, or of the
-    record of that name in the files `records`.
+    A line holds the record's fields; then `labels`, the majority's answer by check (null if there
+    is none; for a check of list entries, a list); then `annotators`, each with their own `labels`
+    and, if known, `group` and `why`. The fields are those in the files `records`, else those that
+    came with the labels.
 
     Raises:
-        UsageError: a file of `records` cannot be read, lacks a record, or has another text in it
-            than people were shown.
+        UsageError: a file of `records` cannot be read, lacks a record, or its text differs from the
+            text that people were shown.
     """
     whole = {record_name(item): item for path in records for item in read(path) if item.fields}
     lines: dict[str, dict[str, Any]] = {}
     for check, questions in checks.items():
-        # The number of the last entry that anybody answered: blank ones before it count.
+        # The number of the last answered entry. Blank entries before it count.
         entries: dict[str, int] = {}
         for id, number in questions:
             entries[id] = max(number, entries.get(id, 0))
@@ -300,13 +305,13 @@ def majority_records(
 
 
 def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[str, Any]:
-    """The record's own fields, else those that its labels came with."""
+    """The record's own fields, else those that came with its labels."""
     own = None if record is None else record.fields
     return own or {"id": id, **question.item.record.visible}
 
 
 def _put(answers: dict[str, Any], name: str, answer: str | None, number: int, entries: int) -> None:
-    """Set an answer; that of a list's entry (from 1) in the list of all entries' answers."""
+    """Set an answer. One about entry `number` (from 1) goes into the list of entries' answers."""
     if number and isinstance(several := answers.setdefault(name, [None] * entries), list):
         several[number - 1] = answer
     else:

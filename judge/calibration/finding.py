@@ -1,5 +1,5 @@
-"""What a calibration found, in sentences. The first says how far a judge agrees, what that is
-enough for, and how many more labels would tell it twice as exactly."""
+"""The findings of a calibration, as sentences. The first says how far a judge agrees, what that is
+enough for, and how many more labels would halve the interval."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ USES = (
     (0.4, "comparing sets of records", "for verdicts on single records"),
     (0.0, "choosing what people read first", "for rates or verdicts"),
 )
-"""What a judge is good for, and what not, by the lower end of its kappa's interval. The bounds are
-those of Landis and Koch (1977), "The Measurement of Observer Agreement for Categorical Data",
-Biometrics 33(1); the uses are ours."""
+"""Uses and misuses of a judge, by the lower end of its kappa's interval. The bounds are those of
+Landis and Koch (1977), "The Measurement of Observer Agreement for Categorical Data", Biometrics
+33(1); the uses are ours."""
 
 
 def finding(check: CheckReport, judge: JudgeReport) -> str:
-    """The sentence, without the judge's name. Where answers are scores it leads with the weighted
-    kappa, the rank correlation and the error in points."""
+    """The first sentence about a judge, without its name.
+
+    For scores it starts with the weighted kappa, the rank correlation and the error in points.
+    """
     measures = judge.final
     accuracy, kappa, error = measures.accuracy, measures.kappa, measures.mean_error
     n, of = accuracy.n, measures.items
@@ -61,8 +63,11 @@ def _use(judge: JudgeReport, kappa: Estimate) -> str:
 
 
 def _more_labels(check: CheckReport, kappa: Estimate) -> list[str]:
-    """An interval's width goes by one over the root of the number of independent clusters: half of
-    it takes four times as many, of which a quarter is there."""
+    """How many more labels would halve the interval.
+
+    Its width is proportional to one over the root of the number of independent clusters, so half
+    the width needs four times as many: three times as many more.
+    """
     if kappa.low is None:
         return []
     clusters = ""
@@ -73,16 +78,16 @@ def _more_labels(check: CheckReport, kappa: Estimate) -> list[str]:
 
 
 def _about(count: int) -> int:
-    """To two figures."""
+    """`count` rounded to two significant digits."""
     unit: int = 10 ** max(0, len(str(count)) - 2)
     return round(count / unit) * unit
 
 
-# ---------------------------------------------------------------- what else is told
+# ---------------------------------------------------------------- further sentences
 
 
 def passing(rubric: Rubric) -> str:
-    """Which answers pass."""
+    """Says which answers pass."""
     rule = rubric.rule
     if rule.counts:
         return "answers are counted; none passes or fails"
@@ -95,7 +100,7 @@ def passing(rubric: Rubric) -> str:
 
 
 def labels(check: CheckReport) -> Iterator[str]:
-    """What the labels are, which serve for what, and how each judge was asked."""
+    """Says how many labels there are, what each part is for, and how each judge was asked."""
     parts = f"{check.fitted_on} for fitting, {check.held_out} held out for the report"
     if check.folds:
         parts = f"{check.folds} parts, each reported on by a fit to the others"
@@ -118,7 +123,7 @@ def labels(check: CheckReport) -> Iterator[str]:
 
 
 def controls(check: CheckReport) -> Iterator[str]:
-    """What is left of each judge's agreement without the deciding field."""
+    """Says how much of each judge's agreement is left without the deciding field."""
     for judge in check.judges:
         if (looks := judge.controls) is not None:
             field = looks.field
@@ -134,7 +139,7 @@ def controls(check: CheckReport) -> Iterator[str]:
 
 
 def further(check: CheckReport) -> Iterator[str]:
-    """How far each judge agrees on further sets, and with fewer labels."""
+    """Says how far each judge agrees on further sets, and with fewer labels."""
     for judge in check.judges:
         for source, measures in judge.test_sets.items():
             kappa = measures.kappa
@@ -145,7 +150,7 @@ def further(check: CheckReport) -> Iterator[str]:
 
 
 def people(check: CheckReport) -> Iterator[str]:
-    """How far people agree with one another, and with each judge."""
+    """Says how far people agree with one another, and with each judge."""
     for judge in check.judges:
         if (beside := judge.people) is not None:
             yield (
@@ -162,7 +167,7 @@ def people(check: CheckReport) -> Iterator[str]:
 
 
 def policy(check: CheckReport) -> Iterator[str]:
-    """What each judge of a cascade decides, and with which guarantee."""
+    """Says what each judge of a cascade decides, and with which guarantee."""
     if check.policy is None:
         return
     for judge, stage, share in zip(

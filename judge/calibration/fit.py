@@ -1,9 +1,9 @@
-"""Classifiers of what a judge reads that predict the labels: fitted, and chosen.
+"""Fits and selects the classifier that predicts the labels from a judge's readings.
 
 Candidates are the rubric's own decision list, regularised multinomial logistic models of one or
-several first-token questions (of one with two words: Platt scaling), and, where hidden states were
-read, probes of these, alone and with the questions that did best beside them. The one with the
-least log loss in cross-validation over the training part is taken.
+several first-token questions (for one with two words: Platt scaling), and, if hidden states were
+read, probes of these, alone and with the best questions beside them. The candidate with the least
+log loss in cross-validation over the training part is selected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from judge.judging.classifiers import MIN_CHANCE, Classifier, Logistic
 from judge.questions.rubric import Rubric
 
 MIN_ITEMS = 30
-"""Fewest training items that anything is fitted to."""
+"""Fewest training items for a fit."""
 
 MIN_OF_AN_ANSWER = 5
 """Fewest training items of each answer, so that every fold can have one."""
@@ -37,7 +37,7 @@ STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate, and how it did in cross-validation: mean log loss in nats, accuracy (0 to 1)."""
+    """A candidate and its cross-validation: mean log loss in nats, accuracy (0 to 1)."""
 
     name: str
     questions: tuple[int, ...]
@@ -47,9 +47,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The classifier taken (None: the decision list as it stands), and all that was tried.
+    """The selected classifier (None: the decision list, unfitted), and every candidate.
 
-    `reason` says why nothing was fitted, where nothing was; `way` is how to fit the same anew.
+    `reason` says why nothing was fitted, if so; `way` can fit the same classifier again.
     """
 
     classifier: Classifier | None = None
@@ -60,8 +60,10 @@ class Fit:
     way: TokenWay | ProbeWay | None = None
 
     def again(self, train: Sequence[TrainingItem]) -> Classifier | None:
-        """What was taken, fitted to other items: None where they have fewer answers or nothing was
-        fitted."""
+        """The selected classifier, fitted to other items.
+
+        None if nothing was fitted, or the natural items do not have exactly its answers.
+        """
         if self.classifier is None or self.way is None:
             return None
         answers = self.classifier.answers
@@ -77,9 +79,8 @@ def fit(
 ) -> Fit:
     """The best classifier for these items.
 
-    Without a classifier where there are too few items (`MIN_ITEMS`), too few of an answer
-    (`MIN_OF_AN_ANSWER`) or of records, with the reason, and where the decision list, read by
-    `reader`, does best.
+    There is none, with the reason, if there are too few items (`MIN_ITEMS`), items of an answer
+    (`MIN_OF_AN_ANSWER`) or records; and none if the decision list, read by `reader`, is best.
     """
     counts = Counter(item.answer for item in train if item.natural)
     items, answers = counts.total(), tuple(a for a in rubric.answers if counts[a])
@@ -89,7 +90,7 @@ def fit(
         numbers = ", ".join(f"{counts[a]} {a}" for a in rubric.answers)
         reason = f"each answer needs {MIN_OF_AN_ANSWER} items to fit to; there are {numbers}"
         return Fit(items=items, reason=reason)
-    # An answer that no record has as it is cannot be learnt from swapped ones alone.
+    # An answer that no natural record has cannot be learnt from swapped records alone.
     training = Training([item for item in train if item.answer in answers], answers)
     folds = _folds(training, seed)
     if not folds:
@@ -117,8 +118,10 @@ def fit(
 
 
 def _folds(train: Training, seed: int) -> list[Fold]:
-    """Places to fit to and to try on; the items of a group are on one side, and every answer is
-    among those to fit to."""
+    """Indices to fit to and to test on.
+
+    The items of a group are on one side, and the items to fit to have every answer.
+    """
     y, groups = [item.answer for item in train.reads], [item.group for item in train.reads]
     if len(set(groups)) < FOLDS:
         return []
@@ -131,7 +134,7 @@ def _folds(train: Training, seed: int) -> list[Fold]:
 
 
 ScoredAnswer = tuple[Mapping[str, float], str]
-"""The probabilities given to an item's answers, and the answer that is right."""
+"""The predicted probabilities of an item's answers, and the right answer."""
 
 
 def _score(name: str, questions: tuple[int, ...], pairs: Sequence[ScoredAnswer]) -> Candidate:
@@ -159,7 +162,7 @@ def _as_it_stands(
 def _of_states(
     train: Training, folds: Sequence[Fold], questions: tuple[int, ...]
 ) -> Iterator[tuple[ProbeWay, Candidate]]:
-    """Every probe, with the features of these questions beside the state."""
+    """Every probe of the state and the features of these questions."""
     places = [n for _, outside in folds for n in outside if train.reads[n].natural]
     for way, shares in probe.ways(train, folds, questions):
         rows = (dict(zip(train.answers, map(float, shares[n]), strict=True)) for n in places)
@@ -180,7 +183,7 @@ class TokenWay:
     name = "logistic"
 
     def fitted(self, train: Training) -> Logistic:
-        """The classifier, fitted to the items as they are."""
+        """The classifier, fitted to the natural items."""
         natural = Training([item for item in train.reads if item.natural], train.answers)
         x = natural.tokens(self.questions)
         mean, spread = x.mean(axis=0), x.std(axis=0)
@@ -205,7 +208,7 @@ class TokenWay:
 
 
 def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWay, Candidate]]:
-    """Each question by itself, then sets that grow by the question that helps most."""
+    """Each question alone, then sets that grow by the question that helps most."""
     questions = sorted(train.reads[0].observation.chances)
     single: dict[int, float] = {}
     for question in questions:
@@ -227,16 +230,16 @@ def _of_tokens(train: Training, folds: Sequence[Fold]) -> Iterator[tuple[TokenWa
 
 
 _DRAWS = 5
-"""Draws of each size; the curve has their mean."""
+"""Draws of each size. The curve shows their mean."""
 
 
 _MIN_POINTS = 3
-"""Fewest sizes from which more labels are guessed at."""
+"""Fewest sizes from which the curve is extrapolated."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Kappa with so many labels to fit to: the mean over so many draws of them."""
+    """Kappa when fitted to `labels` labels: the mean over `draws` draws."""
 
     labels: int
     kappa: float
@@ -245,8 +248,10 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class LearningCurve:
-    """Kappa by number of labels, rising; `next` is what twice as many would bring: a guess, of half
-    of what the last doubling brought."""
+    """Kappa by number of labels, rising.
+
+    `next` extrapolates to twice as many labels, by half of the gain of the last doubling.
+    """
 
     points: tuple[CurvePoint, ...]
     next: CurvePoint | None = None
@@ -268,11 +273,11 @@ def curve(
     *,
     seed: int = 0,
 ) -> LearningCurve | None:
-    """The curve of what was fitted; None where nothing was, or there are too few labels for it.
+    """The learning curve of a fit; None if nothing was fitted, or there are too few labels.
 
     Args:
-        train: what was fitted to; a smaller size takes whole groups of it.
-        kappa: a classifier's agreement on items that nothing was fitted to.
+        train: the items of the fit; a smaller size takes whole groups of them.
+        kappa: gives a classifier's agreement on held-out items.
     """
     if fit.classifier is None:
         return None
@@ -300,7 +305,7 @@ def curve(
 
 
 def _drawn(train: Sequence[TrainingItem], size: int, seed: str) -> list[TrainingItem]:
-    """Whole groups drawn at random, until they hold so many labels."""
+    """Whole groups, drawn at random until they have at least `size` labels."""
     groups: dict[str, list[TrainingItem]] = {}
     for item in train:
         groups.setdefault(item.group, []).append(item)

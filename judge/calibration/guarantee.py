@@ -1,4 +1,4 @@
-"""Thresholds for a cascade of judges, with a guarantee: who decides what, and what people get."""
+"""Thresholds for a cascade of judges, with a guarantee on the agreement of what they decide."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class CascadePolicy:
     """A guarantee for each stage; `decided` and `passed_on` in [0, 1] are shares of all items.
 
     A stage's `coverage` and `missing` are over the items that reach it. `decided[k]` is the share
-    of all items that stage k decides, 0 for a stage without a threshold; `passed_on` is what goes
-    on to people.
+    of all items that stage k decides, 0 for a stage without a threshold; `passed_on` is the share
+    left for people.
     """
 
     stages: tuple[ThresholdTest, ...]
@@ -40,31 +40,32 @@ def policy_of(
     *,
     seed: int = 0,
 ) -> CascadePolicy:
-    """Thresholds for a cheap judge, a stronger one and so on, that hold together at `LEVEL`.
+    """Thresholds for a cheap judge, a stronger one and so on, that jointly hold at `LEVEL`.
 
-    Stage k decides an item where its confidence reaches its threshold and no stage before did;
-    what none decides goes on to people. Each stage is tested at 1 - (1 - LEVEL) / stages, on the
-    items of its own part that the stages before would have passed on.
+    Stage k decides an item if its confidence reaches its threshold and no earlier stage decided it;
+    items that no stage decides go to people. Each stage is tested at 1 - (1 - LEVEL) / stages, on
+    the items of its own part that the earlier stages would have passed on.
 
     Why that keeps the guarantee: which items reach stage k depends on earlier parts only. Given
     those, the items of part k that reach it are an independent sample of all items that ever will,
-    and its test errs with chance at most (1 - LEVEL) / stages. With chance LEVEL none errs (the
-    union bound), and then every stage agrees at least `agreement` of the time on what it decides;
-    so does the cascade, whose agreement is their weighted mean. Had one part served two stages, the
-    first threshold would have chosen the second test's items by looking at them.
+    and its test errs with probability at most (1 - LEVEL) / stages. With probability at least LEVEL
+    no test errs (the union bound). Then every stage agrees at least `agreement` of the time on the
+    items it decides, and so does the cascade, whose agreement is the stages' weighted mean. If one
+    part served two stages, the first threshold would have selected the second test's items by
+    their labels.
 
-    Of each cluster (a record, a group, a text under several ids) one item counts, drawn at random,
-    because the guarantee takes items as independent; so it speaks of clusters, each as heavy as
-    another. The first item would not do: where the first entry of a text is the easiest, a
-    guarantee of 90 % was given out at a true agreement of 83 %.
+    One item of each cluster (a record, a group, a text under several ids) counts, drawn at random,
+    because the guarantee assumes independent items; so it is about clusters, equally weighted. The
+    first item would bias it: when the first entry of a text was the easiest, a guarantee of 90 %
+    was issued at a true agreement of 83 %.
 
     Args:
-        apart: for each judge its answers to items of no stage, to which nothing was fitted; its
-            grid of thresholds is drawn from how sure it is of them, whatever their labels. (It is
-            far surer of items that a probe was fitted to than of others.)
-        stages: for each judge its own part of the labels, as answered by every judge up to it:
-            `stages[k][j]` are the answers of judge j to the part of judge k.
-        agreement: how often the judges shall agree with the labels, with the confidence LEVEL.
+        apart: each judge's answers to items of no stage, not used for fitting. Its grid of
+            thresholds is taken from its confidence in these, regardless of their labels. (It is far
+            more confident about items that a probe was fitted to.)
+        stages: each judge's own part of the labels, answered by every judge up to it:
+            `stages[k][j]` are judge j's answers to the part of judge k.
+        agreement: the agreement with the labels to guarantee, with the confidence LEVEL.
     """
     level = 1 - (1 - LEVEL) / len(stages)
     tests: list[ThresholdTest] = []
@@ -94,9 +95,10 @@ def policy_of(
 
 
 def refusal(policy: CascadePolicy, clusters: int) -> str | None:
-    """Why there is no guarantee, for the first judge without one; None if all have one.
+    """Why the first judge without a guarantee has none; None if all have one.
 
-    Only a part of the labelled `clusters` goes into each test; the records to label are for all.
+    Each test uses only a part of the labelled `clusters`, so the number of records to label is
+    scaled up from the number missing in the test.
     """
     number = next((n for n, test in enumerate(policy.stages) if test.threshold is None), None)
     if number is None:
@@ -114,7 +116,7 @@ def refusal(policy: CascadePolicy, clusters: int) -> str | None:
 
 
 def sureness(answer: LabelledAnswer) -> float:
-    """How sure a judge is, 0 to 1: of each answer without probabilities; -1 without an answer."""
+    """A judge's confidence in its answer, 0 to 1: 1 without probabilities, -1 without an answer."""
     if answer.answer is None:
         return -1.0
     return answer.probabilities.get(answer.answer, 0.0) if answer.probabilities else 1.0
@@ -123,7 +125,7 @@ def sureness(answer: LabelledAnswer) -> float:
 def decided(
     answers: Sequence[LabelledAnswer], thresholds: Sequence[float | None]
 ) -> LabelledAnswer:
-    """The cascade's answer to an item: that of the first judge that is sure enough."""
+    """The cascade's answer to an item: that of the first judge whose threshold is reached."""
     deciding = _decides(answers, thresholds)
     return deciding or replace(answers[-1], outcome=AnswerOutcome.ABSTAINED, answer=None)
 
@@ -138,7 +140,7 @@ def _decides(
 
 
 def _one_a_cluster(part: JudgeAnswers, seed: int) -> list[LabelledAnswer]:
-    """One item of each cluster, among those with a reference; of every judge's answers the same."""
+    """One item per cluster, of those with a reference. It is the same for every judge."""
     items: dict[str, list[LabelledAnswer]] = defaultdict(list)
     for answer in part:
         if answer.item.reference is not None:

@@ -1,4 +1,4 @@
-"""Labels, read and checked; a judge is not shown the fields that hold people's answers."""
+"""Reads and validates labels, and removes the fields that hold people's answers."""
 
 from __future__ import annotations
 
@@ -17,30 +17,29 @@ from judge.records.base import clip
 from judge.records.labels import UNNAMED, LabelledItem, read_labels, without_label
 
 RubricOf = Callable[[str], Rubric]
-"""The rubric of a check; raises UsageError where there is none of that name."""
+"""Gives the rubric of a check; raises UsageError if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationJob:
-    """What to calibrate on, and how.
+    """The labels of a calibration, and its options.
 
     - `sources`: files with labels, or NAME:PATH of a public set
-    - `checks`: those wanted; all if empty. One alone also names the labels that name none
-    - `records`: how many records of each check and source are drawn, by source where it is a
-      mapping; None for all
-    - `held_out`: the share of the records (0 to 1) that nothing is fitted to; None for the usual
-    - `folds`: into how many parts the records are cut, each reported on by what was fitted to the
-      others; None where one part fits and the other reports
+    - `checks`: the checks to calibrate; empty: all. A single one also names labels without a check
+    - `records`: how many records to draw per check and source, by source if a mapping; None: all
+    - `held_out`: the share of the records (0 to 1) not used for fitting; None: the default
+    - `folds`: the number of parts for cross-validation, each reported on by a fit to the others;
+      None: one part is for fitting and the other for the report
     - `by`: fields to report results by
-    - `group`: a field whose values are never on both sides, of fitting and of reporting
+    - `group`: a field whose values are never both in the fitting and in the report
     - `contrast_set`: a set of labels in which the deciding field is turned round
-    - `test_sets`: further sets to report on, to which nothing is fitted
-    - `adapters`: whether the embedded model takes the adapters that come with judge
-    - `controls`: whether each judge is asked without the deciding field, and with another's
+    - `test_sets`: further sets to report on, not used for fitting
+    - `adapters`: whether the embedded model uses the shipped adapters
+    - `controls`: whether each judge is also asked without the deciding field, and with another's
     - `agreement`: the agreement with people to guarantee (0.5 to 1); None for no guarantee
     - `draws`, `seed`: resamples of each interval, and the seed of everything random
-    - `rubrics`: asked besides those that the settings name
-    - `problems`: of labels that were left out before
+    - `rubrics`: rubrics to ask besides those of the settings
+    - `problems`: problems of labels that were left out earlier
     """
 
     sources: Sequence[str]
@@ -64,16 +63,15 @@ class CalibrationJob:
 def gather(
     job: CalibrationJob, rubric_of: RubricOf, columns: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[dict[str, list[LabelledItem]], list[Record]]:
-    """The job's labelled items by check, and what was left out: lines with their problem.
+    """The job's labelled items by check, and the lines that were left out, with their problem.
 
-    Answers of other annotators about an item that an earlier source has, too, join its own. Left
-    out are lines that cannot be read, items with an answer that is none to their check's rubric,
-    and items that a source had already. `columns` maps names of fields to the columns that hold
-    them.
+    If an earlier source has the same item, answers of other annotators are added to it. Left out
+    are unreadable lines, items with an answer that their check's rubric does not have, and repeated
+    items. `columns` maps field names to the columns that hold them.
 
     Raises:
-        UsageError: a source that cannot be read, no label for a check that was named, labels of
-            a check that has no rubric, or an item without the field to group by.
+        UsageError: a source cannot be read, a requested check has no labels, a check with labels
+            has no rubric, or an item lacks the field to group by.
     """
     sources, checks = job.sources, job.checks
     rubrics: dict[str, Rubric] = {}
@@ -133,10 +131,10 @@ def gather(
 def _asked_for(
     source: str, checks: Sequence[str], columns: Mapping[str, str], blank: list[int]
 ) -> Iterator[LabelledItem | Record]:
-    """What the source holds for the checks that were asked for, and its problems.
+    """The source's items for the requested checks, and its problems.
 
-    Where it does not say what its labels are about, the one check that was named does. The labels
-    of its only check are about a question that was asked without a name.
+    Labels without a check get the check that was requested, if it is one. If the request is for an
+    unnamed question, it gets the labels of the source's only check.
     """
     labels = list(read_labels(source, columns=columns, blank=blank))
     there = dict.fromkeys(item.check for item in labels if isinstance(item, LabelledItem))
@@ -163,7 +161,7 @@ def _answers_of(item: LabelledItem) -> Iterator[str]:
 
 
 def _to_type(words: Sequence[str]) -> str:
-    """What makes such labels answers of a question on the command line."""
+    """The flags that make such labels the answers of a question on the command line."""
     if not 1 < len(words) <= MAX_CATEGORIES or any("," in word for word in words):
         return ""
     answers = ",".join(words)
@@ -172,13 +170,13 @@ def _to_type(words: Sequence[str]) -> str:
 
 def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
     pairs = [] if item.gold is None else [("", item.gold)]
-    # A table's item stands on its first row, which need not be this annotator's.
+    # An item of a table has the line of its first row, which may be another annotator's.
     where = f", item {clip(item.record.id)},"
     pairs += [
         (f" of {clip(annotation.annotator)}{where}", annotation.answer)
         for annotation in item.annotations
     ]
-    # An answer is one of the rubric's, several of them, or one that decides nothing.
+    # An answer is one or several of the rubric's, or an undecided one.
     usable = {*answers, *OWN_ANSWERS}
     for annotator, answer in pairs:
         if not usable.issuperset(answer.split(SEVERAL)):
@@ -190,15 +188,17 @@ def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
 
 
 def _same_record(one: LabelledItem, other: LabelledItem) -> bool:
-    """Whether two items of one name are about one record: a sheet has those of its fields alone
-    that people were shown."""
+    """Whether two items of one name are about one record.
+
+    Only shared fields are compared, because a sheet has only the fields that people were shown.
+    """
     fewer, more = sorted((one.record.fields or {}, other.record.fields or {}), key=len)
     shared = all(name in more and more[name] == content for name, content in fewer.items())
     return shared and bool(fewer) >= bool(more)
 
 
 def _joined(first: LabelledItem, item: LabelledItem) -> LabelledItem | None:
-    """The item with the answers of both, which are of different people; None if they are not."""
+    """The item with the answers of both; None unless these are from different annotators."""
     annotators = {annotation.annotator for annotation in first.annotations}
     single = first.gold is None is item.gold and annotators and item.annotations
     if not single or any(one.annotator in annotators for one in item.annotations):
@@ -237,10 +237,10 @@ def _told(item: LabelledItem) -> str:
 def grouped(
     items: Sequence[LabelledItem], name: str, *, everywhere: bool = True
 ) -> list[LabelledItem]:
-    """The items grouped by the value of a slice or field.
+    """The items, grouped by the value of a slice or field.
 
     Raises:
-        UsageError: an item lacks it, and it has to be there `everywhere`.
+        UsageError: an item lacks it, and `everywhere` requires it of every item.
     """
     items_grouped = []
     for item in items:
@@ -254,12 +254,12 @@ def grouped(
 
 
 def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[LabelledItem]:
-    """All items of so many records, drawn with the seed."""
+    """All items of `records` records, drawn with the seed."""
     names = sorted({item.record.id for item in items}, key=lambda name: drawn(name, seed))
     names_drawn = set(names[:records])
     return [item for item in items if item.record.id in names_drawn]
 
 
 def drawn(name: str, seed: int) -> str:
-    """What a name is sorted by, in an order that the seed draws."""
+    """A sort key that orders names at random, by the seed."""
     return digest(f"{seed}\n{name}".encode("utf-8", "surrogatepass"), 64)

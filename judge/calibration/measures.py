@@ -1,5 +1,5 @@
-"""How a judge's answers compare with the reference, and with people who annotated the same items:
-every measure, with its interval."""
+"""Measures of a judge's agreement with the reference, and with annotators of the same items, with
+intervals."""
 
 from __future__ import annotations
 
@@ -44,26 +44,25 @@ UNANSWERED = [
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """One judge on one check, over all items or a slice of them.
+    """One judge's measures on one check, over all items or a slice of them.
 
     Every estimate's `of` is `items`, the number of items with a reference among the classes; its
-    `n` is over how many of them it was taken. All but AUC and calibration error are over answered
-    items: what the judge did not answer is counted in `confusion` by its outcome, and counts
-    neither as right nor as wrong.
+    `n` is the number of items used. All but AUC and calibration error use answered items only:
+    unanswered items are counted in `confusion` by outcome, neither as right nor as wrong.
 
-    - `without_reference`: items left out because nobody, or no majority, gave one of the classes
-    - `confusion`: by reference, how often it met each answer or outcome without an answer
-    - `f1`: of each class, the positive one first in a check of yes and no; `macro_f1`: the mean of
-      those classes that it can speak of
-    - `auc`: over items with probabilities, answered or not; more than two classes: mean of each
-      against the rest
-    - `calibration_error`: of the first class's probability where there are two classes, else of
-      the most probable answer's; ten bins of equal mass, `bins`, which hold still in the bootstrap.
-      Chance raises it and its interval: of 400 simulated sets of 180 items the intervals of 83 %
-      held a true error of 0.125, and none a true error of 0
+    - `without_reference`: items left out because no person, or no majority, gave one of the classes
+    - `confusion`: for each reference, the count of each answer, and of each outcome without one
+    - `f1`: of each class, the positive one first in a check of yes and no; `macro_f1`: the mean
+      over the classes where it is defined
+    - `auc`: over items with probabilities, answered or not; for more than two classes the mean of
+      each against the rest
+    - `calibration_error`: of the first class's probability if there are two classes, else of the
+      most probable answer's; ten bins of equal mass, `bins`, which are fixed in the bootstrap.
+      It and its interval are biased upwards: of 400 simulated sets of 180 items, 83 % of the
+      intervals contained a true error of 0.125, and none a true error of 0
     - `weighted_kappa` (quadratic weights), `spearman` (rank correlation) and `mean_error` (the mean
-      distance of answer and label, in points), where the classes are the points of a scale; None
-      where they are not
+      distance of answer and label, in points): only if the classes are the points of a scale, else
+      None
     """
 
     items: int
@@ -82,7 +81,7 @@ class Measures:
 
     @property
     def row(self) -> dict[str, str]:
-        """The measures as a row of a table, those of a scale first where there is one."""
+        """The measures as a table row, those of a scale first."""
         of_class = list(self.f1.values())
         row = {
             "weighted κ": self.weighted_kappa,
@@ -109,9 +108,9 @@ def measure(
 
     Args:
         labelled: one judge's answers on one check.
-        classes: the check's answers, the positive one first, or from one end of a scale to the
-            other. An item whose reference is none of them has no usable reference.
-        draws: resamples of the bootstrap, which draws whole records.
+        classes: the check's answers, the positive one first, or in the order of a scale. An item
+            with another reference has no usable reference.
+        draws: resamples of the bootstrap, which draws whole clusters.
     """
     usable = [answer for answer in labelled if answer.item.reference in classes]
     reference = [str(answer.item.reference) for answer in usable]
@@ -187,13 +186,13 @@ def _of_probabilities(
 # ---------------------------------------------------------------- slices
 
 ABSENT = "(none)"
-"""The slice of the items that lack the field."""
+"""The slice of items without the field."""
 
 
 def slices(labelled: Sequence[LabelledAnswer], name: str) -> dict[str, list[LabelledAnswer]]:
-    """The items of each slice, by the slice's value, in the order of the values.
+    """The items of each slice, by value, sorted.
 
-    `name` is one of the items' slices, else one of their fields.
+    `name` is a slice of the items, else a field.
 
     Raises:
         UsageError: no item has the field.
@@ -216,17 +215,16 @@ def slices(labelled: Sequence[LabelledAnswer], name: str) -> dict[str, list[Labe
 
 @dataclass(frozen=True, slots=True)
 class AgainstPeople:
-    """Agreement among people beside their agreement with the judge.
+    """Agreement among people, and between people and the judge, over the same items.
 
-    All over the same items: those that the judge answered and two annotators or more did; every
-    estimate's `of` is the number of items that were judged. An answer of its own kind (`unsure`)
-    agrees with its like only.
+    These are the items that the judge and at least two annotators answered; every estimate's `of`
+    is the number of items judged. An undecided answer (`unsure`) agrees only with the same answer.
 
     - `human_human`: the mean over items of the share of pairs of annotators who agree
     - `human_judge`: the mean over items of the share of annotators who agree with the judge
-    - `human_kappa`, `judge_kappa`: the same beyond chance, each item counting once: Fleiss's among
-      people, and with the judge by each side's own frequencies of answers
-    - `test`: the alternative annotator test, None where fewer than three annotators share items
+    - `human_kappa`, `judge_kappa`: the same beyond chance, with items equally weighted: Fleiss's
+      kappa among people; with the judge, chance is from each side's own frequencies of answers
+    - `test`: the alternative annotator test; None if fewer than three annotators share items
     """
 
     annotators: int
@@ -240,9 +238,9 @@ class AgainstPeople:
 def against_people(
     labelled: Sequence[LabelledAnswer], *, epsilon: float = 0.1, seed: int = 0, draws: int = 1000
 ) -> AgainstPeople:
-    """The judge's answers on one check beside the people who annotated the same items.
+    """Compares the judge's answers on one check with those of the items' annotators.
 
-    Gold answers play no part; the bootstrap draws whole clusters. `epsilon` as in
+    Gold answers are not used; the bootstrap draws whole clusters. `epsilon` as in
     `alternative_annotator`.
     """
     usable = [
@@ -260,7 +258,7 @@ def against_people(
     names = sorted({*answers, *(answer for rating in ratings for answer in rating)})
     counts, size = count_table(ratings, names), len(names)
     among = rater_agreement(counts, resamples, of=len(labelled))
-    # Of an item's people (rows) and the judge (columns), the pairs add up to 1.
+    # Each item's table of people (rows) by judge (columns) sums to 1.
     shares = counts / counts.sum(axis=1, keepdims=True)
     judge = np.array([[answer == name for name in names] for answer in answers])
     judge = judge.reshape(len(usable), size)

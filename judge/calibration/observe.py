@@ -1,5 +1,5 @@
-"""What a judge is shown of labelled items, and its answers: with the first tokens and hidden states
-to fit to."""
+"""Asks a judge about labelled items: the records it is shown, its answers, and the first-token
+probabilities and hidden states to fit to."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from judge.records.names import entry_name
 from judge.run.stream import run
 from judge.verdict import AnswerOutcome, Verdict, Vote
 
-# ---------------------------------------------------------------- what a judge is shown
+# ---------------------------------------------------------------- records as shown
 
 
 def record_for(item: LabelledItem, rubric: Rubric) -> Record:
-    """The item's record as the rubric's judges see it, or with why they cannot be asked about it.
+    """The item's record as the rubric's judges see it, with a problem if they cannot be asked.
 
-    A rubric that passes what bears out the record's label is given the reference answer where the
-    record has no label of its own, and any answer where there is no reference: its question is
-    asked all the same, and the label is no part of it.
+    If the rubric passes `= label` and the record has no label of its own, the label is the item's
+    reference, or any answer if there is no usable one: the question can be asked all the same,
+    because the label is not part of it.
     """
     fields = item.record.visible
     needed = ((kind, kind_named(kind).needed) for kind in rubric.kinds)
@@ -62,16 +62,14 @@ def _misfit(item: LabelledItem, record: Record, rubric: Rubric) -> str | None:
 
 
 def texts_of(item: LabelledItem, rubric: Rubric) -> dict[str, str]:
-    """The texts of the record that the rubric's judges see, by field; none where it cannot be put
-    to them."""
+    """The texts shown to the rubric's judges, by field; empty if they cannot be asked."""
     record = record_for(item, rubric)
     names = rubric.shown(record.texts).values() if record.problem is None else ()
     return {name: record.texts[name] for name in names if name in record.texts}
 
 
 def key_of(item: LabelledItem, rubric: Rubric) -> str:
-    """A key that identifies a labelled item by all that its judges see of it; "" for one that they
-    cannot be asked about."""
+    """A key over everything that judges see of a labelled item; "" if they cannot be asked."""
     record = record_for(item, rubric)
     if record.problem is not None:
         return ""
@@ -89,19 +87,22 @@ _LOST = {
 }
 
 _Votes = dict[tuple[int, tuple[int, ...]], Vote]
-"""The votes on one record, by index and the values asked about."""
+"""The votes on one record, by vote index and the numbers of the entries asked about."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
     """A judge's answer to a labelled item, or why there is none.
 
-    `answer` is there exactly where `outcome` is `answered`; `probabilities` maps every answer of
-    the check to its probability, for `logprobs` method only: where shares are open, those that have
-    least for the answer. `quote` and `reason` are what the judge gave for it; without an answer
-    `reason` says why. `record` is what it was shown, None where the item could not be put to it.
-    `observation` is what was read of first tokens and hidden state, before anything is fitted; None
-    of a structured judge.
+    Args:
+        answer: None unless `outcome` is `answered`.
+        probabilities: the probability of every answer of the check, for probabilistic judges only.
+            If probability is unassigned, the distribution in which `answer` has least.
+        quote: the judge's quote for the answer.
+        reason: the judge's reason; without an answer, why there is none.
+        record: the record as shown; None if the judge could not be asked.
+        observation: the first-token probabilities and hidden state, before any fit; None for a
+            structured judge.
     """
 
     item: LabelledItem
@@ -125,18 +126,19 @@ async def observe(
     state: bool = False,
     progress: Callable[[int], None] = lambda count: None,
 ) -> list[LabelledAnswer]:
-    """The judge's answer to each item, in their order.
+    """The judge's answer to each item, in order.
 
     Args:
-        at_once: records worked on at the same time; an engine evaluates the text of a record once
-            for all items about it.
-        votes: how often a structured judge is asked; more than half of the votes answer.
-        sampling: how they are drawn.
-        tokens: whether first tokens are read, where the judge reads; `state`, the hidden state.
-        progress: called with the number of items that are done.
+        at_once: records judged concurrently. An engine evaluates a record's text once for all items
+            about it.
+        votes: how often a structured judge is asked. Its answer needs more than half of the votes.
+        sampling: temperature and seed of the votes.
+        tokens: whether a probabilistic judge's first tokens are read.
+        state: whether its hidden state is read.
+        progress: called with the number of finished items.
 
     Raises:
-        BackendError: the model is out of reach, refuses the key, or the budget is used up.
+        BackendError: the model is unreachable, refuses the key, or the budget is used up.
     """
     places: dict[str, list[int]] = {}
     for place, item in enumerate(items):
@@ -146,7 +148,7 @@ async def observe(
     async def of_record(numbers: Sequence[int]) -> dict[int, LabelledAnswer]:
         cast: _Votes = {}
         if judge.probabilistic:
-            # Side by side, so that an engine evaluates a passage once for all items about it.
+            # Concurrently, so that an engine evaluates a passage once for all items about it.
             answers_read = await asyncio.gather(*(of_item(items[n], cast) for n in numbers))
             return dict(zip(numbers, answers_read, strict=True))
         return {n: await of_item(items[n], cast) for n in numbers}
@@ -180,21 +182,20 @@ async def _read(
 ) -> LabelledAnswer:
     observer, call, observation = judge.observer, judge.call(record), Observation()
     if state:
-        # First: llama.cpp evaluates a state's prompt anew, and the questions go on from there.
+        # First, because llama.cpp re-evaluates a state's prompt; the questions continue from it.
         observation = await observer.state(record, item.number, call)
     questions: Iterable[int] = range(len(observer.questions))
     if judge.reader.classifier is not None:
         questions = judge.reader.questions(judge.rubric)
     for question in questions if tokens else ():
-        # One by one: a validation asks some of them only, which the others must not spoil.
+        # One at a time: a validation asks only some of them, and the others must not affect these.
         observation |= await observer.observe(record, item.number, call, (question,))
     outcome = AnswerOutcome.UNREADABLE
     return as_read(LabelledAnswer(item, outcome, record=record, observation=observation), judge)
 
 
 def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
-    """The item answered by the judge's reader; unreadable where something that it goes by was not
-    observed."""
+    """The item as answered by the judge's reader; unreadable if a needed observation is missing."""
     observation, reader = answer.observation or Observation(), judge.reader
     if not reader.complete(judge.rubric, observation):
         return replace(

@@ -1,7 +1,7 @@
-"""How far people agree with one another, and their majority with gold, check by check.
+"""Agreement among people, and of their majority with gold, by check.
 
 The figures are Fleiss's kappa, pairwise agreement, alpha and the accuracy of the majority, for all
-annotators and for each group, and how many items have one majority, several, none.
+annotators and for each group, and how many items have one majority answer, several, or none.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from judge.stats.classification import kappas, numbers_of, weighted_kappas
 from judge.stats.intervals import Estimate, plain
 
 MAX_CLASSES = 12
-"""With more classes there are kappas of each where they are asked for (`Majority.raters`)."""
+"""With more classes, each class's kappa is computed only on request (`Majority.raters`)."""
 
 DIVERGE = "diverge"
-"""A question without a majority."""
+"""The majority answer of a question without a majority."""
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 MAX_PROBLEMS = 20
-"""Lines that could not be read are kept, at most."""
+"""Most unreadable lines that are kept."""
 
 _UNSIGNED = (
     "the labels do not say who gave which answer: write them as "
@@ -58,11 +58,14 @@ _UNSIGNED = (
 
 @dataclass(frozen=True, slots=True)
 class Majority:
-    """What makes a majority, and the answers that are none.
+    """The rule for a majority, and the answers that never make one.
 
-    `ties`: where there is no majority the most frequent answer wins, of several the one that this
-    seed draws; None: there is none then.
-    `raters` is how many of an item's ratings the kappas of classes draw, None for all.
+    Args:
+        rule: the votes that make a majority.
+        opt_outs: answers that never make a majority.
+        ties: a seed. If there is no majority, the most frequent answer wins; of several the seed
+            draws one. None: there is no winner then.
+        raters: how many ratings of an item the class kappas draw; None: all.
     """
 
     rule: MajorityRule = MORE_THAN_HALF
@@ -71,9 +74,9 @@ class Majority:
     raters: int | None = None
 
     def winner(self, answers: Sequence[str], name: str = "") -> str | None:
-        """The majority's answer; several, where annotators may give several; None: Diverge.
+        """The majority answer, or several if annotators gave several; None if there is none.
 
-        `name`: the question's, which decides with the seed on a tie.
+        `name` is the question's name, which with the seed decides a tie.
         """
         several = any(SEVERAL in answer for answer in answers)
         never = {*map(spelling, self.opt_outs)}
@@ -93,7 +96,7 @@ PLAIN = Majority()
 
 @dataclass(slots=True)
 class VotedQuestion:
-    """One check about one record (or value), with each annotator's answer, group and reason, and
+    """One check about one record (or entry), with each annotator's answer, group and reason, and
     the rows of sheets that asked it."""
 
     item: LabelledItem
@@ -110,18 +113,17 @@ class VotedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One set of annotators over one set of questions.
+    """The figures of one set of annotators over one set of questions.
 
-    `answers` counts every answer. `majorities` counts the majority answers of the questions:
-    several of one question (where annotators may give several) joined by bars, DIVERGE for none.
+    `answers` counts every answer. `majorities` counts the questions by majority answer; several of
+    one question (if annotators can give several) are joined by `|`, and DIVERGE stands for none.
 
-    `measures`: `fleiss` (kappa), `pairwise` (percent agreement) and `alpha_nominal`
-    (Krippendorff's), over the questions with two ratings (n) out of those with one (of); where the
-    answers are the points of a scale `alpha_ordinal` and `alpha_interval`; `cohen` (kappa) for
-    exactly two annotators, on a scale also with quadratic weights (`weighted`);
-    `accuracy` of the majority, over the questions with gold and a majority (n) out of those with
-    gold (of), where there are any. `accuracies` are those of each gold label, `class_kappas`
-    Fleiss's kappa of each class.
+    `measures`: `fleiss` (kappa), `pairwise` (share of agreeing pairs) and `alpha_nominal`
+    (Krippendorff's), over the questions with two ratings or more (n) out of those with one (of); if
+    the answers are the points of a scale, `alpha_ordinal` and `alpha_interval`; `cohen` (kappa) for
+    exactly two annotators, on a scale also with quadratic weights (`weighted`); `accuracy` of the
+    majority, if there is gold, over the questions with gold and a majority (n) out of those with
+    gold (of). `accuracies` has it for each gold label, `class_kappas` Fleiss's kappa of each class.
     """
 
     questions: int
@@ -144,7 +146,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class CheckAgreement:
-    """All figures of one check: of all annotators, and of each group."""
+    """The figures of one check: for all annotators, and for each group."""
 
     check: str
     classes: tuple[str, ...]
@@ -154,14 +156,21 @@ class CheckAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The report. `repeated` answers by an annotator who had answered the question before were left
-    out, `differing` of them other than the first, and `no_label` answers that stand for no
-    label; of `conflicting` second gold answers the first one holds. Of `unreadable` lines the
-    first ones are `problems`; `blank` rows of a sheet have no label yet. `annotators` tells how
-    each annotator did on control questions, `ratings` how often those who count gave each answer
-    of the scale, by group, as they came; `demographics` how many annotators each group (`all`
-    first) has by what is known of them; no question has more than `most_answers`; `majorities`
-    are the records with what people said of them (`crowd.majority_records`)."""
+    """The report of `judge agreement`.
+
+    Args:
+        repeated: answers left out because the annotator had answered the question before.
+        differing: those of them that differ from the first answer.
+        conflicting: gold answers that contradict an earlier one; the first counts.
+        no_label: answers left out because they mean "no label".
+        unreadable: lines that could not be read; `problems` are the first of them.
+        blank: rows of a sheet without a label so far.
+        annotators: each annotator's results on control questions.
+        ratings: how often the annotators who count gave each rating, by group, before mapping.
+        demographics: how many annotators have each value, by column and group (`all` first).
+        most_answers: the most answers to one question.
+        majorities: the records with people's answers (`crowd.majority_records`).
+    """
 
     checks: Sequence[CheckAgreement]
     repeated: int = 0
@@ -183,7 +192,7 @@ class Agreement:
 
     @property
     def dropped_labels(self) -> float | None:
-        """The share of the labels that dropped annotators gave; None without one."""
+        """The share of labels from dropped annotators; None if there are no labels."""
         total = sum(about.labels for about in self.annotators.values())
         dropped = sum(about.labels for about in self.annotators.values() if about.dropped)
         return dropped / total if total else None
@@ -210,11 +219,11 @@ def agreement_of(
 
     Args:
         sources: files, `-`, or NAME:PATH of a public set.
-        settings: for `map` and `answers`.
-        check: only this one.
+        settings: `map` and `answers` are used.
+        check: report on this check only.
         crowd: which annotators are kept, and how their ratings are mapped.
-        records: files with the records as a whole, for `Agreement.majorities`; None for none.
-        people: a file with what is known of annotators.
+        records: files with the full records, for `Agreement.majorities`; None: no majorities.
+        people: a table about annotators.
 
     Raises:
         UsageError: there are no labels, or they do not say who gave them.
@@ -281,13 +290,12 @@ def agreement(
     records: Sequence[str] | None = None,
     people: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Agreement:
-    """The report on the items' annotations; items without any only bring gold.
+    """The report on the items' annotations; items without any contribute their gold only.
 
     Items of the same record, check and number become one question, so that gold may come from
-    another file. Intervals come from a bootstrap of records: questions about one record are drawn
-    together, the annotators are taken as they are. An answer of `answers` is one, also where it
-    stands for no label elsewhere (`none`). What is known of `people` (`crowd.people_of`) makes
-    groups of annotators, too.
+    another file. Intervals are from a bootstrap over records: questions about one record are drawn
+    together, and the annotators are fixed. A spelling of "no label" (`none`) in `answers` counts as
+    an answer. The columns about `people` (`crowd.people_of`) form groups of annotators, too.
     """
     checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
     repeated = differing = conflicting = no_label = 0
@@ -326,7 +334,7 @@ def agreement(
 
 
 def _sorted(answer: str) -> str:
-    """The answer; several joined by a bar are sorted and each named once."""
+    """The answer; several joined by `|` are sorted, without duplicates."""
     return SEVERAL.join(sorted({*answer.split(SEVERAL)}))
 
 
@@ -349,7 +357,7 @@ def _check(
         return of_person if own is None else {own, *of_person}
 
     def figures(group: str | None = None) -> Figures:
-        """Of the annotators of a group; None: of all."""
+        """The figures of a group's annotators; None: of all."""
         rows = [
             (
                 question,
@@ -371,7 +379,7 @@ def _check(
 
 
 def _place(answer: str) -> tuple[bool, float, str]:
-    """Numbers by their size, undecided answers last."""
+    """A sort key: numbers by value, undecided answers last."""
     return answer in OWN_ANSWERS, float(answer) if _NUMBER.fullmatch(answer) else 0.0, answer
 
 
@@ -393,7 +401,7 @@ def _figures(
     resample = resamples(question for question, _ in paired)
     table = count_table([list(answers.values()) for _, answers in paired], classes)
     measures = rater_agreement(table, resample, of=len(rows))
-    # Undecided answers stand last.
+    # Undecided answers are last in `classes`, so the scale is the table's first columns.
     scale = [name for name in classes if name not in OWN_ANSWERS]
     points = numbers_of(scale)
     if points:

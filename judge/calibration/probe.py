@@ -1,12 +1,12 @@
 """Probes: linear classifiers over a model's hidden state, fitted to labels.
 
-The state is standardised, turned into its principal components (all that the items span, or the
-first few), and put through a logistic regression with a strong ridge penalty. Components and
-penalty are chosen in cross-validation. One temperature brings the probabilities to the right
-sharpness, fitted to the scores of the folds that a fit did not see (Guo et al. 2017). Swapped
-records make their answer seem more frequent than it is: where they are fitted to as well, a shift
-of each answer is fitted beside the temperature, both to records as they are. The result is one row
-of weights for each answer but the first (`judge.judging.classifiers.Probe`).
+The state is standardised, projected on its principal components (all that the items span, or the
+first few), and classified by a logistic regression with a strong ridge penalty. Components and
+penalty are chosen by cross-validation. One temperature calibrates the probabilities; it is fitted
+to out-of-fold scores (Guo et al. 2017). Swapped records make their answer seem more frequent than
+it is, so if the fit includes some, a shift of each answer is fitted with the temperature, both on
+natural records only. The result is one row of weights for each answer but the first
+(`judge.judging.classifiers.Probe`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from judge.judging.classifiers import MIN_CHANCE, Observation, Probe, features
 
 @dataclass(frozen=True, slots=True)
 class TrainingItem:
-    """A training item: what was observed of it, its reference answer, and its group.
+    """A training item: its observation, reference answer and group.
 
     Items of a group, such as all about one record, are never on both sides of a fold. `natural` is
-    false of a record with another's field: probes are fitted to it, and no choice is made by it.
+    false for a record with another record's field: probes are fitted to it, but it is not used for
+    model selection.
     """
 
     observation: Observation
@@ -42,7 +43,7 @@ class TrainingItem:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """Training items, all of whose answers are among `answers`; arrays have a row for each item."""
+    """Training items, all with an answer in `answers`. Arrays have one row per item."""
 
     reads: Sequence[TrainingItem]
     answers: tuple[str, ...]
@@ -52,7 +53,7 @@ class Training:
 
     @property
     def truth(self) -> NDArray[Any]:
-        """The number of each item's answer."""
+        """The index in `answers` of each item's answer."""
         return np.array([self.answers.index(item.answer) for item in self.reads])
 
     @property
@@ -64,7 +65,7 @@ class Training:
         return np.array([item.observation.state for item in self.reads], dtype=np.float64)
 
     def tokens(self, questions: Sequence[int]) -> NDArray[Any]:
-        """The features of these first-token questions, side by side."""
+        """The features of these first-token questions, concatenated."""
         rows = [
             [x for q in questions for x in features(item.observation.chances[q])]
             for item in self.reads
@@ -78,8 +79,10 @@ class Training:
 def regression(
     x: NDArray[Any], truth: NDArray[Any], strength: float
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Weights (answers - 1, columns) and intercepts of a logistic regression with a ridge penalty:
-    the scores of every answer but the first, whose score is 0."""
+    """Weights (answers - 1, columns) and intercepts of a logistic regression with a ridge penalty.
+
+    They give the score of every answer but the first, whose score is 0.
+    """
     model = LogisticRegression(C=strength, max_iter=5000).fit(x, truth)
     if len(model.classes_) == 2:
         return model.coef_, model.intercept_
@@ -87,11 +90,11 @@ def regression(
 
 
 STRENGTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
-"""Inverse strengths of the ridge penalty, on states whose numbers have unit variance."""
+"""Inverse strengths of the ridge penalty, on states standardised to unit variance."""
 
 
 COMPONENTS = (None, 32, 8)
-"""Principal components that are kept: all, or the first few."""
+"""Numbers of principal components to try; None: all."""
 
 
 _FAR = 0.99
@@ -99,26 +102,32 @@ _FAR = 0.99
 
 
 _AXES = 8
-"""Principal components that a state should lie along to count as near. Measured on a public
-set's texts and on our own, whose labels a probe fitted to that set cannot tell (kappa 0.06): 42 %
-of our own lie farther outside 8 components than 99 % of that set's, 4 % by their length."""
+"""Principal components whose span a near state must be close to. Measured on the texts of a public
+set and on our own, whose labels a probe fitted to that set cannot predict (kappa 0.06): 42 % of our
+own are farther outside 8 components than 99 % of that set's; by length alone only 4 % are."""
 
 
 _BESIDE = 0.25
-"""The spread of first-token features, in units of the root of the state's width: the penalty, which
-is made for a thousand numbers, leaves them their say."""
+"""Standard deviation of first-token features, in units of the root of the state's width. With unit
+variance the penalty, chosen for a thousand features, would suppress them."""
 
 
 Fold = tuple[Sequence[int], Sequence[int]]
-"""Places of items to fit to, and of items to try on."""
+"""Indices of the items to fit to, and of the items to test on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeWay:
-    """One way to fit a probe; `temperature` divides the scores, to which `shift` is then added.
+    """One way to fit a probe.
 
-    `questions`: the first-token questions whose features stand beside the state. `far` and
-    `outside` are the bounds within which a state counts as near.
+    Args:
+        components: how many principal components are kept; None: all.
+        strength: the inverse strength of the ridge penalty.
+        questions: the first-token questions whose features are used beside the state.
+        temperature: divides the scores.
+        shift: is added to the scores after that.
+        far: the largest root mean square of a near state.
+        outside: the largest share of a near state outside the first components.
     """
 
     components: int | None
@@ -159,7 +168,7 @@ class ProbeWay:
 
 @dataclass(frozen=True, slots=True)
 class _Space:
-    """The principal components of some items' states, with first-token features beside them."""
+    """The principal components of some items' states, and the scale of first-token features."""
 
     center: NDArray[Any]
     spread: NDArray[Any]
@@ -175,12 +184,12 @@ class _Space:
         return cls(center, spread, axes[sizes > max(1e-4 * sizes[0], 1e-9)], stretch)
 
     def points(self, states: NDArray[Any], tokens: NDArray[Any]) -> NDArray[Any]:
-        """(items, features and components)"""
+        """The items in this space: (items, features and components)."""
         scaled = (states - self.center) / self.spread
         return np.hstack([tokens * self.stretch, scaled @ self.axes.T])
 
     def distances(self, states: NDArray[Any]) -> NDArray[Any]:
-        """Root mean square of each state, and its share outside of the first axes: (items, 2)."""
+        """Root mean square of each state, and its share outside the first axes: (items, 2)."""
         scaled = (states - self.center) / self.spread
         size = (scaled**2).sum(axis=1)
         along = ((scaled @ self.axes[:_AXES].T) ** 2).sum(axis=1)
@@ -191,10 +200,10 @@ class _Space:
 def ways(
     train: Training, folds: Sequence[Fold], questions: tuple[int, ...]
 ) -> Iterator[tuple[ProbeWay, NDArray[Any]]]:
-    """Every way to fit, with the probabilities that it gives the items of the folds it did not see.
+    """Every way to fit, with its out-of-fold probabilities.
 
-    The probabilities have a row for each item, nan where no fold tried it, and a column for each
-    answer. There is no way where all states are the same.
+    The probabilities have a row for each item, nan if no fold tested it, and a column for each
+    answer. If all states are the same, there is no way to fit.
     """
     states, tokens, truth = train.states, train.tokens(questions), train.truth
     if not np.ptp(states, axis=0).any():
@@ -229,7 +238,7 @@ def ways(
 def _sharpness(
     scores: NDArray[Any], truth: NDArray[Any], *, shifted: bool
 ) -> tuple[float, tuple[float, ...]]:
-    """What to divide scores by, 1/50 to 50, and what to add then, for the least log loss."""
+    """The temperature (1/50 to 50) and the shift with the least log loss."""
 
     answers = scores.shape[1]
 
@@ -247,5 +256,5 @@ def _sharpness(
 
 
 def _row(numbers: NDArray[Any]) -> tuple[float, ...]:
-    """As a profile holds them: 4-byte floats."""
+    """The numbers rounded to 4-byte floats, as in a profile."""
     return tuple(map(float, numbers.astype(np.float32)))

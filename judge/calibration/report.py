@@ -1,4 +1,4 @@
-"""The report of a calibration, by check and judge; the disagreements first."""
+"""The report of a calibration, by check and judge."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from judge.stats.intervals import plain
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """An item that the judge answered otherwise than the reference.
+    """An item on which the judge's answer differs from the reference.
 
-    `confidence` is the probability that the judge gave its answer, None where it gives none.
-    `votes` counts the people's answers, the most frequent first, `whys` are the reasons that they
-    gave, by person. `held_out` is false for an item that something was fitted to: the measures say
-    nothing of it.
+    Args:
+        confidence: the judge's probability of its answer; None if it gives none.
+        votes: counts of people's answers, the most frequent first.
+        whys: people's reasons, by person.
+        held_out: false for an item used for fitting, which the measures do not include.
     """
 
     record: str
@@ -50,8 +51,10 @@ class Disagreement:
 def disagreements(
     rubric: Rubric, answers: Sequence[LabelledAnswer], held_out: Container[int]
 ) -> list[Disagreement]:
-    """Those of the items at the places `held_out`, then those of the items that were fitted to;
-    of either the surest first, those without a confidence last."""
+    """The disagreements: held-out items (indices in `held_out`) first, then items used for fitting.
+
+    Within both, the most confident come first, and those without a confidence last.
+    """
     items = []
     for place, labelled in enumerate(answers):
         item, answer, reference = labelled.item, labelled.answer, labelled.item.reference
@@ -82,7 +85,7 @@ def disagreements(
 
 
 def _shown(rubric: Rubric, answer: LabelledAnswer) -> Mapping[str, Any]:
-    """The part of the item that the judge was shown."""
+    """The texts of the rubric's fields and the entry, as shown; all fields if never asked."""
     record, number = answer.record, answer.item.number
     if record is None:
         return answer.item.record.visible
@@ -93,9 +96,9 @@ def _shown(rubric: Rubric, answer: LabelledAnswer) -> Mapping[str, Any]:
 
 
 def labelled_by(items: Sequence[LabelledItem]) -> dict[str, int]:
-    """How many of the items each person labelled; those whose labels name nobody under "".
+    """How many items each person labelled, the most first; items without a name count under "".
 
-    Where there are no annotators the field `author` tells, which labels of the project's own form
+    Without annotators, the field `author` names the person, which labels of the project's own form
     may have.
     """
     counts = Counter[str]()
@@ -109,17 +112,17 @@ def labelled_by(items: Sequence[LabelledItem]) -> dict[str, int]:
 class JudgeReport:
     """One judge on one check.
 
-    - `stands`: its measures as it stands, over all items that nothing was fitted to
-    - `calibrated`: the same items under what was fitted; None where nothing was
-    - `by`: the better of the two, by slice: name of the slice, then its value
-    - `people`: beside the annotators of the same items; None without two for any item
-    - `disagreements`: under the final method, over the items that the measures are over, the
-      surest first; then over the items that were fitted to, marked
-    - `outcomes`: of all items put to the judge; `unanswered`: why the first one failed, or, where
-      none did, why the first is without an answer
-    - `controls`: without the deciding field, and with another's; None where none is named
-    - `test_sets`: over further sets, by source; nothing was fitted to records of theirs
-    - `curve`: with fewer labels; None where nothing was fitted
+    - `stands`: measures of the uncalibrated judge, over the held-out items
+    - `calibrated`: measures of the fitted judge over the same items; None if nothing was fitted
+    - `by`: measures of the final method by slice: the slice's name, then its value
+    - `people`: the judge compared with the items' annotators; None if no item has two
+    - `disagreements`: under the final method, over the held-out items, the most confident first;
+      then over the items used for fitting, marked
+    - `outcomes`: counts over all items; `unanswered`: why the first failed item failed, or, if none
+      failed, why the first unanswered item has no answer
+    - `controls`: agreement without the deciding field, and with another's; None if not computed
+    - `test_sets`: measures over further sets, by source; their records were not used for fitting
+    - `curve`: agreement with fewer labels; None if nothing was fitted
     """
 
     model: str
@@ -141,12 +144,12 @@ class JudgeReport:
 
     @property
     def name(self) -> str:
-        """The name that goes with the measures of the final method."""
+        """The judge's name beside the measures of the final method."""
         return f"{self.model}, calibrated" if self.calibrated else self.model
 
     @property
     def final(self) -> Measures:
-        """The measures of the method that the profile stands for."""
+        """The measures of the method that is stored in the profile."""
         return self.calibrated or self.stands
 
     def as_json(self) -> dict[str, Any]:
@@ -159,14 +162,18 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """One check: its question, its labels and who gave them, its judges, the policy of their
-    cascade, why it is refused.
+    """One check: its question, its labels and who gave them, its judges and their cascade.
 
-    With `folds` each part of the labels was answered by what was fitted to the others. `clusters`
-    are independent of one another; `joined` records or groups are in one with others because of
-    their texts (judge/calibration/split.py). Where the rubric names no fields, those `shown` and
-    those `withheld` as people's answers are told; words of labels were `read_as` answers. With a
-    `leak` the figures are no agreement.
+    Args:
+        clusters: how many independent clusters the items form.
+        joined: how many records or groups are in another's cluster because of their text
+            (judge/calibration/split.py).
+        shown: the fields that were shown, and `withheld`: those removed because they hold people's
+            answers. Both only if the rubric names no fields.
+        leak: a field that predicts the labels; with one, the figures do not measure agreement.
+        policy: the cascade's thresholds; `refused` says why there is no guarantee.
+        folds: how many folds there are; each was answered by a fit to the others.
+        read_as: maps words of labels to the answers they were read as.
     """
 
     rubric: Rubric
@@ -193,12 +200,12 @@ class CheckReport:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Its answers."""
+        """The rubric's answers."""
         return self.rubric.answers
 
     @property
     def rows(self) -> list[tuple[str, dict[str, str]]]:
-        """The measures of each judge, also as it stands where something was fitted."""
+        """The measures of each judge; also uncalibrated, if something was fitted."""
         rows = []
         for judge in self.judges:
             if judge.calibrated is not None and judge.stands.accuracy.n:
@@ -208,23 +215,23 @@ class CheckReport:
 
     @property
     def findings(self) -> list[str]:
-        """How far people agree with one another, and a sentence on each judge."""
+        """Sentences on the agreement of people with one another, and one on each judge."""
         judges = (f"{judge.name}: {finding.finding(self, judge)}" for judge in self.judges)
         return [*finding.people(self), *judges]
 
     @property
     def labels_told(self) -> list[str]:
-        """What the labels are, and how each judge was asked."""
+        """Sentences on the labels, and on how each judge was asked."""
         return [*finding.labels(self)]
 
     @property
     def remarks(self) -> list[str]:
-        """What controls found, and what is `further`."""
+        """Sentences on the controls, and those of `further`."""
         return [*finding.controls(self), *self.further]
 
     @property
     def further(self) -> list[str]:
-        """Further sets, fewer labels, and the guarantee."""
+        """Sentences on further sets, fewer labels, and the guarantee."""
         return [*finding.further(self), *finding.policy(self)]
 
     def as_json(self) -> dict[str, Any]:
@@ -238,12 +245,14 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Everything that `judge calibrate` found; `problems` are lines that could not be used.
+    """The results of `judge calibrate`.
 
-    `profile` holds the judges that gave an answer; None where none did, or where the agreement
-    that was asked for cannot be guaranteed (`refused` says why). `taught` items were left out,
-    because a model's adapter was taught by them; of the others' answers `no_label` stood for no
-    label.
+    Args:
+        profile: the judges that gave an answer; None if none did, or if the requested agreement
+            cannot be guaranteed (`refused` says why).
+        problems: lines that could not be used.
+        taught: how many items were left out because a model's adapter was trained on them.
+        no_label: how many answers to the other items mean "no label".
     """
 
     sources: tuple[str, ...]
@@ -255,19 +264,19 @@ class Calibration:
     no_label: int = 0
 
     def __str__(self) -> str:
-        """What `judge calibrate` says first, check by check."""
+        """The findings, by check."""
         return "\n".join(line for check in self.checks for line in (check.check, *check.findings))
 
     @property
     def failed(self) -> bool:
-        """Whether lines, answers or the guarantee are missing, or a field tells the labels."""
+        """Whether lines, answers or the guarantee are missing, or a field leaks the labels."""
         came = [judge.outcomes for check in self.checks for judge in check.judges]
         incomplete = any(outcomes["error"] or not outcomes["answered"] for outcomes in came)
         leaks = any(check.leak for check in self.checks)
         return bool(self.problems or self.refused or incomplete or leaks)
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain JSON values; the profile is a file of its own."""
+        """The report as plain JSON values, without the profile, which has its own file."""
         return {
             "sources": list(self.sources),
             "checks": [check.as_json() for check in self.checks],

@@ -1,7 +1,7 @@
-"""Clusters of labelled items: those that are about one record, of one group, or of nearly one text.
+"""Clusters of labelled items: items about one record, of one group, or with nearly the same text.
 
-Items of a cluster are not independent of one another. They are never on both sides of fitting and
-reporting, are drawn together in the bootstrap, and count once in a guarantee.
+The items of a cluster are dependent. They are never used both for fitting and for reporting, are
+drawn together in the bootstrap, and count once in a guarantee.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ from judge.records.labels import LabelledItem
 from judge.stats.text import MIN_WORDS, words_of
 
 Bag = frozenset[tuple[str, int]]
-"""The words of a text, a repeated one by its repetitions' numbers as well."""
+"""A text's words as a multiset: each word with the number of its repetition (from 0)."""
 
 _TENTHS = 9
-"""Of the words of two texts that are nearly the same, so many tenths are in both (Jaccard)."""
+"""Least Jaccard similarity, in tenths, of the words of two nearly equal texts."""
 
 
 def clustered(
     sets: Sequence[Sequence[LabelledItem]], rubric: Rubric
 ) -> tuple[list[list[LabelledItem]], int]:
-    """The items of each set with their cluster's name as group, the same in all sets; and how many
-    records or groups of the first set were joined to others of it because of their texts.
+    """Names each item's cluster, in its `group`, across all sets.
 
-    Two items have nearly the same text where each text that a judge is shown has nine tenths of its
-    words in both. A cluster has the first of its members' names in the order of the alphabet.
+    Two items have nearly the same text if for each text shown to a judge the Jaccard similarity of
+    its words is at least nine tenths. A cluster's name is the alphabetically first of its members'.
+
+    Returns:
+        The items of each set, and how many records or groups of the first set were joined to others
+        of it because of their texts.
     """
     items = [item for part in sets for item in part]
     joined = _Joined(len(items))
@@ -56,20 +59,20 @@ def clustered(
 
 
 class _Joined:
-    """A partition of places, by the number of each place's part; it only grows coarser."""
+    """A partition of indices, as the number of each index's part. Parts are only ever joined."""
 
     def __init__(self, size: int) -> None:
         self.numbers = np.arange(size)
 
     def count(self, first: int) -> int:
-        """How many parts the first places are in."""
+        """How many parts the first `first` indices are in."""
         return len(np.unique(self.numbers[:first]))
 
     def join(self, first: int, second: int) -> None:
         self.numbers[self.numbers == self.numbers[first]] = self.numbers[second]
 
     def join_equal(self, keys: Sequence[Hashable | None]) -> None:
-        """Join the places of equal keys, those of None with no other."""
+        """Join the indices of equal keys; None is equal to no key."""
         place: dict[Hashable, int] = {}
         for n, key in enumerate(keys):
             if key is not None and self.numbers[place.setdefault(key, n)] != self.numbers[n]:
@@ -77,7 +80,7 @@ class _Joined:
 
 
 def _bags(texts: Mapping[str, str]) -> dict[str, Bag]:
-    """The words of each field that is a text; of all fields where none is."""
+    """The words of each field with at least MIN_WORDS; of all fields if none has."""
     bags = {name: _bag(text) for name, text in texts.items()}
     return {name: bag for name, bag in bags.items() if len(bag) >= MIN_WORDS} or bags
 
@@ -91,8 +94,8 @@ def _join_near(bags: Sequence[Mapping[str, Bag]], joined: _Joined) -> None:
     """Join the items whose texts are nearly the same.
 
     The search is exact: two items are compared unless their sketches rule it out. A sketch has 64
-    bits, each turned by every word that falls on it; two of them differ in at most as many bits as
-    the texts do in words, which for near ones is a nineteenth of the words of both.
+    bits, and each word flips the bit of its hash. So two sketches differ in at most as many bits as
+    the texts do in words, which for near texts is a nineteenth of the words of both.
     """
     words = [[(name, *word) for name, bag in fields.items() for word in bag] for fields in bags]
     order = sorted((n for n, bag in enumerate(words) if bag), key=lambda n: len(words[n]))
@@ -121,11 +124,10 @@ def _alike(first: Mapping[str, Bag], second: Mapping[str, Bag]) -> bool:
 
 
 def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0) -> list[list[int]]:
-    """The places of the items of each part; all items of a record, or group, fall into one part.
+    """The indices of the items of each part; a cluster's items are all in one part.
 
-    These are taken in an order that depends on their name and the seed only, reference by reference
-    (that of the first item), so that every part has its share of each. `shares` are the parts'
-    shares of them.
+    Clusters are assigned in an order that depends on their name and the seed only, stratified by
+    the reference of their first item. `shares` are the parts' shares of the clusters.
     """
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
@@ -148,19 +150,19 @@ def split(items: Sequence[LabelledItem], shares: Sequence[float], seed: int = 0)
 
 
 _HELD_OUT = 0.5
-"""Share of the records that nothing is fitted to."""
+"""Default share of the clusters that are held out."""
 
 _GUARANTEED = 0.6
-"""The same where a guarantee is wanted, which is tested on two thirds of them."""
+"""The same with a guarantee, which for one judge is tested on two thirds of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The places of the items to fit to, of those that each stage of a guarantee is tested on, and
-    of those kept apart for the report.
+    """The indices of the items for fitting, for each stage of a guarantee, and for the report
+    (`held_out`).
 
-    With `folds` all items serve for both: each fold is reported on by what was fitted to the others
-    (Stone 1974), and the profile gets what was fitted to all.
+    With `folds`, all items are used for both: each fold is reported on by a fit to the others
+    (Stone 1974), and the profile gets the fit to all.
     """
 
     fitted: list[int]
@@ -170,7 +172,7 @@ class Split:
 
     @classmethod
     def of(cls, job: CalibrationJob, items: Sequence[LabelledItem], judges: int) -> Split:
-        """A guarantee takes more labels than the report of it."""
+        """The split of a job. Each test of a guarantee gets twice as many labels as the report."""
         if job.folds is not None:
             folds = split(items, [1 / job.folds] * job.folds, job.seed)
             everything = [*range(len(items))]

@@ -32,17 +32,21 @@ from judge.stats.intervals import plain
 from judge.verdict import AnswerOutcome
 
 CheckProgress = Callable[[str, str, int, int], None]
-"""Called with check, model, items done and items in all."""
+"""Called with check, model, finished items and all items."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeTrial:
-    """What one judge said of a check's items, and what was fitted to it.
+    """One judge's answers to a check's items, and what was fitted to them.
 
-    `judge` reads by what was fitted, and items at the places in `apart` by what was fitted without
-    them; `observed` is what it says as it stands. `train` is what was fitted to, `blind` the same
-    judge without the deciding field, and `swapped` what it said, by place, with that field of
-    another item.
+    Args:
+        judge: the judge, with the fitted reader.
+        observed: its answers before any fit.
+        fit: the selected classifier.
+        train: the items it was fitted to.
+        blind: the trial of the same judge without the deciding field.
+        swapped: its answers, by index, to items with that field of another item.
+        apart: for indices of items, the reader fitted without them.
     """
 
     judge: Judge
@@ -54,14 +58,14 @@ class JudgeTrial:
     apart: Mapping[int, AnswerReader] = field(default_factory=dict)
 
     def answers(self, places: Iterable[int], *, swapped: bool = False) -> list[LabelledAnswer]:
-        """Its answers to the items at these places, or to those with another one's field."""
+        """Its answers to the items at these indices, or to their swapped versions."""
         source = self.swapped if swapped else self.observed
         return [answer for n in places for answer in self.read([source[n]], self.apart.get(n))]
 
     def read(
         self, observed: Iterable[LabelledAnswer], reader: AnswerReader | None = None
     ) -> list[LabelledAnswer]:
-        """The answers of its reader, or of another one, to what was read."""
+        """The observed items as answered by its reader, or by another one."""
         judge = replace(self.judge, reader=reader or self.judge.reader)
         return [
             answer if answer.observation is None else as_read(answer, judge) for answer in observed
@@ -70,9 +74,9 @@ class JudgeTrial:
 
 @dataclass(frozen=True, slots=True)
 class CheckData:
-    """One check's items and their parts, and what its judges are asked with.
+    """One check's items and their split, with the job and resources to ask judges.
 
-    `further` has the items of the sets that are only reported on, by source.
+    `further` has the items of the sets that are used for reporting only, by source.
     """
 
     job: CalibrationJob
@@ -84,7 +88,7 @@ class CheckData:
 
     @property
     def drawn(self) -> tuple[int, float]:
-        """How often a structured judge is asked, and at which temperature."""
+        """How often a structured judge is asked, and the temperature."""
         settings = self.resources.settings
         votes = settings.votes or 1
         return votes, settings.vote_temperature if votes > 1 else settings.temperature
@@ -92,7 +96,7 @@ class CheckData:
     async def observe(
         self, judge: Judge, items: Sequence[LabelledItem], variant: str
     ) -> list[LabelledAnswer]:
-        """What the judge says of the items; `variant` names them in the progress."""
+        """The judge's answers to the items; `variant` names these in the progress."""
         settings, backend = self.resources.settings, judge.client.backend
         votes, warm = self.drawn
         probed = settings.method == "probe"
@@ -110,21 +114,21 @@ class CheckData:
         )
 
     async def tried(self, judge: Judge) -> JudgeTrial:
-        """Ask a judge, fit to what it said, and do the same without the deciding field."""
+        """Ask a judge and fit to its answers, then do the same without the deciding field."""
         observed = await self.observe(judge, self.items, "")
         name = judge.rubric.deciding
         if name is None or not self.job.controls:
             return self._fitted(judge, observed, {})
         swapped = await self._swapped(judge, name)
         if judge.rubric.fields == (name,) and not judge.rubric.each:
-            # Nothing else is shown: the best that can be said is one answer for all.
+            # Nothing else is shown, so the best blind judge gives one answer to all.
             blind = JudgeTrial(judge, self._constant(), Fit())
         else:
             blind = self._fitted(judge, await self._without(judge, name), {})
         return replace(self._fitted(judge, observed, swapped), blind=blind, swapped=swapped)
 
     async def _without(self, judge: Judge, name: str) -> list[LabelledAnswer]:
-        """What the judge says of the items to fit to and of those kept apart, without a field."""
+        """The judge's answers without a field, to the items for fitting and the held-out ones."""
         places = sorted({*self.parts.fitted, *self.parts.held_out})
         without = controls.blinded([self.items[place] for place in places], judge.rubric, name)
         answers = [LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in self.items]
@@ -134,7 +138,7 @@ class CheckData:
         return answers
 
     def _constant(self) -> list[LabelledAnswer]:
-        """The most frequent label of the items to fit to, or of all, as the answer to each."""
+        """The most frequent label of the items for fitting, else of all, as every answer."""
         labels = [self.items[place].reference for place in self.parts.fitted or self.parts.held_out]
         counts = Counter(label for label in labels if label is not None)
         most = max(counts, key=counts.__getitem__, default=None)
@@ -142,9 +146,11 @@ class CheckData:
         return [LabelledAnswer(item, outcome, most) for item in self.items]
 
     async def _swapped(self, judge: Judge, name: str) -> dict[int, LabelledAnswer]:
-        """What the judge says of items with another's field, by place: of those kept apart, and of
-        those to fit to where the rubric says what must be answered. No part sees another's
-        texts."""
+        """The judge's answers to swapped items, by index.
+
+        Held-out items are swapped, and also the items for fitting if the rubric names the right
+        answer. Fields are swapped within a part only.
+        """
         rubric, parts = judge.rubric, self.parts
         fits = rubric.control is not None and rubric.control.swapped and judge.probabilistic
         answers: dict[int, LabelledAnswer] = {}
@@ -162,7 +168,7 @@ class CheckData:
         observed: Sequence[LabelledAnswer],
         swapped: Mapping[int, LabelledAnswer],
     ) -> JudgeTrial:
-        """The judge with its fit to the training items and their swapped ones."""
+        """The judge with its fit to the training items and their swapped versions."""
         if not judge.probabilistic:
             reason = "a structured judge has nothing to fit"
             return JudgeTrial(judge, observed, Fit(reason=reason))
@@ -190,7 +196,7 @@ class CheckData:
         swapped: Mapping[int, LabelledAnswer],
         fitted: Sequence[int],
     ) -> tuple[Fit, list[TrainingItem]]:
-        """What is best fitted to the items at these places, and what it was fitted to."""
+        """The best fit to the items at these indices, and the training items."""
         rubric = judge.rubric
         answer = rubric.control.swapped if rubric.control else None
         answers = [(observed[place], observed[place].item.reference, True) for place in fitted]
@@ -214,7 +220,7 @@ class CheckData:
 
 _MEASURES = ("accuracy", "kappa", "auc", "calibration_error")
 _ORDINAL = ("weighted_kappa", "spearman")
-"""What a profile keeps of the measures; the second ones where the answers are a scale."""
+"""The measures that a profile keeps; the second only if the answers are a scale."""
 
 
 def profile_of(
@@ -225,8 +231,12 @@ def profile_of(
     controls: Controls | None,
     leak: LabelLeak | None,
 ) -> JudgeProfile:
-    """A judge's profile; `stage` is its test for the agreement that was asked for, if one was, and
-    `final` what it measures over the items kept apart."""
+    """A judge's profile.
+
+    Args:
+        stage: the judge's test for the requested agreement, if any.
+        final: its measures over the held-out items.
+    """
     agreement, held_out = study.job.agreement, rateable(trial.answers(study.parts.held_out))
     sure_at, guarantee = 0.0, None
     if agreement is not None and stage is not None and stage.threshold is not None:
@@ -261,11 +271,11 @@ def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
 
 
 def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
-    """How the judge's verdicts err on items that nothing was fitted to.
+    """The error rates of the judge's verdicts on held-out items.
 
-    Those count that got a reply, and whose reference is one of the check's answers. Where items
-    stand for different numbers of records, counts are of as many items, weighted so, and the design
-    effect has that of the weights, too (Kish 1965, *Survey Sampling*, section 11.7).
+    Items count if they got a reply and their reference is one of the check's answers. If items have
+    different weights, the counts are weighted, with the same total, and the design effect includes
+    that of the weights (Kish 1965, *Survey Sampling*, section 11.7).
     """
     rows: list[tuple[str, bool, bool | None]] = []
     weights: list[float] = []
@@ -283,7 +293,7 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
         )
         rows.append((answer.item.cluster, truth, verdict))
         weights.append(answer.item.weight)
-    # The undecided ones count as failed and as passed where a rate is corrected.
+    # The correction of a rate counts undecided items once as failed and once as passed.
     as_failed = _design_effect(
         [(cluster, truth, verdict is True) for cluster, truth, verdict in rows]
     )
@@ -307,7 +317,7 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
 
 
 def _design_effect(rows: Sequence[tuple[str, bool, bool]]) -> float:
-    """That of the passes (cluster, label, passed) about the share of passes of their label."""
+    """The design effect of the passes (cluster, label, passed), about each label's pass rate."""
     residuals: dict[str, float] = defaultdict(float)
     squares = 0.0
     for label in (True, False):
@@ -321,8 +331,11 @@ def _design_effect(rows: Sequence[tuple[str, bool, bool]]) -> float:
 
 
 def rateable(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
-    """Without what could not be put to the judge, and without edited records: they were rewritten
-    until the judge passed them, so their labels say nothing of others."""
+    """The answers without records that the judge could not be asked about, and without edited ones.
+
+    Edited records were rewritten until the judge passed them, so their labels are not
+    representative.
+    """
     return [
         answer
         for answer in answers
@@ -331,7 +344,7 @@ def rateable(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
 
 
 def data_of(study: CheckData) -> Data:
-    """What the labels were, with a digest over items and answers."""
+    """A description of the labels, with a digest over items and answers."""
     rows = sorted(
         [
             item.record.id,

@@ -1,1 +1,1 @@
-"""Rubrics: questions, their answers, and the replies and evidence that they take."""
+"""Rubrics: questions, their answers, the replies to them and the evidence in these."""

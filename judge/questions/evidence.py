@@ -1,4 +1,4 @@
-"""Quotes: where they stand in a text, and what is wrong with one that is no evidence."""
+"""Quotes: finds them in a text, and says why a quote is not evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from unicodedata import category, combining, decomposition, normalize
 
 SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
-"""The marks that open and close speech."""
+"""Quotation marks that open and close speech."""
 
 _CLOSING = rf"[{SPEECH_MARKS}'\u2019)]*"
 SENTENCE_END = re.compile(rf"[.!?\u2026]{_CLOSING}(?=\s|$)|[\u3002\uff01\uff1f]{_CLOSING}")
@@ -21,7 +21,7 @@ SENTENCE_END = re.compile(rf"[.!?\u2026]{_CLOSING}(?=\s|$)|[\u3002\uff01\uff1f]{
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """The letters of scripts without spaces, for a class of a regular expression."""
 
-# ------------------------------------------------------------ one spelling
+# ------------------------------------------------------------ normal form
 
 _FOLDS = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bb\u02bc\u05f3`\u00b4\u2039\u203a", "'"),
@@ -37,28 +37,31 @@ _UNSEEN = re.compile(
     "[\u034f\u0640\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
 )
-"""What is not seen although Unicode counts it as letters and marks."""
+"""Invisible characters that Unicode classes as letters and marks."""
 
 _EDGE = "\0"
-"""Stands on both sides of a sign that is a word of its own, and is nothing itself."""
+"""Placed on both sides of a sign that is a word of its own; separates, but is not compared."""
 
 _RAISED = {"<super>": "^", "<sub>": "_"}
-"""What stands for the height of what follows a digit."""
+"""Replaces the height of a superscript or subscript after a digit."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
 _AROUND = "".join(sign for sign, plain in _FOLDS.items() if plain in "\"'") + "' \t\r\n"
-"""Quotation marks and white space that may stand around a quote."""
+"""Quotation marks and white space that may surround a quote."""
 
 
 def fold(text: str) -> str:
-    """Text in one spelling: compatible letters decomposed (NFKD), quotes and dashes made alike,
-    nothing that is not seen, and one blank for each stretch of white space."""
+    """Normalises text for comparison.
+
+    Compatibility characters are decomposed (NFKD), quotes and dashes unified, invisible characters
+    removed, and each run of white space becomes one space.
+    """
     return " ".join(_folded(text)[0].replace(_EDGE, " ").split())
 
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """The text in one spelling, its lines kept, and the place in `text` of each character."""
+    """The normalised text, with its lines, and the position in `text` of each character."""
     if text.isascii() and not _CONTROL.search(text):
         return text.replace("`", "'"), range(len(text))
     signs: list[str] = []
@@ -69,7 +72,7 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
             signs.append(char)
             places.append(place)
             continue
-        if signs and signs[-1].isdecimal():  # 10\u00b2 is no 102, and 2\u00bd no 21/2.
+        if signs and signs[-1].isdecimal():  # 10\u00b2 is not 102, and 2\u00bd is not 21/2.
             raised = _RAISED.get(decomposition(char).partition(" ")[0], "")
             plain = (raised or (" " if plain[:1].isdecimal() else "")) + plain
         signs += plain
@@ -81,7 +84,7 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
 
 @lru_cache(maxsize=4096)
 def _plain(char: str) -> str:
-    """One character as it is compared."""
+    """One character, normalised."""
     if (folded := _FOLDS.get(char)) is not None:
         return folded
     if char.isspace():
@@ -101,7 +104,10 @@ def _plain(char: str) -> str:
 
 
 def _put_in_order(signs: list[str]) -> None:
-    """Sort the marks on each letter as Unicode does. (Its own sort is quadratic in the marks.)"""
+    """Sort the marks on each letter in Unicode's canonical order.
+
+    `unicodedata.normalize` takes quadratic time in the number of marks.
+    """
     begun = None
     for place, sign in enumerate([*signs, ""]):
         if sign and combining(sign):
@@ -119,12 +125,13 @@ _LETTER = rf"[^\s\0!-/:-@\[-`{{-~{_MONEY}\u2030{UNSPACED}]"
 
 @cache
 def _word(*, ascii: bool) -> re.Pattern[str]:
-    """What quotes are compared by.
+    """Matches one token of a comparison.
 
-    Words with the apostrophes, and numbers with the points, signs and currency that belong to them;
-    of scripts without spaces, every letter; and the signs that mean something: emoji, operators,
-    ! before a word, inches and feet behind a number, a parenthesis around a number, tags, * and _
-    within a word. For an ASCII text the same is compiled in a tenth of the time.
+    A token is a word with its apostrophes; a number with its points, sign and currency; in scripts
+    without spaces, every letter; or a sign with meaning: emoji, operators, ! before a word, inches
+    and feet after a number, a parenthesis around a number, tags, * and _ within a word.
+
+    The pattern for ASCII texts matches the same there, and compiles in a tenth of the time.
     """
     letter, money = (r"[^\s\0!-/:-@\[-`{-~]", "$") if ascii else (_LETTER, _MONEY)
     return re.compile(
@@ -146,24 +153,24 @@ def _vowels() -> str:
 
 
 _LINE_MARKS = re.compile(r"^(?:[ \t]*>)*[ \t]*(?:(?:#{1,6}|\*)(?=[ \t]))?", re.MULTILINE)
-"""What Markdown puts before quoted lines, headings and the items of a list."""
+"""Markdown's marks before quoted lines, headings and list items."""
 
 _BEFORE = ("!", "(")
-"""Signs that belong to the word behind them, whatever stands between."""
+"""Signs that belong to the next word, whatever is between."""
 
 _HYPHENS = (
     {"": " ", "-": "-", "-\n": "-"},
     {"": " ", "-": "-", "-\n": ""},
     {"": " ", "-": " ", "-\n": " "},
 )
-"""What joins words when they are compared: a sign that touches a word may have a blank there. A
-hyphen counts as a hyphen; at the end of a line as nothing, because the line breaks a word; or as a
-blank, as every dash does."""
+"""Three ways to join words for a comparison, by joint. A sign that touches a word ("") compares
+equal to one after a space. A hyphen counts as a hyphen; or, at a line's end, as nothing, because
+the line breaks a word; or as a space, as every dash does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a quote stands: half-open character offsets."""
+    """The place of a quote: half-open character offsets."""
 
     start: int
     end: int
@@ -171,7 +178,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words of a text, what joins each to the one before it, and where they stand."""
+    """The words of a text, each with its joint to the word before it, its start and its end.
+
+    `rows` caches the result of `row`.
+    """
 
     words: list[str]
     joints: list[str]
@@ -180,12 +190,12 @@ class _Words:
     rows: dict[int, tuple[str, array[int]]] = field(default_factory=dict)
 
     def joined(self, hyphens: Mapping[str, str]) -> str:
-        """The words in a row, a blank before and behind each where nothing else joins them."""
+        """The words as one text, with their joints, and a space at the end."""
         pairs = zip(self.joints, self.words, strict=True)
         return "".join([part for j, word in pairs for part in (hyphens.get(j, j), word)]) + " "
 
     def row(self, way: int) -> tuple[str, array[int]]:
-        """The words joined in one of the ways of `_HYPHENS`, and where each ends in that row."""
+        """The words joined in one of the ways of `_HYPHENS`, and the end of each word there."""
         if way not in self.rows:
             hyphens = _HYPHENS[way]
             pairs = zip(self.joints, self.words, strict=True)
@@ -194,10 +204,12 @@ class _Words:
         return self.rows[way]
 
     def stretches(self, quote: _Words, way: int) -> Iterator[tuple[int, int]]:
-        """The first and the last word of each place in the row that has these words, and begins
-        and ends between words that nothing joins."""
+        """The indices of the first and last word of each match of `quote`.
+
+        A match begins and ends at a space, not inside a compound.
+        """
         (row, ends), sought = self.row(way), quote.joined(_HYPHENS[way])
-        # Places do not overlap but in the blank between them, so that this takes linear time.
+        # Matches overlap only in the space between them, so this takes linear time.
         at = row.find(sought)
         while at >= 0:
             behind = at + len(sought) - 1
@@ -216,7 +228,7 @@ def _split(text: str) -> _Words:
         start, stop = match.span()
         word, gap, joint, behind_simple = match.group(), plain[end:start], " ", simple
         simple = word.isalnum()
-        # Most words stand with one blank behind another one, and need none of this.
+        # Fast path: most words follow another one after one space, and need none of this.
         if not (simple and behind_simple and gap == " "):
             word, gap = "".join(word.split()), gap.replace(_EDGE, "")
             if "'" in gap or '"' in gap:
@@ -229,7 +241,7 @@ def _split(text: str) -> _Words:
                 joint = ""
             tag = word[0] == "<" and len(word) > 2
             if tag and not re.match(_LETTER, plain[stop : stop + 1]):
-                joint = " "  # Tags around whole words are no part of them.
+                joint = " "  # Tags around whole words are not part of them.
             elif behind_tag and parts.joints[-1] != "":
                 joint = " "
             behind_tag = tag
@@ -243,8 +255,11 @@ def _split(text: str) -> _Words:
 
 
 def _touch(before: str, word: str, gap: str, speech: str) -> bool:
-    """Whether one of two words is a sign that belongs to the other; `speech` is the mark of the
-    speech that goes on here, which a mark behind a number ends."""
+    """Whether one of two words is a sign that belongs to the other.
+
+    `speech` is the mark of the open speech; that mark after a number closes the speech (it does not
+    mean inches or feet).
+    """
     if before in _BEFORE:
         return True
     if gap or (speech and speech in (before, word)):
@@ -259,19 +274,19 @@ def _is_unspaced(sign: str) -> bool:
     return not sign.isascii() and re.match(f"[{UNSPACED}]", sign) is not None
 
 
-# One reply quotes the same text several times, and every vote and check quotes it again, while as
-# many other records are under way.
+# A reply quotes the same text several times, as does every vote and check, while other records run
+# concurrently.
 _split_once = lru_cache(maxsize=64)(_split)
 
 
-@lru_cache(maxsize=256)  # A reply's quotes are checked, and then printed in the text's words.
+@lru_cache(maxsize=256)  # A reply's quotes are checked, then printed as spelt in the text.
 def locate(quote: str, text: str) -> Span | None:
-    """The first place where `quote` stands in `text`, word by word, or None.
+    """The first place in `text` that matches `quote` word by word, or None.
 
-    Whole words, numbers and signs are compared, in every form that Unicode has for them; the marks
-    and blanks between them, hyphenation, and quotation marks around the quote may differ. The place
-    has the marks around it that the quote has, without quotation marks. A quote without a word must
-    stand in the text as it is. Takes time in proportion to quote and text.
+    Whole words, numbers and signs are compared, in normal form (`fold`); the marks and spaces
+    between them, hyphenation, and quotation marks around the quote may differ. The span includes
+    the marks around it that the quote also has, except quotation marks. A quote without a word must
+    match exactly. Takes linear time in quote and text.
     """
     return _locate(quote, text) or _locate(_unwrapped(quote), text)
 
@@ -291,7 +306,7 @@ def _locate(quote: str, text: str) -> Span | None:
 
 
 def _unwrapped(quote: str) -> str:
-    """The quote without the pair of quotation marks around it."""
+    """The quote without a pair of quotation marks around it."""
     bare = quote.strip()
     marks = [_FOLDS.get(sign, sign) for sign in (bare[:1], bare[-1:])]
     wrapped = len(bare) > 2 and all(mark in ("'", '"') for mark in marks)
@@ -299,7 +314,7 @@ def _unwrapped(quote: str) -> str:
 
 
 def _with_marks(quote: str, quote_words: _Words, text: str, start: int, end: int) -> Span:
-    """The words from `start` to `end` with the marks around them that the quote has, too."""
+    """The span from `start` to `end`, extended by the marks around it that the quote also has."""
     before = fold(quote[: quote_words.starts[0]]).lstrip("\"' ")[::-1]
     behind = fold(quote[quote_words.ends[-1] :]).rstrip("\"' ")
     start -= _alike(before, text[max(0, start - len(before)) : start][::-1])
@@ -307,7 +322,7 @@ def _with_marks(quote: str, quote_words: _Words, text: str, start: int, end: int
 
 
 def _alike(marks: str, text: str) -> int:
-    """How many characters at the beginning of the text are these marks, in their order."""
+    """How many characters at the beginning of the text match these marks, in order."""
     count = 0
     for char in text:
         sign = fold(char)
@@ -318,21 +333,24 @@ def _alike(marks: str, text: str) -> int:
 
 
 EVIDENCE_WORDS = 3
-"""Least words of a quote that counts as evidence, unless it is the whole field."""
+"""Fewest words of a quote that counts as evidence, unless it is the whole field."""
 
 _COUNTED = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyContext:
-    """What a reply is held against.
+    """What a reply is validated against.
 
-    `texts` are the record's fields by name, `typed` those that its kind knows; `entries` those
-    asked about, by number (from 1); `evidence` names the field that a `yes` must quote, with the
-    answers that need a quote; `passages` is how many numbered passages a rewriter was given; `mark`
-    is the fence around the record in prompts, which new text must not hold ("": none). `passing`
-    are the answers that pass, None where they are only counted; `names` those that other words of
-    the reply stand for (the `1` and `2` of a comparison).
+    Args:
+        texts: the record's fields by name.
+        entries: the entries asked about, by number (from 1).
+        typed: the fields that the record's kind knows.
+        evidence: the field to quote, and the answers that need a quote.
+        passages: how many numbered passages a rewriter was given.
+        mark: the fence around the record in prompts, which new text must not hold ("": none).
+        passing: the answers that pass; None if answers are only counted.
+        names: the answer for each other word of a reply (the `1` and `2` of a comparison).
     """
 
     texts: Mapping[str, str]
@@ -348,9 +366,9 @@ class ReplyContext:
 def quote_problem(
     quote: str, texts: Mapping[str, str], where: str, least: int = EVIDENCE_WORDS
 ) -> str | None:
-    """Why a quote is no evidence from the field `where`; None if it is.
+    """Why a quote is not evidence from the field `where`; None if it is.
 
-    It stands in the field and has at least `least` words (of a script without spaces: letters), or
+    Evidence is in the field and has at least `least` words (in scripts without spaces: letters), or
     is the whole field.
     """
     text, place = texts.get(where, ""), where.replace("_", " ")

@@ -1,4 +1,4 @@
-"""Checks without a model: what a field of a record must hold, by `test` in a rubric's file."""
+"""Checks without a model: the tests of a field, from `test` in a rubric's file."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from judge.records.text import shown
 from judge.verdict import Answer, Verdict
 
 EXTRA = "tests"
-"""The extra with the libraries of `json_schema` and `language`."""
+"""The extra that installs the libraries of `json_schema` and `language`."""
 
 SECONDS = 1.0
-"""Processor time that a pattern may take to search one text."""
+"""Longest time in seconds that a pattern may search one text."""
 
 FieldOf = Callable[[str], Any]
-"""Gives the content of a field; raises KeyError: there is none."""
+"""Gives the content of a field; raises KeyError if there is none."""
 
 
 class OtherField(Section):
-    """What the record has in another field, to compare with."""
+    """Another field of the record, to compare with."""
 
     field: Text
 
@@ -66,7 +66,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
 def _schema(text: str) -> str:
-    """The schema; of a path to a JSON file the one that it holds."""
+    """The schema, read from its file if `text` is a path."""
     if not text.lstrip().startswith("{"):
         try:
             text = read_text(Path(text))
@@ -85,7 +85,7 @@ def _known_languages(codes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Length(Section):
-    """How many words, characters or entries a field has, at the least and at the most."""
+    """The least and most words, characters or entries of a field."""
 
     least: Annotated[int, Field(ge=0)] = 0
     most: Annotated[int | None, Field(ge=0)] = None
@@ -106,7 +106,7 @@ class Length(Section):
 
 
 class Near(Section):
-    """A number, or the field that holds it, and how far from it is near."""
+    """A number, or the field that holds it, and the largest distance from it."""
 
     value: Annotated[float | None, Field(allow_inf_nan=False)] = None
     field: Text | None = None
@@ -120,18 +120,18 @@ class Near(Section):
 
 
 class FieldTest(Section):
-    """What a field must hold: exactly one of the following.
+    """A test of a field's content: exactly one of the keys below, besides `ignore_case`.
 
-    contains, not_contains: all of these words, none of them. equals: this. one_of: one of these.
-        Instead of words, `{field: NAME}` stands for what the record has there. Blanks at both ends
-        do not count.
-    regex, not_regex: this regular expression is found, or is not; by the library `regex`, which
-        gives up after `SECONDS` where `re` might run for hours.
-    length: so many words, characters or entries.
-    json_schema: JSON by this schema: a text, or the path of its file.
-    language: one of these languages, by ISO 639 code, as py3langid tells them.
+    contains, not_contains: all of these words are in it; none is. equals: it is this text. one_of:
+        it is one of these texts. `{field: NAME}` in place of words compares with another field.
+        `equals` and `one_of` ignore white space at both ends.
+    regex, not_regex: the regular expression is found; is not found. The library `regex` stops after
+        `SECONDS`, where `re` could run for hours.
+    length: the number of words, characters or entries.
+    json_schema: JSON that is valid by this schema: the schema as text, or the path of its file.
+    language: one of these languages (ISO 639 codes), identified by py3langid.
     near: a number near another.
-    ignore_case: whether capitals count as small letters.
+    ignore_case: ignore case in words and patterns.
     """
 
     contains: WordList | None = None
@@ -157,17 +157,17 @@ class FieldTest(Section):
 
     @cached_property
     def kind(self) -> str:
-        """The key that says what is tested."""
+        """The key of the test."""
         return next(name for name, content in self if content is not None)
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The other field that it compares with, if there is one."""
+        """The other field to compare with, if there is one."""
         name = getattr(getattr(self, self.kind), "field", None)
         return (name,) if name else ()
 
     def described(self, field: str) -> str:
-        """The test of this field in words: `answer contains "refund"`."""
+        """The test in words: `answer contains "refund"`."""
         content = getattr(self, self.kind)
         words = clip(content, 60)
         if self.fields:
@@ -183,12 +183,11 @@ class FieldTest(Section):
         return f"{field} {self.kind.replace('_', ' ')} {words}".strip()
 
     def answer(self, content: Any, field_of: FieldOf) -> Answer:
-        """Whether the content holds what it must: yes or no, with a reason and, where words of the
-        text decide it, the quote.
+        """Tests the content: yes or no, with a reason and, if words of the text decide, the quote.
 
         Raises:
-            ValueError: it cannot be told: a pattern runs too long, or the other field has nothing
-                to compare with.
+            ValueError: the test cannot decide: a pattern runs too long, or the other field has
+                nothing to compare with.
         """
         answer: Answer = getattr(self, f"_{self.kind}")(content, field_of)
         return answer
@@ -226,7 +225,7 @@ class FieldTest(Section):
         return no(f"{_brief(content)} is not one of {', '.join(map(_brief, words))}")
 
     def _words(self, words: tuple[str, ...] | OtherField | None, field_of: FieldOf) -> list[str]:
-        """The words themselves, or those in the other field: a text, or a list of them."""
+        """The words themselves, or those in the other field, which is a text or a list of texts."""
         if not isinstance(words, OtherField):
             return [*(words or ())]
         content = _there(field_of, words.field)
@@ -237,10 +236,10 @@ class FieldTest(Section):
         return found
 
     def _find(self, word: str, text: str) -> str | None:
-        """The word as it stands in the text; None if it does not."""
+        """The word as spelt in the text; None if it is not there."""
         if not self.ignore_case:
             return word if word in text else None
-        import regex  # Its full case folding finds STRASSE in straße, as `equals` does.
+        import regex  # Its full case folding matches STRASSE and straße, as `equals` does.
 
         match = regex.search(regex.escape(word), text, regex.IGNORECASE | regex.FULLCASE)
         return match.group() if match else None
@@ -311,7 +310,7 @@ class FieldTest(Section):
         number = _number(content)
         if number is None:
             return no(f"{_brief(content)} is not a number")
-        # 0.3 is as near to 0.2 as it is to 0.4, whatever their last bits are.
+        # Rounded, because 0.3 must be as near to 0.2 as to 0.4 in binary floats, too.
         away = round(abs(number - wanted), 12)
         if away <= near.within:
             return yes()
@@ -319,22 +318,22 @@ class FieldTest(Section):
 
 
 def yes(reason: str | None = None, quote: str | None = None) -> Answer:
-    """The answer of a check that holds."""
+    """The answer of a test that passes."""
     return Answer(verdict=Verdict.PASS, answer=YES_NO[0], quote=quote, reason=reason)
 
 
 def no(reason: str | None, quote: str | None = None) -> Answer:
-    """The answer of one that does not."""
+    """The answer of a test that fails."""
     return Answer(verdict=Verdict.FAIL, answer=YES_NO[1], quote=quote, reason=reason)
 
 
 def as_text(content: Any) -> str:
-    """A field's content as text: as judges see it, but a text to the letter."""
+    """A field's content as judges see it, but a text unchanged."""
     return content if isinstance(content, str) else "" if content is None else shown(content).text
 
 
 def shortened(text: str, most: int = 160) -> str:
-    """The text on one line, cut where it is long."""
+    """The text on one line, cut to `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
@@ -351,7 +350,7 @@ def _there(field_of: FieldOf, name: str) -> Any:
 
 
 def _number(content: Any) -> float | None:
-    """A number, also one in a text; None for anything else."""
+    """A finite number, or a text that is one; None for anything else."""
     if isinstance(content, bool) or not isinstance(content, str | int | float):
         return None
     try:
@@ -376,7 +375,7 @@ def _compiled(pattern: str, *, ignore_case: bool) -> Any:
 
 
 def _search(pattern: str, text: str, *, ignore_case: bool = False) -> str | None:
-    """What the pattern finds first; None if nothing. Raises ValueError: it takes too long."""
+    """The pattern's first match; None if there is none. Raises ValueError if it takes too long."""
     try:
         match = _compiled(pattern, ignore_case=ignore_case).search(text, timeout=SECONDS)
     except TimeoutError:
@@ -387,8 +386,10 @@ def _search(pattern: str, text: str, *, ignore_case: bool = False) -> str | None
 
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> Any:
-    """Tells what does not fit a JSON Schema. Nothing is fetched that the schema refers to, and its
-    patterns may run no longer than others. Raises ValueError: it is no schema."""
+    """The validator of a JSON Schema; ValueError if it is not a schema.
+
+    References outside the schema are not fetched, and its patterns have the same time limit.
+    """
     try:
         from jsonschema import validators
         from jsonschema.exceptions import SchemaError, ValidationError
@@ -414,7 +415,7 @@ def _validator(schema: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _languages() -> Any:
-    """Tells the language of a text, with a probability. Raises ValueError: no library."""
+    """The language identifier; ValueError if its library is missing."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:

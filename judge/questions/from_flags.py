@@ -1,4 +1,4 @@
-"""The rubrics of questions and tests that are typed on the command line."""
+"""Makes rubrics from the questions and tests on the command line."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def rubrics_from_flags(
     compare: Sequence[str] = (),
     tie: bool = False,
 ) -> list[Rubric]:
-    """The rubric of a question on the command line; of one that compares several fields one for
-    every two.
+    """The rubric of a question on the command line; a comparison of several fields gives one rubric
+    per pair.
 
     Raises UsageError with every mistake, each with its flag.
     """
@@ -33,7 +33,7 @@ def rubrics_from_flags(
     keys |= {"compare": compare} if compare else {}
     keys |= {"tie": "true"} if tie else {}
     if passes:
-        # One label, several with commas between them, or a bound.
+        # One label, several separated by commas, or a bound.
         keys["pass"] = tuple(map(str.strip, passes.split(","))) if "," in passes else passes
     try:
         return rubrics_of(keys)
@@ -47,8 +47,10 @@ def rubrics_from_flags(
 
 
 def test_from_flag(text: str) -> Rubric:
-    """The rubric of a test on the command line: `FIELD: {contains: WORD}`, also with `first: true`,
-    or `file.py:function`; called after the field and what is tested, or after the function.
+    """The rubric of a test on the command line.
+
+    `text` is `FIELD: {contains: WORD}`, optionally with `first: true`, or `file.py:function`. The
+    rubric is named after the field and the kind of test, or after the function.
 
     Raises UsageError, with the flag.
     """

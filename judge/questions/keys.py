@@ -1,4 +1,4 @@
-"""The keys of a rubric's file, checked one against the other."""
+"""The keys of a rubric's file, and the validation of each and of their combinations."""
 
 from __future__ import annotations
 
@@ -54,42 +54,43 @@ KindName = Annotated[str, AfterValidator(_known_kind)]
 
 
 class RubricKeys(Section):
-    """What a rubric's file says.
+    """The keys of a rubric's file.
 
-    name, title, source: what it is called, in a line, and where it is from.
-    system: the system message before the question: a text, or the name of one that comes with the
-        package (rubrics/_NAME.txt); none for the one that all share.
-    kinds: the kinds of record with a workflow that it is asked of (none: all); other records
-        always.
-    fields: shown before the question (none: all but id and labels); `a.b` is the field b of a.
-    needs: fields that must be there as well, which the question may hold as `{{ field }}`.
-    each: a list field; the question is asked once for each entry, which it may hold as `{{ entry's
-        name }}` (`value` of `values`); an entry that it does not hold is shown before it.
-    compare: two fields, which of them is better? Asked in both orders; the answers are their names,
-        and with `tie` also that. More fields make a rubric for every two, by which they are ranked.
-    reply: the form of a typed reply, where it is not quote, reason and answer.
-    answers: labels, or numbers that rise, which are scores (`1-5` for 1 to 5); yes and no by
-        default.
-    pass: the answers that pass, a bound on scores (`>= 4`), or `= label`; without it answers of
-        one's own are counted. `pass_by_label`: another answer passes for records with a certain
-        label; with one in `not_for_labels` they are skipped.
-    criteria: what an answer means, by answer.
-    none: the answers have "none of these" beside them, which never passes: where it is the
-        likeliest the check abstains.
-    rotations: in how many orders a first token is asked about labels; their mean answers, and
-        where they differ on the likeliest the check abstains.
-    instructions: how a typed reply answers, after the question.
-    quote: the answers that need a quote, and the field that it is from.
+    name, title, source: its name, a one-line title, and its origin.
+    system: the system message: a text, or the name of a shipped one (rubrics/_NAME.txt); by default
+        the one that all rubrics share.
+    kinds: of records with a workflow, the kinds that are asked (none: all). Other records are
+        always asked.
+    fields: the fields shown before the question (none: all but id and labels); `a.b` is the field b
+        of a.
+    needs: further required fields, which the question can insert as `{{ field }}`.
+    each: a list field. The question is asked once per entry, and can insert it as `{{ entry's name
+        }}` (`value` for `values`); an entry that is not inserted is shown before the question.
+    compare: two fields; the question is which is better. It is asked in both orders; the answers
+        are the fields' names, and `tie` with `tie: true`. More fields give one rubric per pair, and
+        are ranked by these.
+    reply: the form of the typed reply, if it is not quote, reason and answer.
+    answers: labels, or rising numbers, which are scores (`1-5` for 1 to 5); default: yes and no.
+    pass: the answers that pass, a bound on scores (`>= 4`), or `= label`. Without it, answers of
+        one's own are counted. `pass_by_label`: the answer that passes instead for records with a
+        label. Records with a label in `not_for_labels` are skipped.
+    criteria: the meaning of each answer.
+    none: adds the answer "none of these", which never passes; if it is the likeliest, the check
+        abstains.
+    rotations: the number of orders in which labels are shown to methods that read a first token.
+        The mean over the orders answers; if they differ on the likeliest, the check abstains.
+    instructions: how to answer in a typed reply, after the question.
+    quote: the answers that need a quote, and the field to quote.
     control: the field that decides.
-    first_token: the question in other words, for methods that read a first token (none: made from
-        the question; an empty list: there is no such method).
-    inserts, lettered, bare: of a measured model's task: fields that its question may hold as they
-        are; options are answered by letter; no system message stands before it.
-    test, python: what a field, or each entry, must hold, or a function of a file that says whether
-        a record passes, in the place of a question: no model is asked, and the answers are yes and
-        no. `first`: a record that fails it is asked nothing else.
-    ranking: the name of the file whose fields the rubric, of two of them, ranks.
-    together: the questions that one reply answers, by name, with their answers; this one is called
+    first_token: the question as worded for methods that read a first token (none: derived from the
+        question; an empty list: no such method).
+    inserts, lettered, bare: for a measured model's task: fields that its question can insert
+        unchanged; options are answered by letter; no system message is sent.
+    test, python: instead of a question: a test of a field or of each entry, or a function in a file
+        that says whether a record passes. No model is asked; the answers are yes and no. `first`: a
+        record that fails it is asked nothing else.
+    ranking: the name of the file of a ranking; this rubric compares two of its fields.
+    together: the questions of one reply, by name, with their answers; this one is named
         `file.question`.
     """
 
@@ -131,8 +132,8 @@ class RubricKeys(Section):
     ranking: str = ""
     together: Mapping[str, tuple[str, tuple[str, ...]]] = {}
 
-    # Each key is checked against those before it, so that all mistakes are reported at once. A key
-    # that is wrong itself is missing from `info.data`.
+    # Each key is validated against the keys declared before it, so that all mistakes are reported
+    # at once. A key that was itself wrong is missing from `info.data`.
 
     @field_validator("name")
     @classmethod
@@ -144,7 +145,7 @@ class RubricKeys(Section):
     @field_validator("system_message")
     @classmethod
     def _written(cls, system: str | None) -> str | None:
-        """The message itself; of one that comes with the package its text."""
+        """The message; the name of a shipped one is replaced by its text."""
         if system is None or len(system.split()) > 1:
             return system
         file = resources.files("judge.rubrics") / f"_{system}.txt"
@@ -195,7 +196,7 @@ class RubricKeys(Section):
     @classmethod
     def _of_test(cls, first: bool, info: ValidationInfo) -> bool:
         if first and info.data.get("test", ...) is None and info.data.get("python", ...) is None:
-            raise ValueError("only a test comes first: a question costs what it is to save")
+            raise ValueError("only a test can be first: a question is itself a call to the model")
         return first
 
     @field_validator("reply")
@@ -246,7 +247,7 @@ class RubricKeys(Section):
     def _of_answers(cls, criteria: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
         answers = info.data.get("answers")
         if criteria and info.data.get("compare"):
-            raise ValueError("a comparison has none: its answers are fields")
+            raise ValueError("a comparison has no criteria: its answers are fields")
         problems: list[KeyProblem] = [
             ((answer,), _no_answer(answer, answers))
             for answer in criteria
@@ -264,7 +265,7 @@ class RubricKeys(Section):
         answers = info.data.get("answers", ())
         if rotations > 1 and answers:
             if len(answers) < 3 or info.data.get("compare") or scale_of(answers):
-                raise ValueError("only three labels and more have orders to turn through")
+                raise ValueError("rotations need three labels or more as answers")
             if rotations > len(answers):
                 raise ValueError(f"{len(answers)} answers have {len(answers)} orders")
         return rotations
@@ -295,7 +296,7 @@ class RubricKeys(Section):
         rule = _rule(info.data, passes)
         if problem := rule.fault():
             raise ValueError(problem)
-        # A verdict that no answer can bring would fail every record without a word.
+        # If no answer could pass, every record would fail silently.
         for unknown in sorted(rule.passing_ever(info.data.get("not_for_labels", ())) - {*answers}):
             raise ValueError(_no_answer(unknown, answers))
         return passes
@@ -306,7 +307,7 @@ class RubricKeys(Section):
         fields, answers = info.data.get("fields"), info.data.get("answers")
         each = info.data.get("each")
         entry = (entry_name(each),) if each else ()
-        # Without fields all are shown but the list, of which the entry is.
+        # Without `fields`, all fields are shown except the list `each`, whose entry is shown.
         if part and (part.field not in (*fields, *entry) if fields else part.field == each):
             raise ValueError(f"{part.field!r} is not among the fields")
         for unknown in sorted(part.answers - {*answers}) if part and answers else ():
@@ -317,7 +318,7 @@ class RubricKeys(Section):
     @classmethod
     def _of_tasks(cls, content: Any, info: ValidationInfo) -> Any:
         if content and info.data.get("passes"):
-            raise ValueError("only a measured model's task, without pass, has it")
+            raise ValueError("only a measured model's task (a rubric without pass) can have this")
         return content
 
     @field_validator("question")
@@ -396,7 +397,7 @@ class RubricKeys(Section):
 
 
 def _rule(keys: Mapping[str, Any], passes: tuple[str, ...]) -> PassRule:
-    """The rule of keys that were checked."""
+    """The rule of validated keys."""
     return PassRule(passes, keys.get("pass_by_label", {}), keys["answers"])
 
 

@@ -30,7 +30,7 @@ def _plain_word(word: str) -> str:
 Word = Annotated[str, AfterValidator(_plain_word)]
 
 MAX_ANSWERS = 20
-"""Answers that a question may have: as many first tokens as OpenAI's protocol gives."""
+"""Most answers of a question: OpenAI's protocol returns this many first tokens."""
 
 _BOUND = re.compile(r"(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)")
 _RANGE = re.compile(r"\s*(-?\d+)\s*[-\u2013]\s*(\d+)\s*")
@@ -44,14 +44,14 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a score must be to pass, such as `>= 4`."""
+    """A bound that a score must satisfy to pass, such as `>= 4`."""
 
     sign: str
     limit: float
 
     @classmethod
     def of(cls, text: str) -> Bound | None:
-        """The bound in a text such as `>= 4`; None if it is none."""
+        """The bound in a text such as `>= 4`; None if it is not one."""
         match = _BOUND.fullmatch(text.strip())
         return cls(match[1], float(match[2])) if match else None
 
@@ -60,13 +60,13 @@ class Bound:
 
 
 EQUALS_LABEL = "= label"
-"""What `pass` says where the answer must be the record's label."""
+"""The value of `pass` if the answer must be the record's label."""
 
 NONE = "none of these"
-"""The answer, with `none`, that no other one fits."""
+"""The answer added by the key `none`: no other answer fits."""
 
 COUNTED = "= none"
-"""What `pass` says where answers are counted, and none passes or fails."""
+"""The value of `pass` if answers are counted, and none passes or fails."""
 
 TIE = "tie"
 """The answer of a comparison that neither field is better."""
@@ -74,8 +74,13 @@ TIE = "tie"
 
 @dataclass(frozen=True)
 class PassRule:
-    """Which of the `answers` pass: those of `passes`, or what its bound or `= label` says; another
-    one for records with a label in `by_label`. With `= none` they are only counted."""
+    """Which of the `answers` pass.
+
+    Args:
+        passes: the answers that pass; or one bound, `= label`, or `= none` (answers are counted).
+        by_label: the answer that passes instead for records with this label.
+        answers: all answers of the rubric.
+    """
 
     passes: tuple[str, ...]
     by_label: Mapping[Any, str]
@@ -83,22 +88,24 @@ class PassRule:
 
     @cached_property
     def equals_label(self) -> bool:
-        """Whether the answer passes that is the record's label."""
+        """Whether the answer must be the record's label to pass."""
         return self.passes == (EQUALS_LABEL,)
 
     @cached_property
     def counts(self) -> bool:
-        """Whether answers are counted, and neither pass nor fail."""
+        """Whether answers are only counted, and neither pass nor fail."""
         return self.passes == (COUNTED,)
 
     @cached_property
     def bound(self) -> Bound | None:
-        """What a score must be to pass; None where answers pass by name."""
+        """The bound that a score must satisfy; None if answers pass by name."""
         return Bound.of(self.passes[0]) if len(self.passes) == 1 else None
 
     def passing(self, label: str | None) -> tuple[str, ...]:
-        """The answers that pass for a record with this label, even ones that `answers` lacks; where
-        they are only counted, all."""
+        """The answers that pass for a record with this label; all, if they are only counted.
+
+        They may include answers that are not in `answers`.
+        """
         if self.counts:
             return self.answers
         if self.equals_label:
@@ -117,14 +124,14 @@ class PassRule:
         return Verdict.PASS if answer in self.passing(label) else Verdict.FAIL
 
     def passing_ever(self, skipped: Collection[str]) -> set[str]:
-        """Every answer that passes for some label but those `skipped`."""
+        """Every answer that passes for at least one label not in `skipped`."""
         if self.equals_label:
             return set(self.answers)
         labels = set(get_args(Label)) - set(skipped)
         return {answer for label in labels for answer in self.passing(label)}
 
     def fault(self) -> str | None:
-        """Why no answer, or every answer, would pass; None if some do."""
+        """What is wrong with the rule, such as that no answer or every answer passes; else None."""
         scale, bound = scale_of(self.answers), self.bound
         if self.counts:
             return "pass_by_label needs answers that pass" if self.by_label else None
@@ -141,7 +148,7 @@ class PassRule:
 
 
 def scale_of(answers: Sequence[str]) -> tuple[float, ...] | None:
-    """The answers as rising numbers; None where they are labels."""
+    """The answers as rising numbers; None if they are labels."""
     try:
         numbers = tuple(float(answer) for answer in answers)
     except ValueError:
@@ -150,7 +157,7 @@ def scale_of(answers: Sequence[str]) -> tuple[float, ...] | None:
 
 
 def scores_of_range(answers: Any) -> Any:
-    """The scores of a range such as `1-5`; anything else as it is.
+    """The scores of a range such as `1-5`; anything else unchanged.
 
     Raises:
         ValueError: it has more scores than a question has answers.
@@ -171,15 +178,17 @@ class Section(BaseModel):
 
 
 class FirstToken(Section):
-    """A question that the first token answers, with one of `words`.
+    """A question answered by the first token, with one of `words`.
 
-    `means` gives the rubric's answer for a word; a word without one leaves the answer to the next
-    question. A question without `means` decides nothing by itself; profiles weigh it. `swap` names
-    two fields that are shown in each other's place. With `passages`, some of the words, the
-    question is put to each passage of the text (judge/judging/passages.py) and answered yes or no:
-    yes is as likely as these words together in the passage where they are likeliest. With `overlap`
-    no model is asked: yes is as likely as the share of the entry's words that one sentence of the
-    record has (judge/judging/overlap.py).
+    Args:
+        means: the rubric's answer for each word. A word without one leaves the answer to the next
+            question. A question without `means` decides nothing by itself; profiles weigh it.
+        swap: two fields that are shown in each other's place.
+        passages: some of the words. The question is asked about each passage of the text
+            (judge/judging/passages.py) and answered yes or no; P(yes) is the largest sum, over the
+            passages, of these words' probabilities.
+        overlap: no model is asked. P(yes) is the largest share of the entry's words in one sentence
+            of the record (judge/judging/overlap.py).
     """
 
     question: Text
@@ -208,7 +217,7 @@ class FirstToken(Section):
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """What the question is answered with, a probability each."""
+        """The question's outcomes; each has a probability."""
         return YES_NO if self.passages else self.words
 
     @property
@@ -218,10 +227,10 @@ class FirstToken(Section):
 
 
 class Control(Section):
-    """What a judge must look at: the `field` that decides (or the entry, such as `value`).
+    """The `field` that decides the answer, or the entry, such as `value`.
 
-    Calibration takes it out, and takes it from another record, to see whether the judge reads it.
-    `swapped` is the answer that a record with another's field must get, where that is certain.
+    Calibration removes it, and replaces it by another record's, to see whether the judge reads it.
+    `swapped` is the right answer for a record with another record's field, where that is certain.
     """
 
     field: str
@@ -245,33 +254,33 @@ class QuoteRule(Section):
 
     @field_serializer("answers")
     def _sorted(self, answers: frozenset[str]) -> list[str]:
-        """In one order, because that of a set differs from process to process."""
+        """Sorted, because the order of a set differs between processes."""
         return sorted(answers)
 
 
 class Example(Section):
-    """A worked example: the material, the entry asked about if any, and the reply."""
+    """A worked example: the material, with the entry asked about, if any, and the reply."""
 
     text: Text
     reply: Text
 
 
 def as_tuple(content: Any) -> Any:
-    """One text as a tuple of it."""
+    """A text as a tuple of one; anything else unchanged."""
     return (content,) if isinstance(content, str) else content
 
 
-# ---------------------------------------------------------------- wording of what a file leaves out
+# ---------------------------------------------------------------- wording that a file leaves out
 
 
 def reply_instructions(answers: Sequence[str], *, comparing: bool) -> str:
-    """How a typed reply answers, where the rubric does not say it."""
+    """How to answer in a typed reply, if the rubric does not say."""
     instructions = "Quote the words that decide it exactly, or null; give a short reason; "
     return instructions + answer_instruction(answers, comparing=comparing) + "."
 
 
 def in_other_order(answers: Sequence[str]) -> tuple[str, ...]:
-    """The answers of a comparison whose two fields stand in each other's place."""
+    """The answers of a comparison whose two fields are swapped."""
     first, second, *tie = answers
     return second, first, *tie
 
@@ -286,7 +295,7 @@ def answer_instruction(answers: Sequence[str], *, comparing: bool = False) -> st
 
 
 def joint_question(questions: Mapping[str, tuple[str, Sequence[str]]]) -> str:
-    """Several questions for one reply, given each one's name, text and answers."""
+    """The prompt of several questions for one reply, from each one's name, text and answers."""
     lines = [
         f"{name}: {question} ({answer_instruction(answers)})"
         for name, (question, answers) in questions.items()
@@ -299,7 +308,7 @@ def joint_question(questions: Mapping[str, tuple[str, Sequence[str]]]) -> str:
 
 
 def with_criteria(question: str, criteria: Mapping[str, str]) -> str:
-    """The question with a line for what each answer means."""
+    """The question, then a line with the meaning of each answer."""
     return "\n".join((question, *(f"{answer}: {text}" for answer, text in criteria.items())))
 
 
@@ -310,8 +319,10 @@ def first_token_question(
     comparing: bool = False,
     criteria: Mapping[str, str] = MappingProxyType({}),
 ) -> FirstToken:
-    """The question for the first token, where the rubric has none: its words stand for the answers,
-    a first token each, whatever the tokenizer."""
+    """The first-token question of a rubric that has none.
+
+    Its words stand for the answers, and each is one token in any tokenizer.
+    """
     words, instruction = tuple(string.ascii_lowercase[: len(answers)]), ""
     break_ = "\n" if criteria else " "
     if comparing:
@@ -333,7 +344,7 @@ def first_token_question(
 def in_orders(
     question: str, answers: Sequence[str], criteria: Mapping[str, str], orders: int
 ) -> tuple[FirstToken, ...]:
-    """The question for the first token with its answers in so many cyclic orders, evenly spread."""
+    """The first-token question in `orders` cyclic orders of its answers, evenly spread."""
     starts = (round(place * len(answers) / orders) for place in range(orders))
     turned = [(*answers[start:], *answers[:start]) for start in starts]
     made = [(first_token_question(question, order, criteria=criteria), order) for order in turned]
@@ -346,16 +357,19 @@ def in_orders(
 def with_meanings(
     questions: Sequence[FirstToken], answers: Sequence[str], compare: tuple[str, str] | None
 ) -> tuple[FirstToken, ...]:
-    """The questions with those that decide in front.
+    """The questions, with the deciding ones in front.
 
-    Where none says what its words mean, the first one's stand for the answers in their order; of a
-    comparison it is asked a second time, with the two fields in each other's place.
+    If no question has `means`, the words of the first one stand for the answers, in order; in a
+    comparison it is asked again with the two fields swapped.
+
+    Raises:
+        ValueError: the first question has another number of words than there are answers.
     """
     if not questions or any(question.means for question in questions):
         return tuple(questions)
     first, *tail = questions
     if len(first.outcomes) != len(answers):
-        raise ValueError("the first question's words stand for the answers, one for each; or means")
+        raise ValueError("give the first question one word for each answer, in order, or means")
     means = dict(zip(first.outcomes, answers, strict=True))
     deciding = [first.model_copy(update={"means": means})]
     if compare:
@@ -370,7 +384,7 @@ def decision_fault(
     compare: tuple[str, str] | None,
     orders: int = 1,
 ) -> str | None:
-    """Why these questions give none of the rubric's answers, or not all that they should."""
+    """Why these questions cannot give the rubric's answers; None if they can."""
     outcomes = {answer for question in questions for answer in question.means.values()}
     if unknown := sorted(outcomes - {*answers}):
         return f"{unknown[0]!r} is not one of the answers {', '.join(answers)}"

@@ -1,4 +1,4 @@
-"""Python functions as checks: what `python` in a rubric's file names."""
+"""Python functions as checks, named by `python` in a rubric's file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from judge.verdict import Answer
 
 
 class PythonFunction(Section):
-    """A function of a file, by `file.py:function`, which takes a record's fields and says whether
-    it passes: True or False, or a dict of `pass` and, if it likes, `reason` and `quote`. What it
-    prints goes to stderr: stdout holds the data.
+    """A function in a file (`file.py:function`) that says whether a record passes.
+
+    It takes the record's fields and returns True or False, or a dict of `pass` and, optionally,
+    `reason` and `quote`. Its prints go to stderr, because stdout holds the data.
 
     `digest` is over the file's bytes. Reading the rubric runs nothing; `load` runs the file.
     """
@@ -50,15 +51,15 @@ class PythonFunction(Section):
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> PythonFunction:
-        """A function that is there already, by its code."""
+        """The check of a function in memory; `digest` is over its code."""
         code = getattr(function, "__code__", None)
         if code is None:
-            raise UsageError(f"rubric: {function!r} is no Python function: write a def around it")
+            raise UsageError(f"rubric: {function!r} is not a Python function: wrap it in a def")
         parts = {"path": code.co_filename, "name": code.co_name, "function": function}
         return cls.model_construct(**parts, digest=digest(marshal.dumps(code), 6))
 
     def load(self) -> Callable[..., Any]:
-        """The function; its file is run.
+        """Runs the file and returns the function.
 
         Raises:
             UsageError: the file fails, or has no such function.
@@ -71,10 +72,10 @@ class PythonFunction(Section):
         return function  # type: ignore[no-any-return]
 
     def answer(self, fields: dict[str, Any]) -> Answer:
-        """What the function says of a record's fields.
+        """Calls the function with a record's fields.
 
         Raises:
-            ValueError: it raised, with file and line, or said something else.
+            ValueError: the function raised (with file and line), or returned something else.
         """
         function = self.load()
         try:
@@ -87,7 +88,7 @@ class PythonFunction(Section):
             raise ValueError(problem) from error
         said = outcome if isinstance(outcome, Mapping) else {"pass": outcome}
         passes: Any = said.get("pass")
-        passes = passes.item() if hasattr(passes, "item") else passes  # of numpy
+        passes = passes.item() if hasattr(passes, "item") else passes  # NumPy booleans
         words = said.get("reason"), said.get("quote")
         sound = isinstance(passes, bool) and all(isinstance(w, str | None) for w in words)
         if not sound or said.keys() - {"pass", "reason", "quote"}:
@@ -98,7 +99,7 @@ class PythonFunction(Section):
 
 @lru_cache(maxsize=32)
 def _run(path: str, digest: str) -> dict[str, Any]:
-    """What the file with this digest defines."""
+    """The globals of the file with this digest, after running it."""
     try:
         with redirect_stdout(sys.stderr):
             return runpy.run_path(path)

@@ -1,4 +1,4 @@
-"""The rubrics that come with the package: those of workflows, and ready-made ones in groups."""
+"""The shipped rubrics: those of workflows, and ready-made ones in groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from judge.questions.rubric import Rubric, parse
 
 @lru_cache(maxsize=1)
 def builtin() -> Mapping[str, Rubric]:
-    """The rubrics that come with the package, by name."""
+    """The shipped rubrics of workflows, by name."""
     folder = resources.files("judge.rubrics")
     files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
     texts = [((folder / file).read_text("utf-8"), f"rubrics/{file}") for file in files]
@@ -19,7 +19,7 @@ def builtin() -> Mapping[str, Rubric]:
 
 
 GROUPS = ("answers", "text", "safety", "chats")
-"""The groups of the ready-made rubrics: the folders of rubrics/ that they lie in."""
+"""The groups of the ready-made rubrics: their folders in rubrics/."""
 
 
 @lru_cache(maxsize=1)
@@ -32,13 +32,13 @@ def ready_made() -> Mapping[str, str]:
 
 @lru_cache(maxsize=64)
 def ready(name: str) -> Rubric | None:
-    """The ready-made rubric with this name, whose file alone is read; None if there is none."""
+    """The ready-made rubric with this name; None if there is none. Reads its file only."""
     if name not in ready_made():
         return None
     return Rubric.from_text(shipped_text(name), f"rubrics/{ready_made()[name]}/{name}.yaml")
 
 
 def shipped_text(name: str) -> str:
-    """The file of a rubric that comes with the package, ready-made or of a workflow."""
+    """The text of a shipped rubric's file, ready-made or of a workflow."""
     folder = resources.files("judge.rubrics") / ready_made().get(name, "")
     return (folder / f"{name}.yaml").read_text("utf-8")

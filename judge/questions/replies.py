@@ -1,9 +1,9 @@
 """Typed replies: the base of all forms, the answer to one question, and several questions at once.
 
-A reply is validated against the record that it is about (`ReplyContext`). That comes in through a
-context variable, and not through instructor's own `context`: instructor renders the messages as
-Jinja templates as soon as it is given one, and record text must never be a template
-(docs/decisions/0003-record-is-data.md). Other forms are found by the entry points `judge.replies`.
+A reply is validated against its record (`ReplyContext`), which is passed in a context variable and
+not as instructor's `context`: given one, instructor renders the messages as Jinja templates, and
+record text must never be a template (docs/decisions/0003-record-is-data.md). Other forms are found
+by the entry points `judge.replies`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def answers_of(
     reason: str | None = None,
     predicted: tuple[int, ...] = (),
 ) -> list[Answer]:
-    """An answer for each of the passages quoted, as (character, quote), or one without a quote."""
+    """One answer per quoted passage (character, quote), or one answer without a quote."""
     name = context.names.get(answer, answer)
     verdict = Verdict.ANSWERED
     if context.passing is not None:
@@ -76,7 +76,7 @@ def answers_of(
 
 
 def spelt_literal(answers: tuple[str, ...]) -> Any:
-    """The type of a field that holds one of `answers`, whatever its spelling in the reply."""
+    """The type of a field that holds one of `answers`, in any spelling."""
     return Annotated[
         Literal[answers],
         BeforeValidator(lambda content: spelt_as(content, answers) or content),
@@ -99,12 +99,12 @@ class ReplyPart(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     def problems(self, context: ReplyContext) -> Iterator[str]:
-        """What is wrong with this part, held against the record."""
+        """What is wrong with this part, given the record."""
         yield from ()
 
 
 def _numbered_problems(parts: Sequence[Any], kind: str, context: ReplyContext) -> Iterator[str]:
-    """What is wrong with parts that answer one number each: their count, then each part."""
+    """What is wrong with parts that each answer one number: their numbers, then each part."""
     numbers = context.entries if kind == "value" else range(1, context.passages + 1)
     counts = Counter(getattr(part, kind) for part in parts)
     for number in sorted(counts):
@@ -122,11 +122,11 @@ def _numbered_problems(parts: Sequence[Any], kind: str, context: ReplyContext) -
 
 
 class Reply(BaseModel):
-    """Base of all replies. Checks run only inside `held_against(...)`; else the shape alone counts.
+    """Base of all replies. `problems` are checked only inside `held_against(...)`, else the shape.
 
     `choices` are the answers that a judge can give (none: a rewriter's reply). `shown` is the field
-    that quotes or numbers are held against. `parts` names the field that has a part for each
-    entry (or passage: `numbered`) asked about.
+    in which quotes or numbers are checked. `parts` names the list with one part for each entry (or
+    passage: see `numbered`) asked about.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -137,12 +137,12 @@ class Reply(BaseModel):
 
     @classmethod
     def sized(cls, count: int) -> type[Self]:
-        """The same reply for exactly `count` parts, so that constrained decoding cannot run on."""
+        """This reply with exactly `count` parts, so that constrained decoding cannot go on."""
         return _sized(cls, count) if cls.parts and count else cls
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
-        """As pydantic's, but a key with two values, of which that takes the last, is invalid."""
+        """As in pydantic, but a duplicate key is invalid; pydantic would take the last value."""
         reply = super().model_validate_json(json_data, **options)
         json.loads(json_data, object_pairs_hook=_each_once)
         return reply
@@ -155,7 +155,7 @@ class Reply(BaseModel):
         return self
 
     def problems(self, context: ReplyContext) -> Iterator[str]:
-        """What is wrong with this reply, held against the record."""
+        """What is wrong with this reply, given the record."""
         if self.parts is not None:
             yield from _numbered_problems(getattr(self, self.parts), self.numbered, context)
 
@@ -176,7 +176,7 @@ class NewFields(Reply):
 
 @lru_cache(maxsize=256)
 def new_fields(fields: tuple[str, ...]) -> type[NewFields]:
-    """The reply that writes these fields."""
+    """The type of a reply that writes these fields."""
     parts: dict[str, Any] = dict.fromkeys(fields, (str, ...))
     return create_model("NewFields", __base__=NewFields, __module__=__name__, **parts)
 
@@ -185,12 +185,12 @@ class JudgingReply(Reply):
     """A reply that answers a judging rubric."""
 
     def part(self, rubric: str) -> JudgingReply:
-        """The part that answers the rubric of this name."""
+        """The part that answers the rubric with this name."""
         return self
 
     def answers(self, number: int, context: ReplyContext) -> list[Answer]:
-        """What it says about one entry (0: the record): an answer for each quote, in the reply's
-        own words, or one without a quote."""
+        """The answers about one entry (0: the record): one per quote, as spelt in the reply, or one
+        without a quote."""
         raise NotImplementedError
 
 
@@ -239,7 +239,7 @@ def one_answer(
     name: str = "OwnAnswer",
     description: str = "One question about the record, and what decides it.",
 ) -> type[JudgingReply]:
-    """The reply to one question with these answers, in whatever spelling."""
+    """The type of a reply to one question with these answers, in any spelling."""
     kind = spelt_literal(answers)
     reply_type = create_model(name, __base__=_OneAnswer, __doc__=description, answer=(kind, ...))
     reply_type.choices = answers
@@ -265,8 +265,8 @@ class _Together(JudgingReply):
 
 @lru_cache(maxsize=256)
 def answers_together(questions: tuple[tuple[str, tuple[str, ...]], ...]) -> type[JudgingReply]:
-    """The reply to several questions at once, given each one's name and answers."""
-    # The names are the user's; under an alias none can hide an attribute of the model.
+    """The type of a reply to several questions, from each one's name and answers."""
+    # The names are the user's. As aliases they cannot hide an attribute of the model.
     parts: dict[str, Any] = {
         f"part_{n}": (one_answer(answers), Field(alias=name))
         for n, (name, answers) in enumerate(questions)
@@ -275,16 +275,16 @@ def answers_together(questions: tuple[tuple[str, tuple[str, ...]], ...]) -> type
 
 
 _FORMS = "judge.replies"
-"""The entry-point group of the forms that a rubric can name; other replies are `one_answer`."""
+"""The entry-point group of the reply forms that a rubric can name. The default is `one_answer`."""
 
 
 def form_names() -> tuple[str, ...]:
-    """The forms of replies that a rubric can name."""
+    """The names of the reply forms that a rubric can use."""
     return plugins.names(_FORMS)
 
 
 @lru_cache(maxsize=256)
 def form_of(name: str | None) -> type[Reply] | None:
-    """The form of a reply with this name; None for no name, and for none of this name."""
+    """The reply form with this name; None if `name` is None or unknown."""
     form: type[Reply] | None = plugins.load(_FORMS, name) if name else None
     return form

@@ -1,9 +1,9 @@
 """A rubric: one question about a record, with its answers and those that pass.
 
 A rubric is a YAML file with the keys of `RubricKeys`; `name` and `question` are enough. A file with
-`questions` holds several, which one reply answers. One with `test` or `python` asks no model. A
-rubric whose reply is new text is a task for a rewriter; one without `pass` is a task for a measured
-model (rubrics/tasks/). Every scalar is read as text, so that `yes` and `no` stay words.
+`questions` has several, answered by one reply. One with `test` or `python` asks no model. A rubric
+whose reply is new text is a task for a rewriter; one without `pass` is a task for a measured model
+(rubrics/tasks/). Every scalar is read as text, so that `yes` and `no` stay words.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from judge.records.names import apart, entry_name
 from judge.yamlfile import read_mapping, read_plain
 
 ASKED = "question"
-"""The name of the rubric of a question on the command line."""
+"""The name of the rubric made from a question on the command line."""
 
 MAX_QUESTIONS = 12
-"""Questions that one reply may answer."""
+"""Most questions that one reply can answer."""
 
 
 _NO_ANSWER = ("title", "source", "control", "ranking")
-"""Keys that change no answer."""
+"""Keys that do not affect answers."""
 
 _ENTRIES = 5
-"""Entries that a reply of `max_tokens` has room for."""
+"""Entries for which `max_tokens` is enough."""
 
 
 _PAIR = re.compile(r"\\u(d[89ab]..)\\u(d[c-f]..)")
-"""A character beyond U+FFFF, as JSON escapes it and YAML does not."""
+"""JSON's escape of a character beyond U+FFFF, a surrogate pair, which YAML does not accept."""
 
 
 def _character(pair: re.Match[str]) -> str:
@@ -66,11 +66,11 @@ def _character(pair: re.Match[str]) -> str:
 
 
 class Rubric(RubricKeys):
-    """One rubric, by the keys of its file (`RubricKeys`)."""
+    """One rubric, with the keys of its file (`RubricKeys`)."""
 
     @classmethod
     def from_text(cls, text: str, name: str = "rubric") -> Rubric:
-        """The rubric of a YAML text, which messages call `name`; raises UsageError as `load`."""
+        """The rubric in a YAML text; `name` is its name in messages. UsageError as in `load`."""
         rubrics = parse(text, name)
         if len(rubrics) > 1:
             raise UsageError(f"{name}: the file has several questions; give a rubric with one")
@@ -78,38 +78,37 @@ class Rubric(RubricKeys):
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> Rubric:
-        """The check that a Python function makes, called by its name; raises UsageError for what is
-        no Python function."""
+        """The check made by a Python function, named after it; UsageError if it is not one."""
         python = PythonFunction.of(function)
         plain = re.sub(r"[^a-z0-9_]+", "_", python.name.lower()).strip("_")
         return cls.model_validate({**_tested({}), "name": plain or ASKED, "python": python})
 
     @classmethod
     def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:
-        """The rubric of the keys that its file would have; raises UsageError as `load`."""
+        """The rubric with the keys that its file would have; UsageError as in `load`."""
         keys = {key: content for key, content in rubric.items() if content is not None}
         return cls.from_text(_PAIR.sub(_character, json.dumps(keys, default=list)))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Rubric:
-        """The rubric of a YAML file; raises UsageError as `load`."""
+        """The rubric in a YAML file; UsageError as in `load`."""
         return cls.from_text(read_text(Path(path)), str(path))
 
     @property
     def tested(self) -> bool:
-        """Whether a test or a function answers it, and no model."""
+        """Whether a test or a function answers it, instead of a model."""
         return self.test is not None or self.python is not None
 
     @cached_property
     def role(self) -> Literal["judge", "rewrite", "task"]:
-        """Who it is put to: a judge, a rewriter, or a model that is measured."""
+        """Whether it is for a judge, for a rewriter, or a task for a measured model."""
         if self.passes:
             return "judge"
         return "rewrite" if self.reply else "task"
 
     @property
     def form(self) -> type[Reply] | None:
-        """The form of the typed reply, where it is not quote, reason and answer."""
+        """The form of the typed reply, if it is not quote, reason and answer."""
         return form_of(self.reply)
 
     @property
@@ -127,7 +126,7 @@ class Rubric(RubricKeys):
 
     @cached_property
     def prompt(self) -> str:
-        """The template of the question for a typed reply, with how it is answered."""
+        """The template of the question for a typed reply, with instructions for the answer."""
         if self.together:
             return joint_question(self.together)
         usual = self.role == "judge" and self.form is None
@@ -138,12 +137,12 @@ class Rubric(RubricKeys):
 
     @cached_property
     def deciding_questions(self) -> tuple[FirstToken, ...]:
-        """The questions for the first token that decide without a profile."""
+        """The first-token questions that decide without a profile."""
         return tuple(question for question in self.first_token or () if question.means)
 
     @cached_property
     def scale(self) -> tuple[float, ...] | None:
-        """The answers as rising numbers where they are scores, else None."""
+        """The answers as rising numbers if they are scores, else None."""
         return scale_of(self.answers) if self.bound or self.rule.counts else None
 
     @cached_property
@@ -153,7 +152,7 @@ class Rubric(RubricKeys):
 
     @cached_property
     def bound(self) -> Bound | None:
-        """What a score must be to pass; None where answers pass by name."""
+        """The bound that a score must satisfy to pass; None if answers pass by name."""
         return self.rule.bound
 
     @cached_property
@@ -163,23 +162,23 @@ class Rubric(RubricKeys):
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """What a reply may say: the answers, or 1 and 2 for the fields in the order shown."""
+        """The answers as worded in a reply: in a comparison, 1 and 2 for the fields as shown."""
         return ("1", "2", TIE)[: len(self.answers)] if self.comparing else self.answers
 
     @cached_property
     def file(self) -> str:
-        """The name of the rubric, or of those that are asked together in one reply."""
+        """The name of the rubric's file, which questions asked together share."""
         return self.name.partition(".")[0]
 
     @cached_property
     def paid_elsewhere(self) -> bool:
-        """Whether the usage of the reply is counted with another of its questions."""
+        """Whether another question of the same reply accounts for its usage."""
         return bool(self.together) and self.name.partition(".")[2] != next(iter(self.together))
 
     @cached_property
     def deciding(self) -> str | None:
-        """The field that the answer turns on: the one that `control` names, else the entry, or the
-        only field; None where there are several and none is named."""
+        """The field that decides the answer: the one of `control`, else the entry or the only
+        field; None if there are several and none is named."""
         if self.control:
             return self.control.field
         if self.each:
@@ -188,7 +187,7 @@ class Rubric(RubricKeys):
 
     @cached_property
     def graded(self) -> bool:
-        """Whether votes are counted by their answers, and not as pass or fail."""
+        """Whether votes are counted by answer, not by pass or fail."""
         counted = self.answers != YES_NO or self.rule.counts
         return counted and self.scale is None and not self.rule.equals_label
 
@@ -200,11 +199,10 @@ class Rubric(RubricKeys):
     def shown(
         self, texts: Collection[str], *, swap: tuple[str, str] | None = None
     ) -> Mapping[str, str]:
-        """The fields to show of a record with these texts, by title, in the order to show them;
-        the two of `swap` in each other's place.
+        """The fields to show of a record with these texts, by title, in order.
 
-        Titles are plain names, each once. Of two fields that are compared, `answer 1` and `answer
-        2` are the titles, because the judge might know the names.
+        The two fields of `swap` are exchanged. Titles are plain, unique names. Two compared fields
+        have the titles `answer 1` and `answer 2`, because the judge might know the names.
         """
         fields = self.fields or tuple(name for name in texts if name != self.each)
         return _titled(fields, self.compare, swap)
@@ -218,7 +216,7 @@ class Rubric(RubricKeys):
 
     @cached_property
     def digest(self) -> str:
-        """12 hex digits over everything that can change an answer, the system text too."""
+        """12 hex digits over everything that can change an answer, including the system text."""
         keys = self.model_dump(
             mode="json",
             by_alias=True,
@@ -229,13 +227,13 @@ class Rubric(RubricKeys):
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The keys of a file with this question alone, without how its first token is asked for."""
+        """The keys of a file with this question only, without title and first-token questions."""
         how = {*_OURS, "first_token", "title"}
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=how)
 
     @cached_property
     def system(self) -> str | None:
-        """The system message that stands before the question; None for a `bare` task."""
+        """The system message; None for a `bare` task, and if no model is asked."""
         if self.tested:
             return None
         if self.role == "task":
@@ -243,13 +241,15 @@ class Rubric(RubricKeys):
         return self.system_message or system_text()
 
     def reply_limit(self, entries: int) -> int:
-        """Most tokens of a reply about so many entries: `max_tokens` are for up to five, and each
-        further one adds a tenth (twenty of 1,600 have 4,000, which servers that give 4,096 at most
-        take)."""
+        """Most tokens of a reply about `entries` entries.
+
+        `max_tokens` is for up to five, and each further one adds a tenth. (With 1,600, twenty
+        entries have 4,000, which is within the 4,096 that some servers allow.)
+        """
         return self.max_tokens + self.max_tokens * max(0, entries - _ENTRIES) // 10
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy that computes its digest and its other cached properties anew."""
+        """A copy without cached properties, so that its digest and others are recomputed."""
         copy = super().model_copy(update=update, deep=deep)
         for name in copy.__dict__.keys() - type(self).model_fields.keys():
             del copy.__dict__[name]
@@ -260,12 +260,12 @@ class Rubric(RubricKeys):
 def _titled(
     fields: tuple[str, ...], compare: tuple[str, str] | None, swap: tuple[str, str] | None
 ) -> Mapping[str, str]:
-    """As `Rubric.shown`, of the fields with these names."""
+    """`Rubric.shown` for the fields with these names."""
     first = tuple(name for name in shown_first() if name in fields)
     partner = {swap[0]: swap[1], swap[1]: swap[0]} if swap else {}
     titles = {compare[0]: "answer 1", compare[1]: "answer 2"} if compare else {}
     names = tuple(dict.fromkeys((*first, *fields)))
-    # First those of a comparison, so that no field of the record takes their titles.
+    # Compared fields first, so that no field of the record takes their titles.
     first_titles = dict(zip(titles, apart(titles.values()), strict=True))
     plain = [name for name in names if name not in titles]
     later = list(apart((*titles.values(), *plain)))[len(titles) :]
@@ -278,21 +278,21 @@ def _titled(
 
 @lru_cache(maxsize=4)
 def system_text(name: str = "_system.txt") -> str:
-    """A short system message: that of judges whose rubric has none of its own, or of tasks."""
+    """A shipped system message; by default that of judges whose rubric has none of its own."""
     return (resources.files("judge.rubrics") / name).read_text("utf-8").strip()
 
 
 def load(path: Path) -> list[Rubric]:
-    """The rubrics of a file: one, or as many as it has questions.
+    """The rubrics of a file: one, or one per question.
 
-    Raises UsageError for an unreadable file, bad YAML, an unknown or wrong key; with file, line and
-    key.
+    Raises UsageError, with file, line and key, for an unreadable file, bad YAML, and an unknown or
+    wrong key.
     """
     return parse(read_text(path), str(path))
 
 
 def parse(text: str, name: str) -> list[Rubric]:
-    """Read the rubrics of YAML text; `name` stands for the file in messages. See `load`."""
+    """The rubrics in YAML text; `name` is the file's name in messages. See `load`."""
     source = read_mapping(text, name)
     try:
         return rubrics_of(
@@ -305,8 +305,10 @@ def parse(text: str, name: str) -> list[Rubric]:
 def with_files(
     data: Mapping[str, Any], folder: Path, plain: Callable[[], Any]
 ) -> Mapping[str, Any]:
-    """The data of a rubric's file with the paths that its test names from the folder; a JSON Schema
-    that stands in it is taken from the `plain` test, where numbers are numbers."""
+    """The data of a rubric's file, with the paths in its test resolved against `folder`.
+
+    An inline JSON Schema is taken from the `plain` test, in which numbers are not read as text.
+    """
     python, test = data.get("python"), data.get("test")
     if isinstance(python, str):
         return {**data, "python": str(folder / python)}
@@ -321,7 +323,7 @@ def with_files(
 
 
 _OURS = ("together", "ranking")
-"""Keys that judge sets itself."""
+"""Keys that judge sets, which a file must not have."""
 
 _FIELDS = (field for part in Section.__subclasses__() for field in part.model_fields.items())
 _KEYS = (
@@ -337,7 +339,7 @@ _QUESTION_KEYS = ("question", "answers", "pass", "needs")
 
 
 def rubrics_of(data: Mapping[str, Any]) -> list[Rubric]:
-    """The rubrics of a file's data; raises Problems with every mistake, by the keys of the file."""
+    """The rubrics of a file's data; raises Problems with every mistake, by key."""
     if "questions" in data:
         return _several(data)
     problems: list[KeyProblem] = []
@@ -358,7 +360,7 @@ def rubrics_of(data: Mapping[str, Any]) -> list[Rubric]:
 
 
 def _pairs(keys: Mapping[str, Any], compare: Sequence[Any]) -> list[Rubric]:
-    """A rubric for every two of several fields, called after them, or after their numbers."""
+    """A rubric for each pair of several fields, named after these, or after their numbers."""
     fields = [*map(str, compare)]
     faults: dict[str, str] = {} if "name" in keys else {"name": "missing key"}
     if len({*fields}) < len(fields):
@@ -381,14 +383,16 @@ def _pairs(keys: Mapping[str, Any], compare: Sequence[Any]) -> list[Rubric]:
 
 
 def _tested(keys: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of a test with those that its file leaves out."""
+    """The keys of a test, with the defaults that its file leaves out."""
     plain = {key: content for key, content in keys.items() if key not in _KEYS or key in _TEST_KEYS}
     return {**plain, "pass": YES_NO[0], "first_token": []}
 
 
 def _with_pass(keys: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of a judge's rubric, with what passes where its file leaves that out: yes; answers
-    of one's own, and those of a comparison, are counted."""
+    """The keys of a judge's rubric, with a default for `pass`.
+
+    It is yes; the rubric's own answers, and those of a comparison, are counted.
+    """
     reply = keys.get("reply")
     form = form_of(reply) if isinstance(reply, str) else None
     if keys.get("pass") or (form and not form.choices):
@@ -406,7 +410,7 @@ def _validated(keys: Mapping[str, Any]) -> tuple[Rubric | None, list[KeyProblem]
 
 
 def _several(data: Mapping[str, Any]) -> list[Rubric]:
-    """A rubric for each of several questions, which one reply answers."""
+    """A rubric for each question of a file whose questions one reply answers."""
     file_keys = (*_FILE_KEYS, "questions")
     problems: list[KeyProblem] = [
         ((key,), no_such_key(key, file_keys)) for key in data if key not in file_keys

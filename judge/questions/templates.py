@@ -1,9 +1,9 @@
-"""The templates of questions in rubrics and tasks: what they may hold, and how they render.
+"""Templates of questions in rubrics and tasks: their validation and rendering.
 
-A rubric comes from anywhere, so its templates are held to a small part of Jinja: text, variables,
-conditions, and filters that make a text no longer. Without loops, calls, attributes, arithmetic and
-assignments no template can run code, run on, or grow beyond its own length and that of what it is
-given. They are rendered in Jinja's sandbox all the same.
+A rubric may come from anyone, so templates are limited to a small part of Jinja: text, variables,
+conditions, and filters that never lengthen a text. Without loops, calls, attributes, arithmetic and
+assignments, no template can run code, run forever, or grow beyond its own length and that of its
+variables. Templates are still rendered in Jinja's sandbox.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MAX_LENGTH = 50_000
-"""Characters that a question's template may have."""
+"""Most characters of a question's template."""
 
 FILTERS = frozenset({"capitalize", "lower", "title", "trim", "upper"})
-"""Jinja's filters that a question may use."""
+"""Jinja filters that a question may use."""
 
 MAX_DEPTH = 50
-"""How deep conditions may be nested in one another."""
+"""Deepest nesting of a template's syntax tree."""
 
 
 def _is_plain(source: str) -> bool:
-    """Whether it renders as it stands; most of --ask do, and Jinja takes 40 ms to load."""
+    """Whether it needs no rendering, as most of --ask. Loading Jinja takes 40 ms."""
     return "{" not in source and "\r" not in source
 
 
@@ -42,10 +42,10 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 def render(source: str, variables: Mapping[str, str]) -> str:
-    """A question's text.
+    """Renders a question's text.
 
     Raises:
-        TemplateError: bad syntax, or an unknown variable. `fault` says so beforehand, and more.
+        TemplateError: bad syntax, or an unknown variable. `fault` finds these beforehand, and more.
     """
     if _is_plain(source):
         return source.removesuffix("\n")
@@ -59,7 +59,7 @@ def _template(source: str) -> Template:
 
 @lru_cache(maxsize=512)
 def variables_of(source: str) -> frozenset[str]:
-    """The variables that a template without a `fault` holds."""
+    """The variables in a template that has no `fault`."""
     if _is_plain(source):
         return frozenset()
     from jinja2 import meta
@@ -70,11 +70,11 @@ def variables_of(source: str) -> frozenset[str]:
 def fault(
     source: str, names: Collection[str], trials: Iterable[Mapping[str, str]] = ({},)
 ) -> str | None:
-    """Why `source` cannot be the template of a question, or None.
+    """Why `source` cannot be a question's template, or None.
 
     Args:
-        names: the variables that it will be given.
-        trials: some of their values; it must render with each, all others being `x`.
+        names: the variables that will be passed.
+        trials: example values. The template must render with each; other variables are `x`.
     """
     if not source.strip():
         return "the question is empty"
@@ -113,7 +113,7 @@ def _allowed() -> tuple[type[nodes.Node], ...]:
 
 
 def _forbidden(node: nodes.Node, depth: int = 0) -> str | None:
-    """What the node holds that a question may not, or None."""
+    """The first thing in the node that a question must not contain, or None."""
     from jinja2 import nodes
 
     if depth > MAX_DEPTH:

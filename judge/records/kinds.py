@@ -24,8 +24,8 @@ _GROUP = "judge.kinds"
 _NAME_BREAK = re.compile(r"[,;\n]")
 
 Parser = Callable[[Any, Mapping[str, Any]], Any]
-"""Parses a field's content, given the typed fields parsed before it. Lists become tuples of texts or
-of `ListEntry`. Raises ValueError."""
+"""Parses a field's content, given the typed fields parsed before it. Lists become tuples of texts
+or of `ListEntry`. Raises ValueError."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 Nested values are indented. A text begins after its lead (`2.`, `key:`), and its further lines are
 indented one step deeper than any lead at that level, so that no text can look like another entry,
-turn or key; a one-line text that looks like a lead is indented so, too. A name with characters other
-than letters, digits, spaces and `._-` is quoted. Images, audio and files are named but not shown.
+turn or key; a one-line text that looks like a lead is indented so, too. A name with characters
+other than letters, digits, spaces and `._-` is quoted. Images, audio and files are named but not
+shown.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def form(content: object) -> str:
 
 
 def chat_in(content: object) -> list[Any] | None:
-    """The messages in a text that is a chat in JSON, or as Python and pandas print it; else None."""
+    """The messages of a text that is a chat in JSON or as Python and pandas print it; else None."""
     if not isinstance(content, str) or not (begins := _CHAT.match(content)):
         return None
     value: Any = None

@@ -1,1 +1,1 @@
-"""Statistics by subject; each docstring gives formula, range, undefined cases and source."""
+"""Statistics by subject. Each docstring gives the formula, range, undefined cases and source."""

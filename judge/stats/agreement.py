@@ -1,6 +1,6 @@
 """People's ratings of items: their majority, their agreement, and the alternative annotator test.
 
-The test asks whether a judge may stand in for one of the people: Calderon, Reichart and Dror
+The test asks whether a judge can replace one of the people: Calderon, Reichart and Dror
 (2025), "The Alternative Annotator Test for LLM-as-a-Judge: How to Statistically Justify Replacing
 Human Annotators with LLMs", ACL 2025, arXiv 2501.10970, section 3.
 """
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from judge.stats.bootstrap import Resamples
     from judge.stats.intervals import Estimate
 
-# Sums of shares in floating point miss 1 by less than this.
+# The rounding error of a sum of shares is below this.
 _ROUNDING = 1e-12
 
 
 def count_table(
     ratings: Sequence[Sequence[Hashable]], classes: Sequence[Hashable]
 ) -> NDArray[np.int64]:
-    """How many raters put each item (row) in each class (column, in the order of `classes`)."""
+    """Counts of raters by item (row) and class (column, in the order of `classes`)."""
     import numpy as np
 
     rows = [[answers.count(name) for name in classes] for answers in ratings]
@@ -42,25 +42,24 @@ def count_table(
 def rater_agreement(
     counts: NDArray[np.int64], resamples: Resamples, *, of: int
 ) -> dict[str, Estimate]:
-    """`pairwise`, `fleiss` and `alpha_nominal` of items that two raters or more have rated, with
-    intervals.
+    """`pairwise`, `fleiss` and `alpha_nominal` of items with two ratings or more, with intervals.
 
-    `counts` holds items x classes: how many raters chose the class; `resamples` is over the same
-    items, `of` how many items there are with those of a single rater. An item has r ratings, n_k of
-    them in class k.
+    `counts` (items, classes) is how many raters chose each class; `resamples` is over the same
+    items; `of` is the number of items including those with one rating. An item has r ratings, n_k
+    of them in class k.
 
     - `pairwise`, in [0, 1]: the mean over items of sum_k n_k (n_k - 1) / (r (r - 1)), the share of
       agreeing pairs of raters: the observed agreement P of Fleiss (1971), equation 2. None
       without an item.
     - `fleiss`: (P - E) / (1 - E), with E the sum of squares of the classes' shares, each the mean
       over items of n_k / r. With the same r for every item this is Fleiss (1971), "Measuring
-      nominal scale agreement among many raters", Psychological Bulletin 76(5), equations 2-7; for
-      different ones Gwet's extension (2014, *Handbook of Inter-Rater Reliability*, 4th edition).
-      None also where all ratings are of one class.
+      nominal scale agreement among many raters", Psychological Bulletin 76(5), equations 2-7; with
+      different r it is Gwet's extension (2014, *Handbook of Inter-Rater Reliability*, 4th edition).
+      None also if all ratings are of one class.
     - `alpha_nominal`: 1 - observed / expected disagreement, for nominal classes, from the matrix of
       coincidences, in which each ordered pair of an item's ratings counts 1 / (r - 1):
       Krippendorff (2011), "Computing Krippendorff's alpha-reliability", sections B and C.
-      At most 1, 0 at chance. None also where all ratings are of one class.
+      At most 1, 0 at chance. None also if all ratings are of one class.
     """
     import numpy as np
 
@@ -95,13 +94,13 @@ def class_kappas(
 ) -> dict[str, Estimate]:
     """Fleiss's kappa of each class against all others, and of all classes together (ALL_CLASSES).
 
-    With `raters` each item has so many of its ratings, drawn at random, and items with fewer are
-    left out: value and interval are the means over so many `draws` (Huang and Yang, section 3.6,
-    after Bowman et al. 2015). Without, all ratings of items with two or more count.
-
     Args:
         ratings: the answers to each item.
-        resamples_of: the resamples over the items with these numbers (from 0).
+        resamples_of: gives the resamples over the items with these indices.
+        raters: this many ratings of each item are drawn at random, and items with fewer are left
+            out (Huang and Yang, section 3.6, after Bowman et al. 2015). None: all ratings of items
+            with two or more count.
+        draws: with `raters`, value and interval are the means over this many draws.
     """
     numbers = [n for n, answers in enumerate(ratings) if len(answers) >= (raters or 2)]
     resamples, chance = resamples_of(numbers), Random(seed)
@@ -117,17 +116,17 @@ def class_kappas(
 
 
 def _beside(part: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The counts of one class, and those of all others together."""
+    """The counts of one class, and of all others together."""
     import numpy as np
 
     return np.hstack([part, table.sum(axis=1, keepdims=True) - part])
 
 
 ALL_CLASSES = "all classes"
-"""The name of the kappa that is of no class alone."""
+"""The name of the kappa over all classes."""
 
 
-# Items at a time: a matrix of the draws by these, not by all.
+# Items per block, so that no matrix has draws x all items.
 _BLOCK = 1_000
 
 
@@ -136,11 +135,11 @@ def scale_alphas(
 ) -> dict[str, Estimate]:
     """Krippendorff's alpha of ratings on a scale, `alpha_ordinal` and `alpha_interval`.
 
-    As `rater_agreement`'s, with the squared distance of two ratings for their disagreement: of the
-    points (interval), or of their places among all ratings (ordinal: the ratings between the two
-    and half of those that equal either one, which is the distance of mean ranks).
-    Krippendorff (2011), section D. `counts` has a column for each of the rising `points`; items of
-    fewer than two ratings are left out. None where all ratings are alike.
+    As in `rater_agreement`, but the disagreement of two ratings is their squared distance: of the
+    points (interval), or of the mean ranks among all ratings (ordinal: the ratings between the two,
+    plus half of those equal to either). Krippendorff (2011), section D. `counts` has a column for
+    each of the rising `points`; items with fewer than two ratings are left out. None if all ratings
+    are of one class.
     """
     import numpy as np
 
@@ -172,7 +171,7 @@ Item = TypeVar("Item", bound=Hashable)
 
 MIN_ANNOTATORS = 3
 _FALSE_DISCOVERY_RATE = 0.05
-# Below it the paper takes the t-test's normality for broken, and a rank test instead.
+# With fewer items the paper considers the t-test's normality violated, and uses a rank test.
 _ITEMS_FOR_T = 30
 
 
@@ -180,11 +179,12 @@ _ITEMS_FOR_T = 30
 class AlternativeAnnotator:
     """The test's outcome.
 
-    `p_values` has, by annotator, that of "the judge is worse by `epsilon` or more"; the judge wins
-    against those for whom it is rejected at the false discovery rate. `winning_rate` (omega) is
-    their share; the judge `passes` at one half or more. `advantage` (rho) is the mean over
-    annotators of the share of items on which the judge agrees with the colleagues at least as well
-    as the annotator, for comparing judges that all pass or all fail.
+    `p_values` is for the hypothesis "the judge is worse than this annotator by `epsilon` or more",
+    by annotator. The judge wins against annotators for whom it is rejected at the false discovery
+    rate; `winning_rate` (omega) is their share, and the judge `passes` at one half or more.
+    `advantage` (rho) is the mean over annotators of the share of items on which the judge agrees
+    with the colleagues at least as well as the annotator; it compares judges that all pass or all
+    fail.
     """
 
     winning_rate: float
@@ -203,22 +203,23 @@ def alternative_annotator(
     """The test over all items that the judge and at least two annotators answered.
 
     Each annotator in turn is left out. On each of that annotator's items the judge's answer and the
-    annotator's are scored by the share of the others who gave the same (the paper's accuracy
-    score); W_judge = 1 where the judge's score is at least the annotator's, W_annotator the
-    reverse. With d = W_annotator - W_judge the null hypothesis is mean(d) >= epsilon, tested
-    one-sidedly by Student's t from 30 items on, below by Wilcoxon's signed ranks (exact, ties given
-    their mean rank). The p-values share annotators and are corrected as Benjamini and Yekutieli
-    (2001) do, at a false discovery rate of 0.05.
+    annotator's are scored by the share of the others who gave the same answer (the paper's accuracy
+    score); W_judge = 1 if the judge's score is at least the annotator's, W_annotator the reverse.
+    With d = W_annotator - W_judge the null hypothesis is mean(d) >= epsilon. The test is one-sided:
+    Student's t with 30 items or more, else Wilcoxon's signed ranks (exact, mean ranks for ties).
+    The p-values are dependent (they share annotators), so they are corrected by Benjamini and
+    Yekutieli (2001), at a false discovery rate of 0.05.
+
+    Items are assumed to be independent, as in the paper.
 
     Args:
         judge: the judge's answer to each item it answered.
         people: each annotator's answers.
-        epsilon: how much worse the judge may be for what it saves, in [0, 1]. The paper: 0.2 where
-            people are experts, 0.15 skilled, 0.1 crowd workers.
+        epsilon: how much worse the judge may be in return for its lower cost, in [0, 1]. The paper:
+            0.2 if people are experts, 0.15 if skilled, 0.1 if crowd workers.
 
     Returns:
-        None where fewer than three annotators are left. Items are taken as independent, as in the
-        paper.
+        None if fewer than three annotators are left.
     """
     from scipy.stats import false_discovery_control
 
@@ -241,7 +242,7 @@ def alternative_annotator(
 def _wins(
     name: str, judge: Mapping[Item, str], people: Mapping[str, Mapping[Item, str]]
 ) -> list[tuple[bool, bool]]:
-    """(judge at least as good, annotator at least as good) on each item of the annotator's."""
+    """(judge at least as good, annotator at least as good) on each item of the annotator."""
     pairs = []
     for item, answer in people[name].items():
         colleagues = [
@@ -266,16 +267,16 @@ def _p_value(pairs: Sequence[tuple[bool, bool]], epsilon: float) -> float:
     if len(d) < _ITEMS_FOR_T:
         return _signed_ranks(d - epsilon)
     if np.ptp(d) == 0:
-        # The limit of a spread that goes to 0; the statistic itself divides by it.
+        # The limit as the spread goes to 0; the statistic itself divides by it.
         return 0.0 if d[0] < epsilon else 1.0
     return float(ttest_1samp(d, epsilon, alternative="less").pvalue)
 
 
 def _signed_ranks(differences: NDArray[np.float64]) -> float:
-    """P(rank sum of the positive ones is as small or smaller) where every sign is a fair coin.
+    """P(the rank sum of the positive differences is this small or smaller) if signs are fair coins.
 
-    Counted over all sign patterns, because these differences take three values only: scipy's exact
-    table knows no ties, and its normal approximation gives 0.013 where the truth is 1/32.
+    All sign patterns are counted, because these differences have only three values: scipy's exact
+    table does not handle ties, and its normal approximation gives 0.013 where 1/32 is right.
     """
     import numpy as np
     from scipy.stats import rankdata
@@ -295,8 +296,8 @@ def _signed_ranks(differences: NDArray[np.float64]) -> float:
 class MajorityRule:
     """How many of an item's raters make a majority.
 
-    `share` of them, in (0, 1], and at least `least`; more than the share where `strict`. Shares are
-    fractions, so that four of five is 0.8 exactly.
+    A majority is `share` of them, in (0, 1] (more than that if `strict`), and at least `least`.
+    Shares are fractions, so that four of five is exactly 0.8.
     """
 
     share: Fraction
@@ -305,14 +306,14 @@ class MajorityRule:
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
-            raise UsageError(f"majority {self.share}: a share lies above 0 and at most at 1")
+            raise UsageError(f"majority {self.share}: a share is above 0 and at most 1")
         if self.least < 1:
             raise UsageError(f"majority {self.least}/...: it takes at least one vote")
 
     @classmethod
     def parse(cls, text: str) -> MajorityRule:
-        """`0.75`, `75%` (that share or more), `4/5` (at least 4, and at least four fifths), `half`
-        (more than half).
+        """Parses `0.75` and `75%` (that share or more), `4/5` (at least 4, and at least four
+        fifths), and `half` (more than half).
 
         Raises:
             UsageError: none of these, or a share outside (0, 1].
@@ -332,17 +333,17 @@ class MajorityRule:
             ) from None
 
     def holds(self, votes: int, of: int) -> bool:
-        """Whether that many votes out of so many are enough."""
+        """Whether `votes` out of `of` are enough."""
         minimum = self.share * of
         return votes >= self.least and (votes > minimum if self.strict else votes >= minimum)
 
 
 MORE_THAN_HALF = MajorityRule(Fraction(1, 2), strict=True)
-"""The plain majority. A single rater is a majority of one: k of n asks for more."""
+"""The plain majority. A single rater is a majority of one; to require more raters, use `k/n`."""
 
 
 def majority(answers: Sequence[str], threshold: MajorityRule = MORE_THAN_HALF) -> str | None:
-    """The one answer that enough raters gave; None where there is none or several.
+    """The one answer that enough raters gave; None if there is none, or several.
 
     The order of the answers never decides.
     """
@@ -353,6 +354,6 @@ def majority(answers: Sequence[str], threshold: MajorityRule = MORE_THAN_HALF) -
 def majorities(
     selections: Sequence[Collection[str]], threshold: MajorityRule = MORE_THAN_HALF
 ) -> list[str]:
-    """The answers that enough raters selected, sorted, where a rater may select several."""
+    """The answers that enough raters selected, sorted. A rater can select several."""
     votes = Counter(answer for selection in selections for answer in set(selection))
     return sorted(a for a, count in votes.items() if threshold.holds(count, len(selections)))

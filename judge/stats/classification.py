@@ -1,10 +1,10 @@
 """Measures of a classifier: from the confusion matrix, the area under the ROC curve, and the
 calibration error of its probabilities.
 
-Measures of counts (`f1s`, `kappas`, ...) take a stack of square matrices, of
-shape (..., K, K), rows the reference and columns the answer, whole or weighted counts, and give an
-array of shape (...) with nan where the measure is undefined: an array holds no None. So a bootstrap
-computes a measure of all its draws at once.
+Measures of counts (`f1s`, `kappas`, ...) take a stack of confusion matrices, of shape (..., K, K),
+with the reference in rows, the answer in columns, and whole or weighted counts. They give an array
+of shape (...), with nan where the measure is undefined. So a bootstrap computes a measure of all
+its draws at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """part / whole, nan where whole is 0."""
+    """part / whole; nan where whole is 0."""
     import numpy as np
 
     part, whole = np.broadcast_arrays(part, whole)
@@ -30,7 +30,7 @@ def ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.f
 
 
 def f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(..., K, K) in, (..., K) out: each class's F1, 2 hits / (answers + items), in [0, 1].
+    """Each class's F1, 2 hits / (answers + items), in [0, 1]: (..., K, K) in, (..., K) out.
 
     The harmonic mean of precision and recall (van Rijsbergen 1979, *Information Retrieval*, chapter
     7, with beta = 1).
@@ -39,8 +39,10 @@ def f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def precisions(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(..., K, K) in, (..., K) out: each class's hits / answers, 0 for one that is never answered,
-    nan for one that no item is of either."""
+    """Each class's precision, hits / answers: (..., K, K) in, (..., K) out.
+
+    0 for a class that is never answered; nan if no item is of it, either.
+    """
     import numpy as np
 
     items, answers = counts.sum(axis=-1), counts.sum(axis=-2)
@@ -48,19 +50,22 @@ def precisions(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def recalls(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """As `precisions`: each class's hits / items, 0 for one that is answered and no item is of."""
+    """Each class's recall, hits / items: (..., K, K) in, (..., K) out.
+
+    0 for a class of no item; nan if it is never answered, either.
+    """
     import numpy as np
 
     return precisions(np.swapaxes(counts, -2, -1))
 
 
 def macro_f1s(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean F1 over the classes that items are of or that are answered."""
+    """Mean F1 over the classes that occur in the reference or the answers."""
     return known_means(f1s(counts))
 
 
 def known_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(..., K) in, (...) out: the mean of the values that are not nan; nan where all are."""
+    """The mean of the values that are not nan, nan if all are: (..., K) in, (...) out."""
     import numpy as np
 
     counts = np.asarray((~np.isnan(values)).sum(axis=-1), dtype=np.float64)
@@ -74,11 +79,11 @@ def _hits(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def kappas(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cohen's (1960) kappa of each of a stack: 1 - observed / expected disagreement, at most 1.
+    """Cohen's (1960) kappa of each matrix: 1 - observed / expected disagreement, at most 1.
 
-    Expected is what the rows' and columns' sums give by chance. nan where that is 0: no items, or
-    one class takes all answers of both sides. Written out because a bootstrap computes thousands at
-    once.
+    The expected disagreement is by chance, from the row and column sums. nan where it is 0: there
+    are no items, or both sides give the same one class only. Vectorised because a bootstrap
+    computes thousands at once.
     """
     import numpy as np
 
@@ -86,7 +91,8 @@ def kappas(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def numbers_of(classes: Sequence[str]) -> list[float] | None:
-    """The classes as the points of a scale: three different finite numbers or more, else None."""
+    """The classes as the points of a scale; None unless they are three or more distinct finite
+    numbers."""
     try:
         numbers = [float(name) for name in classes]
     except ValueError:
@@ -97,12 +103,12 @@ def numbers_of(classes: Sequence[str]) -> list[float] | None:
 
 
 def weighted_kappas(counts: NDArray[np.float64], points: Sequence[float]) -> NDArray[np.float64]:
-    """Cohen's (1968) weighted kappa of each of a stack with quadratic weights, at most 1.
+    """Cohen's (1968) weighted kappa of each matrix with quadratic weights, at most 1.
 
     1 - observed / expected squared distance of the two sides' points on the scale, "Weighted
-    kappa", Psychological Bulletin 70(4). `points` are the classes' numbers; where they are evenly
-    spaced this is scikit-learn's. nan where the expected distance is 0: no items, or one class
-    takes all answers of both sides.
+    kappa", Psychological Bulletin 70(4). `points` are the classes' numbers; if they are evenly
+    spaced, this equals scikit-learn's. nan where the expected distance is 0: there are no items, or
+    both sides give the same one class only.
     """
     import numpy as np
 
@@ -111,7 +117,7 @@ def weighted_kappas(counts: NDArray[np.float64], points: Sequence[float]) -> NDA
 
 
 def _weighted(counts: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Kappa of each of a stack, each cell's disagreement weighing so much."""
+    """Kappa of each matrix, with each cell's weight of disagreement."""
     by_chance = counts.sum(axis=-1)[..., :, None] * counts.sum(axis=-2)[..., None, :]
     apart = (counts * weights).sum(axis=(-2, -1))
     items = counts.sum(axis=(-2, -1))
@@ -119,10 +125,10 @@ def _weighted(counts: NDArray[np.float64], weights: NDArray[np.float64]) -> NDAr
 
 
 def spearmans(counts: NDArray[np.float64], points: Sequence[float]) -> NDArray[np.float64]:
-    """Spearman's (1904) rank correlation of the two sides of each of a stack, in [-1, 1].
+    """Spearman's (1904) rank correlation of each matrix's two sides, in [-1, 1].
 
-    Pearson's correlation of the ranks, items of one class at their mean rank. nan where one side
-    has one class alone, or there are no items.
+    Pearson's correlation of the ranks; items of one class share their mean rank. nan where one side
+    has a single class, or there are no items.
     """
     import numpy as np
 
@@ -130,7 +136,7 @@ def spearmans(counts: NDArray[np.float64], points: Sequence[float]) -> NDArray[n
     ordered = counts[..., order[:, None], order]
     sides = [ordered.sum(axis=-1), ordered.sum(axis=-2)]
     items = ordered.sum(axis=(-2, -1))[..., None]
-    # The mean rank of a class less the mean rank of all, which is half of one more than the items.
+    # The mean rank of a class minus the mean rank of all, (items + 1) / 2.
     first, second = (np.cumsum(side, axis=-1) - side / 2 - items / 2 for side in sides)
     together = (ordered * first[..., :, None] * second[..., None, :]).sum(axis=(-2, -1))
     squares = [(n * rank**2).sum(axis=-1) for n, rank in zip(sides, (first, second), strict=True)]
@@ -162,7 +168,7 @@ def aucs(
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """One bin of a reliability diagram: what was promised and came true in it, of `n` items."""
+    """One bin of a reliability diagram: mean probability and observed share, over `n` items."""
 
     mean_probability: float
     observed: float
@@ -182,14 +188,14 @@ def calibration_errors(
     Binning", AAAI; bins of equal mass: Nixon et al. (2019), "Measuring Calibration in Deep
     Learning".
 
-    Sum over bins of (share of items) x |mean probability - share that came true|, in [0, 1]. Small
-    samples raise it, because the shares of well-calibrated probabilities scatter too. nan where a
-    sample weighs nothing.
+    Sum over bins of (share of items) x |mean probability - share that came true|, in [0, 1]. It is
+    biased upwards in small samples, because the shares of well-calibrated probabilities scatter
+    too. nan where a sample's weights sum to 0.
 
-    The bins, of all items as they are, come with it, from low to high; they hold still from sample
-    to sample. Their edges are quantiles of the probabilities: a bin takes its upper edge and, but
-    for the first, not its lower one; equal probabilities are never parted, so fewer bins come out
-    where some repeat. `outcomes` says whether each came true.
+    Also returned are the bins, from low to high, over the unweighted items; they are fixed across
+    samples. Their edges are quantiles of the probabilities. A bin includes its upper edge but not
+    its lower one, except for the first; equal probabilities are never split, so there are fewer
+    bins if some repeat. `outcomes` says whether each item's event came true.
     """
     import numpy as np
 

@@ -1,6 +1,6 @@
 """Pass rates corrected for the judge's errors, with both samples' error in the interval.
 
-And the design effect of outcomes in clusters, which divides a sample's size.
+Also the design effect of clustered outcomes, which divides a sample's size.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from judge.stats.intervals import Z_95, Estimate, score_limits, student_95
 CONTRADICTED = "the labelled and the judged items contradict each other"
 
 MIN_LABELS = 60
-"""Independent labels from which on Rogan and Gladen's interval is given out.
+"""Fewest independent labels for Rogan and Gladen's interval.
 
-Over a grid of pass rates from 0.05 to 0.95 and of TPR and TNR from 0.65 it then covers the truth in
-94 % or more (bench/coverage.py); with 20 to 40 labels of a judge near chance in 84 % and less.
+Over a grid of pass rates from 0.05 to 0.95 and of TPR and TNR from 0.65, its coverage is then 94 %
+or more (bench/coverage.py); with 20 to 40 labels of a judge near chance it is 84 % or less.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A pass rate corrected for the judge's errors, beside the raw one; all rates in [0, 1].
+    """A pass rate corrected for the judge's errors, and the raw one; all rates in [0, 1].
 
-    `estimate` is over the n labels it rests on, of the judged and labelled items together; `raw`
-    is the judge's own pass rate with Wilson's interval, over the judged. `estimate.value` is None
-    where the correction is refused, and `reason` says why, in plain words.
+    `estimate`: its `n` is the number of labels, its `of` that of judged and labelled items
+    together. `raw` is the judge's own pass rate over the judged items, with Wilson's interval. If
+    the correction is refused, `estimate.value` is None, and `reason` says why.
     """
 
     estimate: Estimate
@@ -37,7 +37,7 @@ class Corrected:
 
 
 class _Share(NamedTuple):
-    """An observed share and Wilson's limits, of n trials at a design effect."""
+    """An observed share and its Wilson limits, over n trials with a design effect."""
 
     value: float
     low: float
@@ -48,7 +48,7 @@ class _Share(NamedTuple):
         return cls(part / n, *score_limits(part / n, n / deff))
 
     def distance(self, *, up: bool) -> float:
-        """From the share to one of its limits."""
+        """The distance from the share to its upper or lower limit."""
         return self.high - self.value if up else self.value - self.low
 
 
@@ -63,26 +63,27 @@ def rogan_gladen(
     deff_judged: float = 1.0,
     deff_labelled: float = 1.0,
 ) -> Corrected:
-    """The share of items that people would pass, from what the judge passed and how it errs.
+    """The share of items that people would pass, from the judge's pass rate and error rates.
 
-    `passed` of `judged` items got a pass from the judge. On labelled items, the judge passed
-    `true_positives` of the `positives` that people passed, and failed `true_negatives` of the
-    `negatives` that people failed. Rogan & Gladen (1978): (passed share + TNR - 1) / (TPR + TNR -
-    1), truncated to [0, 1], with a 95 % interval that carries the error of all three shares. A
-    `design_effect` divides the size of its sample.
+    The judge passed `passed` of `judged` items. On labelled items, it passed `true_positives` of
+    the `positives` that people passed, and failed `true_negatives` of the `negatives` that people
+    failed. Rogan & Gladen (1978): (passed share + TNR - 1) / (TPR + TNR - 1), truncated to [0, 1],
+    with a 95 % interval that includes the sampling error of all three shares. `deff_judged` and
+    `deff_labelled` are design effects (`design_effect`), which divide the samples' sizes.
 
-    The interval: at the true pass rate t, D(t) = passed share - t TPR - (1 - t) (1 - TNR) is 0 but
-    for sampling error. The interval of D(t) comes from the Wilson intervals of the three shares
-    (MOVER; Zou & Donner 2008): the distances from their limits, weighted by 1, t and 1 - t and
-    added in squares. A t is kept where that interval holds 0, so that a small denominator does no
-    harm (Fieller's argument). bench/coverage.py compares its coverage with the nominal level; Lang
-    & Reiczigel's (2014) closed form fell below 93 % where a class has few labels.
+    The interval: at the true pass rate t, D(t) = passed share - t TPR - (1 - t) (1 - TNR) is 0
+    except for sampling error. The interval of D(t) is computed from the Wilson intervals of the
+    three shares (MOVER; Zou & Donner 2008): the distances to their limits, weighted by 1, t and
+    1 - t, are added in squares. The interval of t is where that of D(t) includes 0, so that a small
+    denominator does no harm (Fieller's argument). bench/coverage.py compares its coverage with the
+    nominal level; that of Lang & Reiczigel's (2014) closed form was below 93 % if a class has few
+    labels.
 
-    The labelled items are taken as apart from the judged ones, and the judge as erring alike on
-    both. Refused (value None, with a reason) where nothing was judged, where either class has no
-    label, where the labels are worth fewer than `MIN_LABELS` independent ones, where TPR + TNR -
-    1 is not clearly above 0 (any pass rate fits what such a judge said), and where no pass rate
-    is kept (`CONTRADICTED`).
+    Assumes that the labelled items are separate from the judged ones, and that the judge's error
+    rates are the same on both. Refused (value None, with a reason) if nothing was judged, if either
+    class has no label, if the labels are worth fewer than `MIN_LABELS` independent ones, if TPR +
+    TNR - 1 is not clearly above 0 (any pass rate would fit such a judge), and if no pass rate fits
+    (`CONTRADICTED`).
     """
     labels = positives + negatives
     if not judged:
@@ -97,7 +98,7 @@ def rogan_gladen(
         reason = f"{labels} labels{worth}: an interval that holds takes {MIN_LABELS} at least"
         return _refused(raw, labels, reason)
     hits = _Share.of(true_positives, positives, deff_labelled)
-    # One minus the TNR; the complement of a Wilson interval is the complement's.
+    # 1 - TNR. The Wilson interval of a complement is the complement of the interval.
     alarms = _Share.of(negatives - true_negatives, negatives, deff_labelled)
     # TPR + TNR - 1 is a difference of two shares: Newcombe's (1998) method 10.
     youden = hits.value - alarms.value
@@ -127,7 +128,7 @@ def rogan_gladen(
 
 
 def _farthest(fits: Callable[[float], bool], inside: float, end: float) -> float:
-    """The rate farthest on the way to `end` that is kept, by halving."""
+    """The rate farthest from `inside` towards `end` that fits, by bisection."""
     if fits(end):
         return end
     for _ in range(40):
@@ -141,22 +142,21 @@ def _refused(raw: Estimate, labels: int, reason: str) -> Corrected:
 
 
 def design_effect(residuals: Sequence[float], sizes: Sequence[int], squares: float) -> float:
-    """By how much clusters widen the variance of a share, or a weighted sum of shares, at least 1.
+    """The factor by which clusters increase the variance of a share, or a weighted sum of shares.
 
-    n outcomes in clusters are worth n / deff independent ones: deff is the variance of the share by
-    sums over clusters (Kish 1965, Survey Sampling, section 6.5) over that by single outcomes, and
-    (t / z)^2, because it is itself estimated from so few clusters (t with one degree of freedom
-    fewer than there are).
+    n outcomes in clusters are worth n / deff independent ones. deff is the variance of the share by
+    sums over clusters (Kish 1965, Survey Sampling, section 6.5) divided by that by single outcomes,
+    times (t / z)^2 because it is itself estimated from few clusters (t with one degree of freedom
+    fewer than clusters). At least 1.
 
     Args:
-        residuals: for each cluster the sum over its outcomes (0 or 1) of outcome minus share.
-        sizes: how many outcomes each cluster has.
+        residuals: for each cluster, the sum over its outcomes (0 or 1) of outcome minus share.
+        sizes: the number of outcomes of each cluster.
         squares: the sum of all outcomes' squared residuals.
 
     Returns:
-        1 where every cluster holds one outcome, and without any. Where the outcomes are all alike,
-        or there is one cluster, the sum of squared sizes over n: the most that such clusters could
-        bring.
+        1 if every cluster has one outcome, or there are none. If all outcomes are equal, or there
+        is one cluster, the sum of squared sizes over n: the largest possible for such clusters.
     """
     n, clusters = sum(sizes), len(sizes)
     if clusters == n:

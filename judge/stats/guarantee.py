@@ -1,4 +1,4 @@
-"""A threshold of confidence above which a judge provably agrees with people often enough."""
+"""A confidence threshold above which a judge provably agrees with people often enough."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from judge.stats.intervals import Estimate, lower_bound, wilson
 
 _STEPS = 20
 _MAX_LABELS = 1_000_000
-"""A rate that would take more is too close to the wanted one, or below it."""
+"""If more would be needed, the agreement is below the goal or too close to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdTest:
     """The lowest threshold that passed, or why there is none.
 
-    `threshold`: the judge decides items whose confidence is at least this; None where no threshold
-    can be guaranteed, and then `reason` says why and `missing` how many labels are still to be
-    given before the same agreement would suffice (None where no number is known to help).
-    `coverage`: the share that it decides. `agreement`: the observed agreement among those; its
-    `low` is the one-sided exact bound at the level of the test, its `high` None.
+    Args:
+        threshold: the judge decides items with at least this confidence; None if no threshold can
+            be guaranteed.
+        coverage: the share of items that the judge decides.
+        agreement: the observed agreement on these; `low` is the exact one-sided bound at the level
+            of the test, `high` is None.
+        missing: without a threshold, how many more labels would suffice at the same agreement; None
+            if no number is known to suffice.
+        reason: why there is no threshold.
     """
 
     threshold: float | None
@@ -42,22 +46,22 @@ def threshold_with_guarantee(
 ) -> ThresholdTest:
     """The lowest threshold at which the judge agrees with people at least `agreement` of the time.
 
-    With confidence `level` over the draw of the labelled items, the agreement on new items like
-    them whose confidence is at or above the threshold is at least `agreement`. `agrees` says for
-    each item whether the judge's answer is people's.
+    With confidence `level` over the draw of the labelled items, the agreement on new items from the
+    same distribution with at least the threshold's confidence is at least `agreement`. `agrees`
+    says for each item whether the judge's answer equals people's.
 
     Fixed-sequence testing (Jung et al. 2025, Trust or Escalate, arXiv 2407.18370; Bauer 1991): from
     the highest threshold of `grid` downward, each is tested on the items at or above it by the
-    exact binomial bound at the full `level`; the first that fails ends the search. A threshold is
-    given out wrongly only if the first one in that order that is truly bad passes its test, and
-    that one test errs with chance 1 - level, so the number of thresholds costs nothing.
+    exact binomial bound at the full `level`; the first failure ends the search. A wrong threshold
+    is returned only if the first truly bad one in that order passes its test, and that one test
+    errs with probability 1 - level, so no correction for the number of thresholds is needed.
 
     This holds only if `grid` and its order are fixed without these items: see `grid_from`. It also
-    takes the items as drawn independently from what will be judged; several entries of one text
-    are not, so keep one of each text. Adding labels after a failure and testing again is a second
-    try: it needs half of 1 - level for each.
+    assumes that the items are drawn independently from the population to be judged. Several entries
+    of one text are not independent, so keep one of each text. Adding labels after a failure and
+    testing again is a second test: each then needs half of 1 - level.
 
-    `missing` reads the bound of the first threshold at the agreement observed so far.
+    `missing` is from the bound at the first threshold that failed, at its observed agreement.
     """
     n = len(agrees)
     best: ThresholdTest | None = None
@@ -82,19 +86,19 @@ def grid_from(
     agreement: float = 0.9,
     level: float = 0.95,
 ) -> list[float]:
-    """Thresholds to test, highest first, from the confidences of items that will not be tested on.
+    """Thresholds to test, highest first, from the confidences of items that are not tested on.
 
-    `least_items` all agreeing just pass the test. The first threshold is expected to keep twice as
-    many of a calibration part of `calibration_size` items (58 at 0.9 and 0.95), so that neither the
-    luck of the draw nor a single disagreement ends the search, and a tenth of the part or more. The
-    rest are quantiles at even steps of the share kept, down to the lowest confidence, where all is
-    decided; 20 at most, fewer where confidences repeat. Where the part is too small for that,
-    the lowest confidence alone.
+    `least_items` items, all agreeing, just pass the test. The first threshold is expected to keep
+    twice as many of a calibration part of `calibration_size` items (58 at 0.9 and 0.95), so that
+    neither chance nor a single disagreement ends the search; and at least a tenth of the part. The
+    others are quantiles at even steps of the share kept, down to the lowest confidence, at which
+    every item is decided. There are at most 20, fewer if confidences repeat; if the part is too
+    small, only the lowest confidence.
 
-    Why from elsewhere: a threshold set where the tested items' own scores or agreements look good
-    is chosen by the luck that the test must rule out, and the first test fails too often with too
-    few items above it, too late with too many. The training part serves, and so do unlabelled
-    items, which cost nothing.
+    Why from other items: a threshold chosen because the tested items' own scores or agreements look
+    good is selected by the chance that the test must rule out. With too few items above the first
+    threshold its test fails too often, with too many too late. The training part can be used, and
+    so can unlabelled items, which cost nothing.
     """
     least = least_items(agreement=agreement, level=level)
     highest_first = sorted(confidences_elsewhere, reverse=True)
@@ -108,7 +112,7 @@ def grid_from(
 
 
 def least_items(*, agreement: float = 0.9, level: float = 0.95) -> int:
-    """The fewest items that can pass the test, all of them agreeing: 29 at 0.9 and 0.95.
+    """The fewest items that can pass the test if all agree: 29 at 0.9 and 0.95.
 
     The least n with agreement^n <= 1 - level: ceil(log(1 - level) / log(agreement)).
     """
@@ -118,7 +122,7 @@ def least_items(*, agreement: float = 0.9, level: float = 0.95) -> int:
 def _refused(
     threshold: float, agreed: int, count: int, n: int, agreement: float, level: float
 ) -> ThresholdTest:
-    """No threshold, with the number of labels that are missing, and the reason."""
+    """The outcome without a threshold: the number of missing labels, and the reason."""
     goal = f"agreement of {agreement:.0%} with {level:.0%} confidence"
     labels = None
     if not n:
@@ -136,7 +140,7 @@ def _refused(
 
 
 def _items_needed(rate: float, agreement: float, level: float) -> int | None:
-    """The least number of items at or above a threshold that pass, `rate` of them agreeing."""
+    """The fewest items at or above a threshold that pass the test if `rate` of them agree."""
 
     def passes(items: int) -> bool:
         return lower_bound(rate * items, items, level=level) >= agreement

@@ -1,4 +1,4 @@
-"""An estimate with its interval; the intervals of a share: Wilson's, Clopper and Pearson's."""
+"""Estimates with intervals, and the intervals of a share: Wilson's, Clopper and Pearson's."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Z_95 = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its 95 % interval, over how many items (`n`), out of how many (`of`).
+    """A number with its 95 % interval, over `n` items out of `of`.
 
-    `value` is None where the statistic is undefined; `low` and `high` are None where no interval
-    could be had.
+    `value` is None if the statistic is undefined; `low` and `high` are None if there is no
+    interval.
     """
 
     value: float | None
@@ -26,8 +26,10 @@ class Estimate:
     of: int = 0
 
     def spanning(self, second: Estimate) -> Estimate:
-        """The mean of two estimates of one number, with an interval that has both of theirs;
-        undefined where either has none."""
+        """The mean of two estimates of one number, with an interval that contains both of theirs.
+
+        Undefined if either has no interval.
+        """
         pairs = (self.value, second.value), (self.low, second.low), (self.high, second.high)
         ends = [(first, two) for first, two in pairs if first is not None and two is not None]
         if len(ends) < len(pairs):
@@ -36,7 +38,7 @@ class Estimate:
         return Estimate(sum(values) / 2, min(lows), max(highs), self.n, self.of)
 
     def __str__(self) -> str:
-        """Value and interval to two places: 0.71 (0.65 to 0.77); a dash where it is undefined."""
+        """Value and interval to two places: 0.71 (0.65 to 0.77); a dash if it is undefined."""
         if self.value is None:
             return "–"
         if self.low is None or self.high is None:
@@ -46,8 +48,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Quartiles:
-    """How numbers lie: their median and quartiles, and the least and greatest that are within one
-    and a half times the quartiles' distance of these (Tukey 1977), as a box shows them."""
+    """The numbers of a box plot (Tukey 1977): median, quartiles and whiskers.
+
+    The whiskers are the least and greatest number within 1.5 interquartile ranges of the quartiles.
+    """
 
     median: float
     lower: float
@@ -57,7 +61,7 @@ class Quartiles:
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> Quartiles | None:
-        """None for no numbers."""
+        """The quartiles of these numbers; None if there are none."""
         import numpy as np
 
         if not numbers:
@@ -73,8 +77,10 @@ class Quartiles:
 
 
 def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
-    """The mean of estimates of one number, of their values and of their ends; undefined where one
-    of these is."""
+    """The mean of estimates of one number: of their values, and of their interval ends.
+
+    Each is None if it is None in any of the estimates.
+    """
 
     def mean(numbers: Sequence[float | None]) -> float | None:
         there = [number for number in numbers if number is not None]
@@ -85,7 +91,7 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def plain(value: Any) -> Any:
-    """Plain JSON: dataclasses and mappings as dicts, sequences as lists, floats to 6 places."""
+    """`value` as plain JSON: dataclasses and mappings become dicts, floats have 6 places."""
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -103,8 +109,8 @@ def mean_of_sums(
     With s the sample's standard deviation: mean -+ t s / sqrt(n), t the quantile of Student's
     distribution with n - 1 degrees of freedom (by table up to 5, beyond that by the first four
     terms of Fisher's expansion around the normal quantile: within 0.06 %). No interval for fewer
-    than two numbers. It is cut to `scale`, the least and greatest of the numbers that there can be:
-    the mean lies within, so the cut takes nothing from the interval's confidence.
+    than two numbers. The interval is cut to `scale`, the least and greatest possible number. The
+    mean is within it, so the cut does not lower the confidence.
     """
     if not n:
         return Estimate(None, of=of)
@@ -138,8 +144,8 @@ def wilson(successes: int, n: int) -> Estimate:
     """The share of successes over n trials with its 95 % score interval (Wilson 1927).
 
     With z the normal quantile, p = successes / n: (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 /
-    4n^2)) / (1 + z^2 / n), always in [0, 1]. Unlike Wald's interval it holds near 0 and 1 and is
-    never a point. None where n is 0.
+    4n^2)) / (1 + z^2 / n), always in [0, 1]. Unlike Wald's interval it is valid near 0 and 1, and
+    never has zero width. None if n is 0.
     """
     if not n:
         return Estimate(None)
@@ -147,29 +153,32 @@ def wilson(successes: int, n: int) -> Estimate:
 
 
 def effective_size(weights: Sequence[float]) -> float:
-    """As how many items of one weight items of these weights count (Kish 1965, *Survey Sampling*,
-    section 11.7: the square of the weights' sum, by that of their squares)."""
+    """The effective number of items with these weights: (sum of w)^2 / sum of w^2.
+
+    Kish (1965), *Survey Sampling*, section 11.7. 0 without weights.
+    """
     return sum(weights) ** 2 / sum(weight**2 for weight in weights) if weights else 0.0
 
 
 def score_limits(share: float, n: float) -> tuple[float, float]:
-    """Wilson's 95 % limits of a share in [0, 1] over n trials, which may be an effective number.
+    """Wilson's 95 % limits of a share in [0, 1] over n trials; n can be an effective number.
 
-    The limits never exclude the share itself.
+    The limits always include the share itself.
     """
     shrink = 1 + Z_95**2 / n
     centre = (share + Z_95**2 / (2 * n)) / shrink
     half = Z_95 * sqrt(share * (1 - share) / n + Z_95**2 / (4 * n * n)) / shrink
-    # At 0 and 1 the limit equals the share, which rounding may miss by an ulp.
+    # At 0 and 1 the limit equals the share; rounding could miss it by an ulp.
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
 def lower_bound(successes: float, n: float, *, level: float = 0.95) -> float:
-    """The least share under which `successes` or more of n had a chance of 1 - level or more.
+    """The exact one-sided lower bound of a share (Clopper & Pearson 1934).
 
-    The true share lies above it with confidence `level` or more (Clopper & Pearson 1934): the
-    1 - level quantile of Beta(successes, n - successes + 1), 0 where successes is 0 (so for n = 0,
-    too). Counts may be fractions, for planning; then it is the same quantile.
+    It is the least share at which `successes` or more of n have a probability of 1 - level or more.
+    The true share is above it with confidence `level` or more. It is the 1 - level quantile of
+    Beta(successes, n - successes + 1), and 0 if successes is 0 (so also for n = 0). Counts can be
+    fractions, for planning.
     """
     if successes == 0:
         return 0.0

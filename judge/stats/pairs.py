@@ -1,5 +1,5 @@
-"""How far two raters agree beyond chance, summed as their answers come, and what several are
-worth."""
+"""The agreement of two raters beyond chance, summed incrementally, and the effective number of
+raters."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from math import sqrt
 from judge.stats.intervals import Estimate, student_95
 
 PARTS = 400
-"""Most clusters, or random groups of clusters, that sums are kept of."""
+"""Most parts (clusters, or groups of clusters) with their own sums."""
 
 _SAME = 1e-12
 
 Point = Mapping[str, float]
-"""An answer: a name's own axis, or a place on a scale."""
+"""An answer as a vector: 1 on the axis of its name, or its position on a scale."""
 
 
 @dataclass(slots=True)
 class PairSums:
-    """Sums over what two raters said of the same: enough for kappa, whatever their number.
+    """Sums over the answers of two raters to the same items, sufficient for kappa.
 
-    `squares` sum the squared lengths of both answers, `apart` their squared distance.
+    `squares` is the sum of the squared lengths of both answers, `apart` that of their squared
+    distances; `first` and `second` are the sums of each rater's answers, by axis.
     """
 
     n: int = 0
@@ -44,7 +45,7 @@ class PairSums:
                 sums[axis] += x
 
     def merge(self, part: PairSums) -> None:
-        """Count what `part` has counted, too."""
+        """Add the sums of `part`."""
         self.n, self.agreeing = self.n + part.n, self.agreeing + part.agreeing
         self.squares, self.apart = self.squares + part.squares, self.apart + part.apart
         for sums, sums_of_part in ((self.first, part.first), (self.second, part.second)):
@@ -52,8 +53,10 @@ class PairSums:
                 sums[axis] += x
 
     def kappa(self, without: PairSums | None = None) -> float | None:
-        """1 - observed / expected squared distance, of what is not in `without`; None where one
-        answer is all that both give."""
+        """1 - observed / expected squared distance, over the items that are not in `without`.
+
+        None if both give one and the same answer throughout.
+        """
         part = without or PairSums()
         n = self.n - part.n
         products = sum(
@@ -68,12 +71,12 @@ class PairSums:
 @dataclass(slots=True)
 class RaterPair:
     """Cohen's kappa of two raters (1960, "A Coefficient of Agreement for Nominal Scales"), or with
-    quadratic weights (1968) where answers are places on a scale.
+    quadratic weights (1968) if answers are positions on a scale.
 
-    Items of one cluster depend on one another. The interval is the jackknife's, a cluster left out
-    at a time, with Student's t; clusters are summed in `PARTS` parts at most, by their number: the
-    spread between random groups of clusters shows the error as that between clusters does (Wolter
-    2007, Introduction to Variance Estimation, chapters 2 and 4), in bounded memory.
+    Items of one cluster are dependent. The interval is the jackknife's, leaving out one cluster at
+    a time, with Student's t. To bound memory, clusters are summed in at most `PARTS` parts, by
+    their number: the spread between random groups of clusters estimates the error as well as that
+    between clusters (Wolter 2007, Introduction to Variance Estimation, chapters 2 and 4).
     """
 
     parts: dict[int, PairSums] = field(default_factory=dict)
@@ -87,15 +90,18 @@ class RaterPair:
 
     @property
     def whole(self) -> PairSums:
-        """The sums over all."""
+        """The sums over all parts."""
         whole = PairSums()
         for part in self.parts.values():
             whole.merge(part)
         return whole
 
     def kappa(self) -> Estimate:
-        """In [-1, 1]; None where both always give one answer. No interval where they agree on all,
-        or all is one cluster: one of no width would claim certainty."""
+        """Kappa, in [-1, 1]; None if both always give one and the same answer.
+
+        There is no interval if they agree on all items, or there is one cluster: zero width would
+        claim certainty.
+        """
         whole = self.whole
         value, n, size = whole.kappa(), whole.n, len(self.parts)
         values = [k for part in self.parts.values() if (k := whole.kappa(part)) is not None]
@@ -110,12 +116,11 @@ class RaterPair:
 
 
 def effective_votes(raters: int, kappas: Sequence[float]) -> float | None:
-    """How many independent raters weigh as much as so many that are alike: k / (1 + (k - 1) r).
+    """The effective number of independent raters among k = `raters`: k / (1 + (k - 1) r).
 
-    That is the effective size of a cluster (Kish 1965, Survey Sampling, section 5.4), with the mean
-    kappa of the pairs, at least 0, for the correlation r within it. From 1 to `raters`; None
-    without a kappa. Raters also agree because both are right, so it is the least that they are
-    worth.
+    This is the effective size of a cluster (Kish 1965, Survey Sampling, section 5.4), with the mean
+    kappa of the pairs, at least 0, as its correlation r. From 1 to `raters`; None without a kappa.
+    It is a lower bound, because raters also agree when both are right.
     """
     if not kappas:
         return None

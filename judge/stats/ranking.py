@@ -1,4 +1,4 @@
-"""Several fields ranked by comparisons of every two.
+"""Ranks several fields by pairwise comparisons.
 
 Bradley and Terry (1952), "Rank analysis of incomplete block designs: I. The method of paired
 comparisons", Biometrika 39: with strengths t, field i is chosen over j with probability
@@ -15,7 +15,7 @@ from math import exp, log, sqrt, tanh
 from judge.stats.intervals import Z_95, Estimate
 
 PairOutcome = tuple[int, int, float]
-"""Two fields by number, and what the first got: 1 (it is better), 0.5 (a tie), 0."""
+"""Two fields by number, and the result of the first: 1 (it is better), 0.5 (a tie), 0."""
 
 _MAX_STEPS = 10_000
 _SAME = 1e-12
@@ -23,8 +23,11 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A field's place in a ranking. `strength` is its chance to be chosen over a field of average
-    strength, in [0, 1]; undefined where the ranking says why."""
+    """A field in a ranking.
+
+    `strength` is the probability that it is chosen over a field of average strength, in [0, 1];
+    undefined if `Ranking.undefined` says why.
+    """
 
     field: str
     strength: Estimate
@@ -35,9 +38,14 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Fields, the strongest first, or the one with the greatest share of wins where strengths are
-    `undefined`, which says why; `comparisons` were decided, `undecided` were not, `disagreed` of
-    these because of the order."""
+    """The ranked fields.
+
+    Args:
+        fields: the strongest first; by share of wins if strengths are undefined.
+        comparisons: how many comparisons were decided.
+        undecided: how many were not; `disagreed` of these because the two orders disagreed.
+        undefined: why there are no strengths.
+    """
 
     fields: tuple[Ranked, ...]
     comparisons: int
@@ -46,7 +54,7 @@ class Ranking:
     undefined: str | None = None
 
     def __str__(self) -> str:
-        """What strengths are, or why there are none, and how often orders disagreed."""
+        """The meaning of strength, or why there is none, and how often the orders disagreed."""
         meaning = "strength is the chance to be chosen over a field of average strength"
         if self.undefined:
             meaning = f"no strengths, because {self.undefined}"
@@ -61,19 +69,20 @@ def ranking(
     undecided: int = 0,
     disagreed: int = 0,
 ) -> Ranking:
-    """The fields ranked by the decided comparisons of records, each with how many records have
-    these.
+    """The fields ranked by decided comparisons.
 
-    The greatest likelihood by Hunter (2004), "MM algorithms for generalized Bradley-Terry models",
-    Annals of Statistics 32, section 3. It has none where some fields never win, nor tie, against
-    the others (Ford 1957, "Solution of a ranking problem from binary comparisons", American
-    Mathematical Monthly 64): strengths are then undefined.
+    `records` maps the decided comparisons of a record to the number of records that have these.
 
-    The 95 % intervals are those of the infinitesimal jackknife over records (Efron 1982, *The
-    Jackknife, the Bootstrap and Other Resampling Plans*, chapter 6), the bootstrap's limit for
-    many records: comparisons of one record depend on one another. With A the information and s_r a
-    record's score, t has the variance n / (n - 1) A^-1 (sum of s_r s_r') A^-1. None for fewer than
-    two records, or where it is 0.
+    Strengths maximise the likelihood, by Hunter (2004), "MM algorithms for generalized
+    Bradley-Terry models", Annals of Statistics 32, section 3. The maximum does not exist if some
+    fields never win, nor tie, against the others (Ford 1957, "Solution of a ranking problem from
+    binary comparisons", American Mathematical Monthly 64): strengths are then undefined.
+
+    The 95 % intervals are from the infinitesimal jackknife over records (Efron 1982, *The
+    Jackknife, the Bootstrap and Other Resampling Plans*, chapter 6), the bootstrap's limit for many
+    records, because comparisons of one record are dependent. With A the information and s_r a
+    record's score, t has the variance n / (n - 1) A^-1 (sum of s_r s_r') A^-1. There is no interval
+    for fewer than two records, or if the variance is 0.
     """
     size = len(names)
     wins = [[0.0] * size for _ in names]
@@ -108,8 +117,11 @@ def ranking(
 
 
 def _never_win(wins: Sequence[Sequence[float]]) -> set[int]:
-    """The smallest set of fields that neither win nor tie against any other; empty if there is
-    none, so that every field beats every other, if by way of third ones."""
+    """The smallest set of fields that neither win nor tie against any field outside it.
+
+    It is empty if there is no such set: every field then beats every other, directly or through
+    third fields.
+    """
     smallest: set[int] = set()
     for start in range(len(wins)):
         reached, waiting = {start}, [start]
@@ -139,7 +151,7 @@ def _strengths(
         if max(abs(a - b) / b for a, b in zip(worth, before, strict=True)) < _SAME:
             break
     chance = [[worth[i] / (worth[i] + worth[j]) for j in range(size)] for i in range(size)]
-    # Strengths that add up to 0 have one solution, which 1 / size in every cell sees to.
+    # Adding 1 / size to every cell fixes the sum of the strengths at 0, so the solution is unique.
     information = [[1 / size] * size for _ in range(size)]
     for i, j in combinations(range(size), 2):
         weight = made[i][j] * chance[i][j] * chance[j][i]
@@ -163,7 +175,7 @@ def _strengths(
 
 
 def _estimate(strength: float, error: float, count: int) -> Estimate:
-    """As a chance against average strength, over so many records."""
+    """A strength as the probability to be chosen over average strength, over `count` records."""
 
     def chance(t: float) -> float:
         return (1 + tanh(t / 2)) / 2
@@ -175,7 +187,7 @@ def _estimate(strength: float, error: float, count: int) -> Estimate:
 
 
 def _inverted(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The inverse of a positive definite matrix, by Gauss and Jordan's elimination."""
+    """The inverse of a positive definite matrix, by Gauss-Jordan elimination."""
     size = len(matrix)
     rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
     for pivot in range(size):

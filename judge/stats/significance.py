@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """How many items only the first got right, how many only the second, and the p-value."""
+    """The numbers of items that only the first, or only the second, got right; and the p-value."""
 
     only_first: int
     only_second: int
@@ -26,9 +26,9 @@ def mcnemar(first: Sequence[float], second: Sequence[float]) -> McNemar:
     correlated proportions or percentages", Psychometrika 12.
 
     `first` and `second` are scores, each 0 (wrong) or 1 (right), of the same items in the same
-    order, taken to be independent. Of the items on which they differ, were both equally good, each
-    would be right on Binomial(n, 1/2) many; p is the two-sided probability of a split at least as
-    uneven, and 1 without such items.
+    order; the items are assumed to be independent. If both are equally good, each is right on
+    Binomial(n, 1/2) of the n items on which they differ; p is the two-sided probability of a split
+    at least as uneven, and 1 if they never differ.
     """
     from scipy.stats import binomtest
 
@@ -42,7 +42,7 @@ def mcnemar(first: Sequence[float], second: Sequence[float]) -> McNemar:
 
 @dataclass(frozen=True, slots=True)
 class Anova:
-    """F and p, None where they are undefined, and the degrees of freedom between and within."""
+    """F and p, None if undefined, and the degrees of freedom between and within groups."""
 
     f: float | None
     p: float | None
@@ -51,10 +51,10 @@ class Anova:
 
 
 def one_way_anova(groups: Sequence[Sequence[float]]) -> Anova:
-    """Compare the groups' means; a group without values is left out.
+    """Compares the groups' means; groups without values are left out.
 
-    F and p are None for fewer than two groups, for groups of one value each, and where no value
-    differs from its group's mean.
+    F and p are None for fewer than two groups, for groups of one value each, and if every value
+    equals its group's mean.
     """
     from scipy.stats import f_oneway
 
@@ -70,9 +70,9 @@ def one_way_anova(groups: Sequence[Sequence[float]]) -> Anova:
 
 def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float | None, float | None]:
     """H and p of Kruskal and Wallis (1952), "Use of ranks in one-criterion variance analysis",
-    JASA 47: whether groups have the same distribution, by ranks, corrected for ties.
+    JASA 47: a rank test of whether groups have the same distribution, corrected for ties.
 
-    None for fewer than two groups with values, and where all values are equal.
+    None for fewer than two groups with values, and if all values are equal.
     """
     from scipy.stats import kruskal
 
@@ -84,12 +84,12 @@ def kruskal_wallis(groups: Sequence[Sequence[float]]) -> tuple[float | None, flo
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted for being several, in the order given.
+    """The p-values adjusted for multiple testing, in the order given.
 
     Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
     Statistics 6: the k-th smallest of m (from 1) becomes the largest of (m - i + 1) p_i over i up
-    to k, and at most 1. To call those at most alpha real is wrong about any of them with a
-    probability of at most alpha, however the tests depend on one another.
+    to k, and at most 1. Rejecting those at most alpha makes any false rejection with probability at
+    most alpha, however the tests depend on one another.
     """
     adjusted = [0.0] * len(p_values)
     least = 0.0
@@ -103,9 +103,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def kendall_tau_c(
     first: Sequence[float] | NDArray[np.float64], second: Sequence[float] | NDArray[np.float64]
 ) -> float | None:
-    """tau_c of two measures of the same things, None where it is undefined.
+    """Kendall's tau_c of two measures of the same items; None if it is undefined.
 
-    It looks at all pairs, which for some hundreds of things is ten times as fast as
+    It compares all pairs, which for a few hundred items is ten times as fast as
     `scipy.stats.kendalltau` with its p-value.
     """
     import numpy as np
@@ -114,7 +114,7 @@ def kendall_tau_c(
     values = min(len(np.unique(a)), len(np.unique(b)))
     if values < 2:
         return None
-    # Every pair is there twice, once in each order.
+    # The sum has every pair twice, once in each order.
     excess = float((np.sign(a[:, None] - a) * np.sign(b[:, None] - b)).sum()) / 2
     return 2 * excess / (len(a) ** 2 * (values - 1) / values)
 
@@ -122,8 +122,10 @@ def kendall_tau_c(
 def kendall_p(
     first: Sequence[float] | NDArray[np.float64], second: Sequence[float] | NDArray[np.float64]
 ) -> float | None:
-    """Two-sided p of Kendall's tau, None where it is undefined: scipy's own choice, exact for few
-    numbers without ties, else by the normal distribution."""
+    """Two-sided p of Kendall's tau; None if it is undefined.
+
+    scipy chooses the method: exact for few numbers without ties, else a normal approximation.
+    """
     from scipy.stats import kendalltau
 
     p = kendalltau(first, second, variant="c").pvalue if len(first) > 2 else math.nan

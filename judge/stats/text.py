@@ -1,16 +1,16 @@
-"""Measures of texts: telling words, word edit distance, lexical variance, and BLEU.
+"""Measures of texts: distinctive words, word edit distance, lexical variance, and BLEU.
 
-BLEU between many texts at once: how far n-grams of one are found in another.
+BLEU is computed between many texts at once.
 
-With p_n the share of a candidate's n-grams that the reference holds too, each as often as it stands
-in both at most, BLEU = BP (p_1 p_2 p_3 p_4)^(1/4), where BP = min(1, exp(1 - r / c)) for lengths r
+With p_n the share of a candidate's n-grams that are also in the reference (each counted at most as
+often as there), BLEU = BP (p_1 p_2 p_3 p_4)^(1/4), where BP = min(1, exp(1 - r / c)) for lengths r
 of the reference and c of the candidate (Papineni et al. 2002, "BLEU: a Method for Automatic
-Evaluation of Machine Translation", section 2.3). It lies in [0, 1] and is not smoothed: without a
-common run of four words it is 0, even between two equal texts of three words.
+Evaluation of Machine Translation", section 2.3). It is in [0, 1] and not smoothed: without a common
+run of four words it is 0, even between two equal texts of three words.
 
-Texts are compared all with all through matrix products. A feature is an n-gram's t-th occurrence in
-a text; the features that two texts share number the sum over n-grams of the smaller count, which is
-the numerator of p_n in both directions.
+All pairs of texts are compared by matrix products. A feature is an n-gram's t-th occurrence in a
+text. The number of features that two texts share is the sum over n-grams of the smaller count,
+which is the numerator of p_n in both directions.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 
 MIN_WORDS = 3
-"""A field with fewer is an id, a date, a name or a class: beside a text it makes no other one."""
+"""A field with fewer words is an id, a date, a name or a class. If a record also has a text, such
+fields do not distinguish it from others."""
 
-# Scripts without blanks between words count by their signs.
+# In scripts without spaces, every character counts as a word.
 _WORD = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
     "|[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
@@ -41,14 +42,16 @@ _WORD = re.compile(
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text without case, marks and blanks; the text itself where it has none."""
+    """The words of a text, without case, punctuation and spaces; the text itself if it has none."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return _WORD.findall(folded) or [folded.strip()]
 
 
 def telling_texts(fields: Mapping[str, object]) -> list[str]:
-    """The words of the fields that are texts, of all fields where none is: records that have the
-    same are copies of one another."""
+    """The words of each field with at least MIN_WORDS; all fields if none has.
+
+    Records for which this is equal are copies of one another.
+    """
     texts = [words_of(json.dumps(content, ensure_ascii=False)) for content in fields.values()]
     return [" ".join(words) for words in texts if len(words) >= MIN_WORDS] or [*map(str, texts)]
 
@@ -56,12 +59,12 @@ def telling_texts(fields: Mapping[str, object]) -> list[str]:
 def top_words(
     documents: Mapping[str, Iterable[str] | Mapping[str, int]], count: int = 15
 ) -> dict[str, list[tuple[str, float]]]:
-    """The `count` best words of each document with their scores, best first.
+    """The `count` most distinctive words of each document with their scores, best first.
 
-    Words of equal score stand in the order of the alphabet; a word that all documents hold is not
-    among them.
+    The score is the word's count times log(documents / documents with the word). Words of equal
+    score are in alphabetical order; words in all documents are left out.
 
-    `documents` maps each one's name to its words, or to how often it has each word.
+    `documents` maps a document's name to its words, or to the count of each word.
     """
     counts = {name: Counter(words) for name, words in documents.items()}
     documents_with = Counter(word for words in counts.values() for word in words)
@@ -80,15 +83,15 @@ def top_words(
     }
 
 
-# Each distinct word becomes one character beyond the surrogates, which no string may hold alone.
+# Each distinct word becomes one character beyond the surrogates, which cannot be used alone.
 _FIRST = 0x10000
 
 
 def word_edit_distances(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float64]:
-    """The distance of every text to every other, (texts, texts), on all processors.
+    """The normalised word edit distance of every two texts, (texts, texts), on all processors.
 
-    Each text is its words, or whatever else is compared by equality. The matrix is symmetric, 0 on
-    its diagonal; nan where neither of two texts has a word.
+    A text is a sequence of words, or of anything compared by equality. The matrix is symmetric,
+    with 0 on its diagonal; nan for two texts without words.
     """
     import numpy as np
     from rapidfuzz.distance import Levenshtein
@@ -108,11 +111,11 @@ def word_edit_distances(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float
 
 
 def lexical_variance(distances: NDArray[np.float64]) -> float | None:
-    """The variance of texts from the matrix of their distances, (texts, texts), none of them nan
-    but on the diagonal.
+    """The variance of texts, from the matrix of their distances, (texts, texts).
 
-    Half the mean of the squared distances over all pairs, a text with itself included. The diagonal
-    counts as 0, whatever stands there. None for fewer than two texts.
+    It is half the mean of the squared distances over all pairs, including each text with itself.
+    The diagonal counts as 0, whatever its content; no other distance may be nan. None for fewer
+    than two texts.
     """
     import numpy as np
 
@@ -125,15 +128,15 @@ ORDERS = 4
 
 
 def symmetric_bleu(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float64]:
-    """The mean of the two BLEU scores of every two texts, each once the candidate, once the other.
+    """The mean of the two BLEU scores of every two texts, with each as the candidate once.
 
-    So Bhatt and Diaz (2024, section 4.3.1) make a similarity of it.
+    Bhatt and Diaz (2024, section 4.3.1) use it as a similarity.
 
     Args:
         texts: each as its words.
 
     Returns:
-        A symmetric matrix, (texts, texts), in [0, 1]; nan where one of two texts has no word.
+        A symmetric matrix, (texts, texts), in [0, 1]; nan if one of two texts has no word.
     """
     import numpy as np
 
@@ -152,7 +155,7 @@ def symmetric_bleu(texts: Sequence[Sequence[Hashable]]) -> NDArray[np.float64]:
 
 
 def _features(texts: Sequence[Sequence[Hashable]]) -> Iterator[csr_array]:
-    """For each order ones, (texts, features); a feature is an n-gram's t-th occurrence."""
+    """For each order, a 0/1 matrix (texts, features); a feature is an n-gram's t-th occurrence."""
     import numpy as np
     from scipy.sparse import csr_array
 
