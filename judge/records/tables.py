@@ -20,7 +20,7 @@ from judge.records.streams import CHUNK, SAMPLE, Input
 # gives these surrogates).
 _UNREADABLE = re.compile("[\0\udc80-\udcff]")
 _UNQUOTED = {"premise", "hypothesis", "us_ratings", "in_ratings"}
-"""The columns of a published TSV file (CALI) in which quotes are text."""
+"""The columns of a published TSV file in which quotes are text."""
 
 _SOURCE = "<records>"
 _NOT_UTF8 = "is not UTF-8, or holds a NUL byte (from a spreadsheet: iconv -f CP1252 -t UTF-8 FILE)"
