@@ -169,7 +169,7 @@ def test_a_test_on_the_command_line_is_called_after_its_field() -> None:
         ("fields: [b]\ntest: {contains: x}\nquestion: why?", "question: a test asks nothing"),
         ("python: gone.py:f", "python: gone.py: cannot be read"),
         ("python: gone.txt", "write a file and its function"),
-        ("question: why?\nfirst: true", "first: only a test comes first"),
+        ("question: why?\nfirst: true", "first: only a test can be first"),
     ],
 )
 def test_a_mistake_in_a_test_is_named_by_its_key(text: str, problem: str) -> None:

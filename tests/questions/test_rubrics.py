@@ -319,7 +319,7 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
             ":7: first_token: ",
             "question 1 settles",
         ),
-        (LABELS + "first_token: [P?]\n", ":6: first_token: ", "one for each"),
+        (LABELS + "first_token: [P?]\n", ":6: first_token: ", "one word for each answer"),
         (LABELS + "first_token: ['{{ mood }}?']\n", ":6: first_token.0.question: ", "'mood'"),
         (SHORT + "quote: {field: story, answers: [c]}\n", ":4: quote: ", "'c' is not one of"),
         (SHORT + "max_tokens: 9\n", ":4: max_tokens: ", "must be at least 16"),
