@@ -120,8 +120,8 @@ def _count_words(work: Work) -> None:
         words, least = word_count(work.record.texts["story"]), _settings(work).min_words
         verdict = Verdict.FAIL if words < least else Verdict.PASS
         counted = " (letters count as words)" if counts_letters(work.record.texts["story"]) else ""
-        wanted = f"{words} words{counted}, at least {least} are wanted"
-        reason = wanted if words < least else None
+        short = f"too short: {words} words{counted} of at least {least}"
+        reason = short if words < least else None
         work.keep(Check(name="length", verdict=verdict, by="counting", reason=reason))
 
 

@@ -57,7 +57,7 @@ def _misfit(item: LabelledItem, record: Record, rubric: Rubric) -> str | None:
     if rubric.each and item.number > len(record.entries(rubric.each)):
         return f"the record has no {entry_name(rubric.each)} {item.number}"
     if not rubric.each and item.number:
-        return "the label is about a value, the check about the record"
+        return "the label is about an entry of a list, the check about the record"
     return None
 
 

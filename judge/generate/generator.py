@@ -75,8 +75,8 @@ def first_failure(work: Work, judgement: Judgement) -> Lost | None:
         return given_up(work)
     for check in last_of_each(work.checks):
         if check.verdict not in SOUND:
-            counting = check.by == "counting" and check.reason
-            return check.name, check.reason or "" if counting else str(check.verdict)
+            reason = (check.reason or "").partition(":")[0] if check.by == "counting" else ""
+            return check.name, reason or str(check.verdict)
     return None
 
 

@@ -183,7 +183,7 @@ def test_faults_are_repaired_once_dropped_or_documented_and_the_rest_is_lost_by_
     assert [line["id"] for line in kept] == [f"stories-0-{n}" for n in (1, 2, 5, 6)]
     assert [(c["judge"]["generated"]["stage"], c["judge"]["generated"]["cause"]) for c in lost] == [
         ("incorporation", "no value"),
-        ("length", "2 words, at least 20 are wanted"),
+        ("length", "too short"),
     ]
     first, second = kept[0], kept[1]
     assert (len(first["values"]), len(first["judge"]["dropped"])) == (3, 2)

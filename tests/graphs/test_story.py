@@ -249,7 +249,7 @@ async def test_replies_about_many_values_have_room_for_them(take: Take) -> None:
 async def test_words_of_a_script_without_spaces_are_said_to_be_letters(take: Take) -> None:
     taken = await take({**RECORD, "story": "\u6cb3\u6d41\u5f88\u957f\u3002"}, SOUND)
     assert taken.judgement.reason == (
-        "length: 4 words (letters count as words), at least 400 are wanted"
+        "length: too short: 4 words (letters count as words) of at least 400"
     )
 
 
@@ -258,7 +258,7 @@ async def test_a_story_that_is_too_short_is_not_put_to_any_model(take: Take) -> 
     assert not taken.calls
     assert taken.judgement.verdict is Verdict.FAIL
     words = len(STORY.split())
-    assert taken.judgement.reason == f"length: {words} words, at least 400 are wanted"
+    assert taken.judgement.reason == f"length: too short: {words} words of at least 400"
     skipped = [c for c in taken.judgement.checks if c.verdict is Verdict.SKIPPED]
     assert [(c.name, c.by) for c in skipped] == [
         ("implicitness", "loop"),
