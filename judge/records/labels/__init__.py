@@ -1,4 +1,4 @@
-"""Labelled records: a project's own form, tables, and public sets as they were released."""
+"""Readers of labelled records: the project's own form, tables, and public sets as released."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _NAME = re.compile(r"[A-Za-z][\w-]+")
 
 
 def set_names() -> tuple[str, ...]:
-    """The names that may stand before a path: forms of tables, and entry points in `judge.labels`,
-    each a `LabelSet`."""
+    """The valid names in `NAME:PATH`: `own`, the forms of tables, and the entry points in
+    `judge.labels`, each a `LabelSet`."""
     return ("own", *_FORMS, *plugins.names("judge.labels"))
 
 
@@ -48,20 +48,27 @@ def read_labels(
     blank: list[int] | None = None,
     accepted: Collection[str] = (),
 ) -> Iterator[Labelled]:
-    """The labelled items of `source`, in the order of its lines as far as its form allows.
+    """Read the labelled items of `source`, in the order of its lines if its form allows.
 
-    `source` is `NAME:PATH` with a name of `set_names`, or the path alone of a file in one of the
-    project's own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder where a set is
-    several files. A sheet of `judge label` that another tool exported is one again (`tasks`).
-    `check` keeps the items of that check; in a table without a column `check` it names what the
-    labels are about. A line that cannot be read, or holds no usable label, comes as a `Record` with
-    its problem, whatever the check. `columns` are the columns of a table's roles (`table.ROLES`);
-    others are renamed (`judge.records.read.mapped`). In a set whose lines name their checks `label`
-    is one of these: its items come as UNNAMED. `blank` takes the lines of a sheet of `judge label`
-    that have no label yet; `accepted` are answers besides those that a sheet offers.
+    A line that cannot be read, or has no usable label, is yielded as a `Record` with its problem,
+    whatever its check.
 
-    Raises UsageError: at the call for an unknown name, a path that is not there or cannot be read,
-    and a form that cannot be told; at the end for a check that no item was about.
+    Args:
+        source: `NAME:PATH` with a name of `set_names`, or the path alone of a file in one of the
+            project's own forms (`items`, `table`) or of `forms.FORMS`. PATH may be a folder if a
+            set has several files. A sheet of `judge label` that another tool exported is read as a
+            sheet (`tasks`).
+        check: yield only the items of this check; in a table without a column `check` it names
+            what the labels are about.
+        columns: the columns of a table's roles (`table.ROLES`); others are renamed
+            (`judge.records.read.mapped`). In a set whose lines name their checks, `label` names one
+            of these, and its items are yielded as UNNAMED.
+        blank: is extended by the lines of a sheet of `judge label` that have no label yet.
+        accepted: valid answers besides those that a sheet offers.
+
+    Raises:
+        UsageError: at the call for an unknown name, a path that does not exist or cannot be read,
+            or an unrecognised form; at the end if no item is about `check`.
     """
     name, colon, path = source.partition(":")
     names = set_names()
@@ -102,16 +109,16 @@ def read_labels(
 
 
 def without_label(rows: int) -> str:
-    """The message for so many rows of sheets that hold no label yet."""
+    """The message for this many rows without a label."""
     return f"{rows} row{' has' if rows == 1 else 's have'} no label"
 
 
 def _recognised(
     source: str, name: str, head: Sequence[Record], roles: Mapping[str, str]
 ) -> tuple[Form, Sequence[str]] | None:
-    """The form of a file, and further columns of people's answers; None for the project's own.
+    """The form of a file, and further columns with people's answers; None for the own form.
 
-    The first lines of a file that is being labelled may have no labels yet.
+    All of `head` is searched, because the first lines of a file may have no labels yet.
     """
     lines = [item.fields for item in head if item.fields is not None]
     if name and not any(map(LabelTable.is_sheet, lines)):
@@ -143,7 +150,7 @@ def _recognised(
 def _about(
     items: Iterator[Labelled], roles: Mapping[str, str], check: str | None, source: str
 ) -> Iterator[Labelled]:
-    """As `_chosen`; where a role `label` names a check, its items alone, without that name."""
+    """As `_chosen`; if the role `label` names a check, only its items, renamed to `check`."""
     if (label := roles.get("label")) is None:
         yield from _chosen(items, check, source)
         return
@@ -159,7 +166,7 @@ def _chosen(items: Iterator[Labelled], check: str | None, source: str) -> Iterat
             if check not in (None, item.check):
                 continue
         yield item
-    # Without any labels it is said elsewhere which lines cannot be used.
+    # If there are no labels at all, the lines' problems say why.
     if check is not None and checks and check not in checks:
         there = ", ".join(sorted(checks))
         raise UsageError(f"{source} has no labels for {check!r}: there are labels for {there}")

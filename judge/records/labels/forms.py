@@ -1,6 +1,6 @@
-"""The forms in which others publish labels: a table of names, which `table.LabelTable` reads.
+"""The forms in which others publish labels, as data for their reader, `table.LabelTable`.
 
-A comparison's answer is the name of the field that is better, or `tie`.
+A comparison's answer is the name of the better field, or `tie`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from judge.records.fields import object_of
 
 
 class RawLabel(NamedTuple):
-    """One answer to one question, as it stands; who gave it, None for the reference answer."""
+    """One answer to one question, unconverted; `annotator` is None for the reference answer."""
 
     annotator: object
     question: str
@@ -24,16 +24,23 @@ class RawLabel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the lines of a published form name what a labelled item has.
+    """How a published form names the parts of a labelled item.
 
-    `needs` are the fields that tell it (`.x`: one that ends so). `item`, `label` and `annotator`
-    are its columns, of an annotator the first that is filled; a line without those of the item has
-    its `id`, or what is shown. `annotators` are columns that each hold the labels of one. `reader`
-    reads the answers where they lie in lists or several columns. `answers` are the answers that the
-    labels mean (NO_LABEL for none); those below, at and above `middle` where they are numbers.
-    Answers count where the fields of `counts` have these contents. `fields` are those that a
-    judge sees, by name; or all of the object `within`; or all but `omit`. `pair` are the better
-    and the worse text.
+    Attributes:
+        needs: the fields by which the form is recognised (`.x`: any field that ends in `.x`).
+        item: the columns of the item's name, joined by `+`; a line without them is named by its
+            `id`, else by a hash of what is shown.
+        label: the column of the label.
+        annotator: the columns of the annotator's name; the first that is not empty counts.
+        annotators: columns that each hold one annotator's labels.
+        reader: reads the answers if they are in lists or in several columns.
+        answers: the answer that each label means (NO_LABEL for none). With `middle`, labels are
+            numbers, and the keys are `below`, `middle` and `above`.
+        middle: the number that means a tie; 0 counts as it.
+        counts: a line's answer counts only if these fields have these contents.
+        fields: the fields that a judge sees, with their paths in the line; without it all fields
+            of the object `within`, else all but those that match `omit`.
+        pair: the fields of the better and the worse text.
     """
 
     name: str
@@ -52,7 +59,7 @@ class Form:
     pair: tuple[str, str] | None = None
 
     def knows(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a line's fields are of this form."""
+        """Whether a line has this form."""
         return all(
             any(key.endswith(need) for key in fields) if need.startswith(".") else need in fields
             for need in self.needs
@@ -107,7 +114,7 @@ def _arena_columns(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
 
 
 def _fastchat_pair(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
-    """Both orders must name one model; else it is a tie, as FastChat counts it."""
+    """The model that wins in both orders, else a tie, as FastChat counts it."""
     first, second = fields["g1_winner"], fields["g2_winner"]
     answer = NO_LABEL if "error" in (first, second) else first if first == second else "tie"
     yield RawLabel(fields.get(RESERVED), UNNAMED, answer)
@@ -119,8 +126,8 @@ def _fastchat_single(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
 
 
 def _named(annotator: object, place: int) -> object:
-    """Who gave the answer at this place among a record's (from 0), by it where no name is there:
-    an answer is a person's all the same, and no reference."""
+    """The annotator's name, else one made of the answer's place among the record's (from 0):
+    without a name it would count as the reference answer."""
     return f"annotator-{place + 1}" if annotator in (None, "") else annotator
 
 
@@ -135,17 +142,17 @@ def _objects(content: object) -> list[dict[str, Any]]:
 
 
 NO_LABEL = "null"
-"""The answer of an annotator who gave none: left out, and counted."""
+"""The answer of an annotator who gave no label; it is counted, and left out."""
 
 UNNAMED = "label"
-"""The question of labels that name none."""
+"""The check of labels without the name of one."""
 
 _ONE_HOT = {
     "response_a": "winner_model_a",
     "response_b": "winner_model_b",
     "tie": "winner_tie",
 }
-"""Chatbot Arena's columns in tables: 1 in that of the better side."""
+"""Chatbot Arena's columns in tables, by answer: the column of the better side has a 1."""
 
 _SIDES = {"a>b": "response_A", "a>>b": "response_A", "b>a": "response_B", "b>>a": "response_B"}
 _WINNERS = {"model_a": "conversation_a", "model_b": "conversation_b"}
@@ -255,4 +262,4 @@ FORMS = (
         fields={name: name for name in ("prompt", "question", "instruction", "system")},
     ),
 )
-"""The forms that others publish, the more special ones first."""
+"""The forms that others publish, the most specific first."""

@@ -1,20 +1,19 @@
-"""Labelled items, what a reader of a label set is, and the project's own forms of labels.
+"""Labelled items, the base class of label sets, and the project's own form of labels.
 
-In JSON lines a record stands as it is validated, or as validation wrote it, and beside its fields
+The own form is JSON lines: a record, as it is validated or as `judge validate` wrote it, with
 
-    "labels": {CHECK: ANSWER}                   a reference answer: gold
-    "labels": {CHECK: {ANNOTATOR: ANSWER}}      the answers of single annotators
-    "annotators": {ANNOTATOR: {"group": ...}}   what is known of them, may be left out; "labels",
-                                                {CHECK: ANSWER}, are answers beside a reference,
-                                                "why", {CHECK: TEXT}, reasons of answers,
-                                                "weight" how many records the labelled one stands
-                                                for (1), where it was drawn with another chance
-    "author"                                    who gave the labels, may be left out
+    "labels": {CHECK: ANSWER}                   a reference answer (gold)
+    "labels": {CHECK: {ANNOTATOR: ANSWER}}      each annotator's answer
+    "annotators": {ANNOTATOR: {"group": ...}}   optional. "labels", {CHECK: ANSWER}: answers beside
+                                                a reference; "why", {CHECK: TEXT}: reasons of
+                                                answers; "weight": the number of records that the
+                                                labelled one stands for (default 1), if records
+                                                were drawn with different chances
+    "author"                                    optional: who gave the labels
 
-For a check about values, ANSWER is a list with one answer for each value. An answer of null means
-that there is no label. All spellings of an answer are one (`judge.records.answers`). Several lines
-may hold annotators' answers about one record (the same fields): an annotator's last one to a check
-counts.
+For a check about values, ANSWER is a list with one answer for each value. null means no label.
+Spellings of an answer are unified (`judge.records.answers`). Several lines may hold annotators'
+answers about one record (the same fields): an annotator's last answer to a check counts.
 """
 
 from __future__ import annotations
@@ -35,17 +34,18 @@ from judge.records.lines import Line
 from judge.records.record import Record
 
 ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
-"""Fields that say what people answered, and who."""
+"""The fields with people's answers and what is known of the people."""
 
 
 def label_key(fields: Mapping[str, Any]) -> str:
-    """The hash of a record's fields without labels: lines that have it are about one record."""
+    """The hash of a record's fields without labels; lines about one record share it."""
     return content_hash({name: part for name, part in fields.items() if name not in ABOUT_LABELS})
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One annotator's answer about one item, and why; `group` is a nationality, say."""
+    """One annotator's answer about one item; `why` is the reason, `group` for example a
+    nationality."""
 
     annotator: str
     answer: str
@@ -55,16 +55,24 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class LabelledItem:
-    """One question about one record, with the answers that were given to it.
+    """One question about one record, and the answers to it.
 
-    `record` has the fields that a judge may be shown, under typed names, and its set's name for it:
-    items with the same name are about one record. `number` is the value that the check asks about
-    (from 1), or 0 for the record as a whole; `gold` the data set's own reference answer; `slices`
-    the fields to group results by; `group` names the items that are not independent of one another
-    ("": those about one record). `left_out` answers stood for no label. The fields `withheld` hold
-    people's answers, and are not among the record's. `settled`: whether `gold` is what people's
-    answers came to, also where it is None. `rows` of a sheet of `judge label` ask it: their fields
-    are the texts that people were shown. `weight`: how many records it stands for in estimates.
+    Attributes:
+        record: the fields that a judge may be shown, under typed names. Items whose records have
+            the same name are about one record.
+        check: the name of the question.
+        number: the value that the check asks about (from 1), or 0 for the whole record.
+        gold: the data set's own reference answer.
+        annotations: the annotators' answers.
+        slices: the fields to group results by.
+        group: the name shared by items that are not independent ("": those about one record).
+        withheld: the fields left out of the record because they hold people's answers.
+        left_out: the number of answers that meant no label.
+        settled: whether `gold` is the outcome of people's answers, also if it is None.
+        rows: the rows of a sheet of `judge label` that ask this question; their fields are the
+            texts that people were shown.
+        weight: the number of records that this one stands for in estimates.
+        read_as: the labels that `answered` read as another answer, each with that answer.
     """
 
     record: Record
@@ -83,15 +91,16 @@ class LabelledItem:
 
     @property
     def cluster(self) -> str:
-        """The name of the items that are never apart, between fitting and reporting: its group,
-        else its record (`judge.calibration.split` gives every item its group)."""
+        """The name shared by items that are never split between fitting and reporting: the group,
+        else the record (`judge.calibration.split` gives every item its group)."""
         return self.group or self.record.id
 
     def answered(
         self, answers: Collection[str] = (), words: Mapping[str, str] = MappingProxyType({})
     ) -> LabelledItem:
-        """The item with its answers in the spelling of `answers` (a rubric's), without those that
-        stand for no label (`NULL`) and are none of these. `words` stand for answers, too."""
+        """The item with its answers in the spelling of `answers` (a rubric's), and without those
+        that mean no label (`NO_LABEL`), unless the rubric has them. `words` maps further words to
+        answers."""
         spellings = {**words, **{spelling(answer): answer for answer in answers}}
         given = [self.gold or "", *(annotation.answer for annotation in self.annotations)]
         said = {part for answer in given for part in answer.split(SEVERAL)} & words.keys()
@@ -113,7 +122,7 @@ class LabelledItem:
 
     @property
     def reference(self) -> str | None:
-        """The answer that judges are held against: gold, else that of more than half of the
+        """The answer that judges are compared with: gold, else that of more than half of the
         annotators, else None."""
         if self.gold is not None or self.settled or not self.annotations:
             return self.gold
@@ -123,15 +132,15 @@ class LabelledItem:
 
 
 Labelled = LabelledItem | Record
-"""What a reader gives: a labelled item, or a line with its problem."""
+"""What a reader yields: a labelled item, or a line with its problem."""
 
 
 class LabelSet:
-    """One form of labelled data, and the reader of one set of that form.
+    """A form of labelled data, and the reader of one set of that form.
 
-    `files` are the patterns of its files where it is a folder. In a `merged` set what several lines
-    say of one record and check is one item, and items come last. `check` is the one asked for,
-    `folder` where the files lie (None: standard input).
+    `files` are the patterns of a set's files in a folder. In a `merged` set, lines about one record
+    and check make one item, and all items are yielded after the last line. `check` is the check
+    that was asked for, `folder` the folder of the files (None: standard input).
     """
 
     name: ClassVar[str]
@@ -148,11 +157,11 @@ class LabelSet:
         """Prepare for the first line."""
 
     def items(self, item: Record, fields: dict[str, Any]) -> Iterable[LabelledItem]:
-        """The labelled items of a line. Raises LabelError for one that cannot be used."""
+        """The labelled items of a line. Raises LabelError if the line cannot be used."""
         raise NotImplementedError
 
     def rest(self) -> Iterable[LabelledItem]:
-        """Items that only the whole file tells."""
+        """The items that are known only after the last line."""
         for item, by_annotator in self._held.values():
             yield replace(item, annotations=tuple(by_annotator.values()))
 
@@ -164,10 +173,10 @@ class LabelSet:
         field: str = "id",
         source: str = "",
     ) -> Record:
-        """A line's record with the `fields` that a judge may be shown.
+        """A line's record, with the `fields` that a judge may be shown.
 
-        Its name is its id, else `SOURCE#LINE`, and `SOURCE#LINE.2` and on where several share a
-        line. Raises LabelError for an id that is no id, or came before.
+        Its name is its id, else `SOURCE#LINE`, then `SOURCE#LINE.2` and so on for further records
+        of the line. Raises LabelError for an invalid or repeated id.
         """
         identifier = id_text(id, field)
         if identifier is None:
@@ -180,7 +189,7 @@ class LabelSet:
         return Record(item.source, item.line, fields, name=identifier)
 
     def read(self, items: Iterable[Record]) -> Iterator[Labelled]:
-        """The labelled items of all lines; a line that cannot be used comes with its problem."""
+        """The labelled items of all lines; an unusable line is yielded with its problem."""
         for item in items:
             if item.fields is None:
                 yield item
@@ -216,10 +225,10 @@ class LabelSet:
 
 
 class Own(LabelSet):
-    """The labelled items of each line, one for each check, or each value that it asks about.
+    """The project's own form: an item for each check of a line, or each value it asks about.
 
-    Slices are the short scalar fields, `author`, and after a validation `edited` (yes or no:
-    whether the record was rewritten). A line without labels is a problem of type `unlabelled`.
+    Slices are the short scalar fields, `author`, and in output of `judge validate` `edited` (yes or
+    no: whether the record was rewritten). A line without labels is a problem of type `unlabelled`.
     """
 
     name = "own"
@@ -231,7 +240,7 @@ class Own(LabelSet):
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
-        """Whether a line's fields are of this form."""
+        """Whether a line has this form."""
         return isinstance(fields.get("labels"), dict)
 
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
@@ -284,8 +293,8 @@ class Own(LabelSet):
         return (item for item in super().rest() if item.gold or item.annotations or item.settled)
 
     def _about(self, item: Record, visible: dict[str, Any], labels: Mapping[str, Any]) -> Record:
-        """The line's record; where an earlier line is about it, too, what its annotators answered
-        there is taken back."""
+        """The line's record. If an earlier line is about it, too, this line's annotators' answers
+        to the same checks there are dropped."""
         name = self._names.get(content := content_hash(visible))
         if name is None or not all(isinstance(answers, dict) for answers in labels.values()):
             key = next((key for key in visible if normalise(key) == "id"), "id")
@@ -301,7 +310,7 @@ class Own(LabelSet):
 
 
 def _reason(about: Mapping[str, Any] | None, check: str, number: int) -> str | None:
-    """Why an annotator answered so; of a list's entry (from 1) that of its place."""
+    """An annotator's reason; for a check about values the reason for value `number` (from 1)."""
     reasons = object_of((about or {}).get("why") or {}, "why").get(check)
     if isinstance(reasons, list):
         reasons = reasons[number - 1] if 0 < number <= len(reasons) else None
@@ -309,7 +318,7 @@ def _reason(about: Mapping[str, Any] | None, check: str, number: int) -> str | N
 
 
 def _weight(annotators: Mapping[str, Mapping[str, Any]]) -> float:
-    """How many records the labelled one stands for."""
+    """The number of records that the labelled one stands for."""
     weight = next((about["weight"] for about in annotators.values() if "weight" in about), 1)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < inf:
         raise LabelError(f"field 'weight' must be a number above 0, not {clip(weight)}", "weight")
@@ -317,8 +326,8 @@ def _weight(annotators: Mapping[str, Mapping[str, Any]]) -> float:
 
 
 def _typed(fields: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
-    """The record's fields, under typed names where its kind has them; and how many entries has the
-    list that its checks are about (None: there is none, or they cannot be counted)."""
+    """The record's fields, under the typed names of its kind; and the number of entries in the
+    list that its checks are about (None: there is no list, or it cannot be counted)."""
     kind = recognise(fields)
     names = find_names(kind, fields) if kind else {}
     typed = {name: fields[key] for name, key in names.items()}
@@ -330,7 +339,7 @@ def _typed(fields: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
 
 
 def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[str | None, str]]:
-    """By number (of a value, else 0), who answered what; under None the gold answer."""
+    """The answers by value (0: the whole record) and annotator (None: the gold answer)."""
     counts: set[int] = set()
     by_number: dict[int, dict[str | None, str]] = {}
     for annotator, content in (answers if isinstance(answers, dict) else {None: answers}).items():

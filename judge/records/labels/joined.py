@@ -1,4 +1,4 @@
-"""A sheet of labels, joined to the records by their ids."""
+"""Join a sheet of labels to records by their ids."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _IDS = ("id", "item")
 def with_labels(
     files: Sequence[str], sheet: str, columns: Sequence[str] = (), id: str | None = None
 ) -> tuple[list[str], list[Record]]:
-    """The records of the files with the sheet's labels, as sources of labels; and the rows of the
-    sheet whose id no record has, as problems.
+    """Sources of labels: the records of the files with the sheet's labels; and as problems the
+    rows of the sheet whose id no record has.
 
     Args:
-        columns: the sheet's columns of labels, several for a person each; by default `label`.
-        id: the records' column of ids, where it is not `id`; a sheet may have it, too.
+        columns: the sheet's columns of labels, default `label`; several are one person's each.
+        id: the records' column of ids, if it is not `id`; the sheet may have this column, too.
 
     Raises:
-        UsageError: a column that is not there, an id twice, or no id of the sheet in the records.
+        UsageError: a column is missing, an id is repeated, or no record has an id of the sheet.
     """
     labels, places = _labels(sheet, columns or ("label",), id)
     seen: dict[str, str] = {}
@@ -52,7 +52,7 @@ def with_labels(
 def _labels(
     sheet: str, columns: Sequence[str], id: str | None
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """The labels of each id (by person, of several columns), and its line."""
+    """The label of each id (with several columns, its labels by column), and its line."""
     labels: dict[str, Any] = {}
     places: dict[str, int] = {}
     for row in read(sheet):
@@ -83,8 +83,8 @@ def _labels(
 def _records(
     file: str, labels: Mapping[str, Any], id: str | None, seen: dict[str, str]
 ) -> Iterator[Record]:
-    """The records of a file in the project's own form of labels; those that the sheet does not name
-    have none. `seen` gets the place of each labelled id."""
+    """The records of a file in the project's own form of labels; a record that is not in the sheet
+    has no label. The place of each id is added to `seen`."""
     for record in read(file):
         if record.fields is None:
             yield record
@@ -112,7 +112,7 @@ def _fields(row: Record) -> Mapping[str, Any]:
 
 def _text(content: object, field: str, place: str) -> str:
     try:
-        # A spreadsheet may have made 1 of it, or 1.0.
+        # A spreadsheet may have turned an id into a number, 1 or 1.0.
         text = id_text(content, field) and scalar_text(content)
     except LabelError as error:
         raise UsageError(f"{place}: {error}") from None

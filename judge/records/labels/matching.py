@@ -1,4 +1,4 @@
-"""Whether the record that a sheet's row is matched to is the one that the row shows."""
+"""Check that a sheet's row shows the texts of the record with its id."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ from judge.records.record import Record
 from judge.records.text import chat_in, shown
 
 _PREFIX = "text of "
-"""Before a field's name that is also one of the sheet's own columns."""
+"""Prefix of a field whose name is also one of the sheet's own columns."""
 
 _APOSTROPHES = re.compile(r"\A'+|'(?=[=+\-@＝＋－＠])")
-"""Where a sheet may have put an apostrophe, so that no spreadsheet sees a formula."""
+"""Places where a sheet may have an apostrophe to keep a spreadsheet from reading a formula."""
 
 
 def need_same_text(row: Record, record: Record) -> None:
-    """Nothing where the record has the texts that the sheet's row shows.
-
-    Raises:
-        UsageError: it has another text in a field.
-    """
+    """Raise UsageError if the record has another text in a field than the sheet's row shows."""
     if (field := _other_text(row, record)) is not None:
         raise UsageError(
             f"{row.source}, line {row.line}: item {clip(row.id)} shows another text in field "
@@ -35,9 +31,9 @@ def need_same_text(row: Record, record: Record) -> None:
 
 
 def _other_text(row: Record, record: Record) -> str | None:
-    """The first field whose texts differ; None for none.
+    """The first field whose texts differ, else None.
 
-    Numbers and dates, which spreadsheets rewrite, count where there are no words to compare.
+    Numbers and dates, which spreadsheets rewrite, are compared only in rows without words.
     """
     cells = {name: cell for name, cell in (row.fields or {}).items() if isinstance(cell, str)}
     cells = {name: cell for name, cell in cells.items() if cell.strip()}
@@ -49,8 +45,8 @@ def _other_text(row: Record, record: Record) -> str | None:
         if name in texts:
             same = _plain(cell) == _plain(texts[name])
         elif cell.lstrip().startswith("1. "):
-            continue  # A list that `judge label --map` named anew: its numbers stand nowhere else.
-        else:  # A field that `judge label --map` named anew.
+            continue  # A list renamed by `judge label --map`: the record has no such numbers.
+        else:  # A field renamed by `judge label --map`.
             anywhere = anywhere or set(map(_plain, _texts_in(record.visible)))
             same = _plain(cell) in anywhere
         if not same:
@@ -63,7 +59,7 @@ def _worded(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text without blanks and the sheet's apostrophes; a number as short as it can be."""
+    """The text without blanks and the sheet's apostrophes; a number in its shortest form."""
     text = _APOSTROPHES.sub("", "".join(text.split()))
     return text if _worded(text) else spelling(text)
 

@@ -1,11 +1,11 @@
 """Tables of labels, and the published forms that `forms.FORMS` describes.
 
-A table has a row for each answer of each annotator: columns `item`, `annotator`, `label`, in any
-case; further `group` (the annotator's), `check`, `gold` (the reference answer), and any others,
-which describe the item: its first row tells. An empty label is none. A row may hold a gold answer
-without annotator and label; without a column `annotator` the label is the reference answer. Without
-`item` it is the `id`, else each row is an item. `--label-column a,b` names columns that each hold
-the labels of one annotator.
+A table has a row for each answer of each annotator, with the columns `item`, `annotator` and
+`label`, in upper or lower case. Optional columns: `group` (the annotator's), `check` and `gold`
+(the reference answer). Any other column describes the item; its first row counts. An empty label is
+no label. A row may hold a gold answer without annotator and label; without a column `annotator` the
+label is the reference answer. Without `item`, `id` names the item, else each row is one.
+`--label-column a,b` names columns that each hold one annotator's labels.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 from judge.records.record import Record
 
 ROLES = ("item", "label", "annotator", "annotators", "group", "check", "gold")
-"""What `--map` may name of a table; `item` and `annotators` may be several columns."""
+"""The roles that `--map` can give to columns; `item` and `annotators` may have several."""
 
 QUESTION = ("entry", "question", "answers", "why")
-"""Further columns of a sheet of `judge label`, which are no fields of the record; `entry` is the
-number of the list's entry that the question is about."""
+"""Further columns of a sheet of `judge label` that are not fields of the record; `entry` is the
+number of the list entry that the question is about."""
 
 OFFERED = " / "
-"""Stands between the answers that a row of a sheet offers."""
+"""Separates the answers that a row of a sheet offers."""
 
 JOIN = "+"
-"""Stands between several columns."""
+"""Separates several columns."""
 
 TABLE = Form("table", ())
 _NAMES = {role: role for role in ROLES}
@@ -47,15 +47,15 @@ _PAIR = ("response_1", "response_2")
 
 
 class LabelTable(LabelSet):
-    """One item for each `item` and check; problems come first.
+    """The reader of tables and published forms: an item for each `item` and check, problems first.
 
-    `columns` are the user's columns for ROLES, which go before those of the form; `omit` more
-    columns with people's answers. The check is the row's, else the one that was asked for, else
-    UNNAMED; where a form has several questions, each is a check. Fields are the other columns as
-    they stand, or those that the form names; slices the short ones. A row is a problem where its
-    gold answer differs from an earlier one of its item, its annotator has labelled the item
-    before, or it is one of a sheet that does not offer its answer. `blank` are the lines of a sheet
-    without a label, `accepted` spellings of answers besides those that a sheet offers.
+    `columns` are the user's columns for ROLES, which override the form's; `omit` names more columns
+    with people's answers. The check is the row's, else the one that was asked for, else UNNAMED; in
+    a form with several questions each is a check. A record has the fields that the form names, else
+    all other columns, unchanged; slices are the short ones. A row is a problem if its gold answer
+    differs from an earlier one of its item, if its annotator has labelled the item before, or if
+    its sheet does not offer its answer. `blank` are the lines of a sheet without a label,
+    `accepted` further answers, besides those that a sheet offers, as `spelling` spells them.
     """
 
     name = "table"
@@ -76,7 +76,7 @@ class LabelTable(LabelSet):
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
-        """Whether a line's fields are of this form."""
+        """Whether a line is a row of a table of labels."""
         names = normalised(fields)
         return names >= {"item", "label"} or ("label" in names and not recognise(fields))
 
@@ -86,7 +86,7 @@ class LabelTable(LabelSet):
         return fields.keys() >= {"item", "annotator", "question", "answers", "label", "why"}
 
     def items(self, item: Record, fields: dict[str, Any]) -> Iterator[LabelledItem]:
-        if item.input_key:  # In labels nothing is written beside a field `judge`.
+        if item.input_key:  # Labels get no output, so a column `judge` keeps its name.
             fields = {
                 RESERVED if key == item.input_key else key: value for key, value in fields.items()
             }
@@ -139,12 +139,12 @@ class LabelTable(LabelSet):
 
     def rest(self) -> Iterator[LabelledItem]:
         items = [*super().rest()]
-        # The only question of a file needs no name.
+        # A file's only question is the check that was asked for.
         alone = self.form.reader is not None and len({item.check for item in items}) == 1
         yield from (replace(item, check=self.check or UNNAMED) if alone else item for item in items)
 
     def _column(self, fields: Mapping[str, Any], role: str) -> str | None:
-        """The column of a role; None where the line has none."""
+        """The column of a role; None if the line has none."""
         if role in self.columns:
             return self.columns[role]
         column: Any = getattr(self.form, role, "")
@@ -160,7 +160,7 @@ class LabelTable(LabelSet):
         return None if content == "" else content
 
     def _given(self, fields: Mapping[str, Any], gold: str | None) -> Iterator[RawLabel]:
-        """The answers of a line; without an annotator those that are gold."""
+        """The answers of a line; gold ones have no annotator."""
         label_column = self.columns.get("label")
         several = self.columns.get("annotators", "")
         columns = several.split(JOIN) if several else list(self.form.annotators)
@@ -181,7 +181,7 @@ class LabelTable(LabelSet):
             annotator = self._content(fields, "annotator")
             named_people = self._column(fields, "annotator") is not None
             if annotator is None and gold is not None and not named_people:
-                # One person's answers beside the reference.
+                # The column's name stands for the one person who answered beside the reference.
                 annotator = self._column(fields, "label")
             anonymous = annotator is None and named_people
             counts = all(fields.get(key) == value for key, value in self.form.counts.items())
@@ -189,7 +189,7 @@ class LabelTable(LabelSet):
             yield RawLabel("" if anonymous else annotator, UNNAMED, answer)
 
     def _answer(self, label: RawLabel) -> str | None:
-        """The answer that a label means; LabelError where it means none in this form."""
+        """The answer that a label means. Raises LabelError if the form does not know the label."""
         content, form = label.answer, self.form
         if isinstance(content, list):
             parts = [answer_of(part, "label") for part in content]
@@ -228,7 +228,7 @@ class LabelTable(LabelSet):
         return JOIN.join(text for text in texts if text)
 
     def _shown(self, item: Record, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """What a judge may see of a line: none of the labels."""
+        """The fields of a line that a judge may see: none with labels."""
         form = self.form
         renamed = {name: _at(fields, path) for name, path in item.columns.items()}
         if form.fields is not None:
@@ -250,11 +250,11 @@ class LabelTable(LabelSet):
 
 
 _ESCAPED = re.compile("^'(?=[=+\\-@＝＋－＠])")
-"""The apostrophe that a sheet puts before an id that a spreadsheet would run."""
+"""The apostrophe that a sheet puts before an id that a spreadsheet would read as a formula."""
 
 
 def _need_offered(answer: str, fields: Mapping[str, Any], accepted: frozenset[str]) -> None:
-    """LabelError for an answer that its row of a sheet does not offer."""
+    """Raise LabelError for an answer that its row of a sheet does not offer."""
     offered = scalar_text(fields.get("answers")) or ""
     known = {*map(spelling, offered.split(OFFERED)), *accepted}
     given = without_no_label(answer, known) or ""
@@ -263,14 +263,14 @@ def _need_offered(answer: str, fields: Mapping[str, Any], accepted: frozenset[st
 
 
 def _before_question(visible: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The texts that a row of a sheet shows; columns behind the question are people's own."""
+    """The texts that a row of a sheet shows; people may add columns after the question."""
     before = [*fields][: [*fields].index("question")]
     texts = {name: text for name, text in visible.items() if name in before}
     return texts or dict(visible)
 
 
 def _without(fields: dict[str, Any], path: str) -> dict[str, Any]:
-    """The fields without what lies at a path into an object."""
+    """The fields without the one at a dotted path."""
     head, _, tail = path.partition(".")
     if not tail or not isinstance(fields.get(head), dict):
         return {key: value for key, value in fields.items() if key != path}
@@ -287,7 +287,7 @@ def _at(fields: Mapping[str, Any], column: str) -> Any:
 
 
 def _names(annotator: object) -> str | None:
-    """An annotator's name; judges of MT-Bench may be a list of a model and its prompt."""
+    """An annotator's name; MT-Bench may name a judge by a list of its model and prompt."""
     if isinstance(annotator, list):
         return JOIN.join(filter(None, (id_text(part, "annotator") for part in annotator))) or None
     return id_text(annotator, "annotator")
@@ -296,8 +296,8 @@ def _names(annotator: object) -> str | None:
 def _blinded(
     pair: tuple[str, str], visible: dict[str, Any], fields: Mapping[str, Any]
 ) -> tuple[dict[str, Any], str]:
-    """The pair's two texts in an order that the content alone decides, and the better one's name:
-    where the better one always stood first, its place would be the answer."""
+    """The pair's two texts in an order that only their content decides, and the better one's name:
+    if the better text were always first, its place would be the answer."""
     better = int(content_hash({key: fields[key] for key in pair}), 16) % 2
     texts = (
         (fields[pair[0]], fields[pair[1]]) if better == 0 else (fields[pair[1]], fields[pair[0]])

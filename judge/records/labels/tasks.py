@@ -1,7 +1,7 @@
-"""Sheets of `judge label` that came back from Label Studio or Argilla: as rows of a sheet again.
+"""Turn exports of Label Studio or Argilla back into rows of a sheet of `judge label`.
 
-A task that `judge.report.sheet_files` wrote holds what a row of a sheet has. Its annotators'
-answers to the questions `label` and `why` stand where `forms.FORMS` says.
+A task that `judge.report.sheet_files` wrote has the cells of a row. `forms.FORMS` says where its
+annotators' answers to the questions `label` and `why` are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OF_TOOLS = frozenset((
     *("id", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "choices"),
     *("_server_id", "status", "score"),
 ))  # fmt: skip
-"""Columns that the tools, or a sheet for them, put beside those of a sheet."""
+"""Columns that the tools, or our tasks for them, add to those of a sheet."""
 
 _TASK = {"item", "question", "answers"}
 _ROW = ("item", "check", "entry")
@@ -29,14 +29,14 @@ _TOOLS = ("label-studio", "label-studio-min", "argilla", "argilla-columns")
 
 
 def is_task(fields: Mapping[str, Any]) -> bool:
-    """Whether a line is a task for Label Studio, which nobody has answered there."""
+    """Whether a line is a task to import into Label Studio, not one it exported."""
     data = fields.get("data")
     return fields.keys() == {"data"} and isinstance(data, dict) and data.keys() >= _TASK
 
 
 def rows_of(record: Record) -> Iterator[Record]:
-    """The rows of a sheet that a tool's task stands for: one for each annotator, and one without
-    a label where there is none. Any other record as it is."""
+    """The rows of a sheet for a tool's task: one for each annotator, or one without a label if
+    there is no annotator. Any other record is yielded unchanged."""
     fields = record.fields or {}
     form = next((form for form in FORMS if form.name in _TOOLS and form.knows(fields)), None)
     task = {} if form is None else _task(form, fields)
@@ -52,14 +52,14 @@ def rows_of(record: Record) -> Iterator[Record]:
         yield refused(record, error.problem)
         return
     for annotator, given in people:
-        # Label Studio's "ground truth" is nobody's.
+        # Label Studio's "ground truth" has no annotator.
         answers = {**given, "annotator": annotator} if annotator is not None else {}
         gold = {} if annotator is not None else {"gold": given.get("label")}
         yield replace(record, fields={**row, **gold, **shown, **asked, **_ANSWERS, **answers})
 
 
 def _task(form: Form, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What the tool was given to ask."""
+    """The cells of the task that the tool imported."""
     parts = [fields.get(form.within), fields.get("metadata")] if form.within else [fields]
     return {
         name: cell
@@ -80,7 +80,7 @@ def _given(form: Form, fields: Mapping[str, Any]) -> list[tuple[Any, dict[str, A
         answer = one.answer
         if isinstance(answer, list) and (len(answer) == 1 or one.question == "why"):
             answer = "\n".join(map(str, answer))
-        # Who answers twice has two rows, the second of which is refused as in any sheet.
+        # A second answer of one annotator makes a second row, which is refused as in any sheet.
         own = [answers for annotator, answers in rows if annotator == one.annotator]
         if not own or one.question in own[-1]:
             own.append({})
