@@ -213,7 +213,7 @@ def test_a_file_in_the_cache_of_hugging_face_is_used_from_there(
     done = subprocess.run(words, env=env, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"{cached}\n"), done.stderr
     assert [server for server, *_ in hub.asked] == ["hub"] and store.resolve(NAME) == cached
-    assert "is left to the tool that put it there" in typed.text("models", "remove", NAME)[1]
+    assert "belongs to another tool and is kept" in typed.text("models", "remove", NAME)[1]
     assert cached.is_file() and NAME not in store.known()
     assert not (models / "some-org").exists()
 

@@ -382,7 +382,7 @@ def test_released_outputs_are_scored_as_our_own_answers_are(typed: Typed) -> Non
         "score", "eecc", "released.tsv", str(folder), "--json", "-o", "a"
     )
     assert code == 0, told
-    assert "1 answer to no gold item, left out: line 6/0\n" in told
+    assert "1 answer without a gold item, left out: line 6/0\n" in told
     code, expected, told = typed.text(
         "score", "eecc", "ours.jsonl", str(folder), "--json", "-o", "b"
     )

@@ -79,7 +79,7 @@ def test_a_run_that_ends_early_is_gone_on_with(asked: Typed) -> None:
     asked.script("model.yaml", SCRIPT)
     stopped = asked(*ASK, "-o", "part.jsonl", "--max-calls", "5", "--no-cache")
     assert stopped.returncode == 4
-    assert b"there are no tables yet" in stopped.stderr
+    assert b"no tables yet" in stopped.stderr
     assert stopped.stdout == b""
     gone_on = asked(*ASK, "-o", "part.jsonl", "--resume", "-q", "--no-cache")
     assert gone_on.stdout == whole.stdout

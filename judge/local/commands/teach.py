@@ -22,8 +22,8 @@ Examples:
   judge teach mails.jsonl --ask "Is it polite?" --on mail -o mine.gguf
   judge calibrate mails.jsonl ... -m local:qwen2.5-coder-1.5b+mine.gguf
 
-Labels as for judge calibrate. Three tenths of the records teach nothing, and judge calibrate leaves
-out the others when it reports on a model with the adapter.
+Labels are as for judge calibrate. Three tenths of the records are kept for testing: judge calibrate
+reports on a model with the adapter without the records that taught it.
 
 Exit code 3: some lines could not be used.
 """
@@ -32,7 +32,7 @@ _TOLD = 20
 
 
 def asked_by(settings: Settings, check: str) -> list[str]:
-    """The flags that put the same question again."""
+    """The flags that ask the same question."""
     maps = [word for entry in settings.map for word in ("--map", entry)]
     if settings.rubric:
         return ["--rubric", settings.rubric[0], *maps]
@@ -64,9 +64,9 @@ def command(
 ) -> None:
     """Teach a local model one check from labels.
 
-    The upper layers of the model are trained (LoRA) to answer the rubric's first question as the
-    labels do. That takes about a thousand labels or more, and on two cores about a second a label;
-    on a GPU minutes. The adapter is a file of some megabytes that llama.cpp loads.
+    LoRA trains the upper layers of the model to answer the rubric's first question as the labels
+    do. It needs about a thousand labels or more; two cores take about a second a label, a GPU
+    minutes in all. The adapter is a file of some megabytes that llama.cpp loads.
     """
     from judge.calibration.labels import CalibrationJob
     from judge.cli.progress import steps
@@ -85,7 +85,7 @@ def command(
             report = teach(job, settings, out, epochs=epochs, progress=show)
     except KeyboardInterrupt:
         old = unfinished(out)
-        remark = f"{old} is the adapter as it was" if old.exists() else "nothing is kept"
+        remark = f"the adapter so far is {old}" if old.exists() else "no adapter was written"
         print_message(f"interrupted; {remark}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     for item in report.problems[:_TOLD]:
@@ -99,7 +99,7 @@ def command(
     if not quiet:
         title = f"taught {report.check} by {counted(report.items, 'item')}"
         print_message(
-            f"{title}, loss {report.loss:.3f}; {report.kept} kept apart; the adapter is in {out}"
+            f"{title}, loss {report.loss:.3f}; {report.kept} kept for testing; wrote {out}"
         )
         sources = " ".join(shortened(source, 60) for source in labels)
         words = shlex.join(asked_by(settings, report.check))

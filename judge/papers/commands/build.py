@@ -1,4 +1,4 @@
-"""`judge build`: data sets made from records and verdicts, without a model."""
+"""`judge build`: make data sets from records and verdicts, without a model."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Examples:
   judge build culturalbench-hard easy.csv -o hard.jsonl
   judge build filtered judged.jsonl -o sound.jsonl
 
-What is left out stands in FILE.discarded.jsonl, a line each: source, line, reason, record.
+Records that are left out are in FILE.discarded.jsonl, a line each: source, line, reason, record.
 
-Exit code 3: some lines could not be used as they are.
+Exit code 3: some lines could not be used.
 """
 
 _TOLD = 5
@@ -42,13 +42,11 @@ def command(
     list_: Annotated[bool, typer.Option("--list", help="List the data sets.")] = False,
     by: Annotated[
         list[str] | None,
-        typer.Option(metavar="FIELD", help="Count by this field of the records; repeatable."),
+        typer.Option(metavar="FIELD", help="Count records by this field; repeatable."),
     ] = None,
     largest: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="Keep the N largest groups by the one field of --by."
-        ),
+        typer.Option(min=1, metavar="N", help="Keep the N largest groups of the one --by field."),
     ] = None,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
@@ -63,7 +61,7 @@ def command(
 
     if list_:
         rows = [(names, title) for names, (title, _) in DATASETS.items()]
-        print_table(("set", "what it holds, and from what"), rows)
+        print_table(("set", "contents, and what they are made from"), rows)
         return
     if name not in DATASETS:
         names = f"there are {', '.join(DATASETS)}"
@@ -72,7 +70,7 @@ def command(
     if not inputs or out is None:
         raise UsageError(f"judge build {name}: name the files to build from, and -o FILE")
     if largest is not None and len(by or ()) != 1:
-        raise UsageError("--largest: name the one field whose groups are counted, --by FIELD")
+        raise UsageError("--largest: name one field to group by, --by FIELD")
     beside = out.with_name(f"{out.name}.discarded.jsonl")
     lines = discards = bad = 0
     first: list[str] = []
@@ -89,7 +87,7 @@ def command(
                 strata[stratum(item, by or ()), True] += 1
                 continue
             problem = item.problem or Problem("it cannot be read")
-            # What is left out for its group alone is a line of the set, of no line of a source.
+            # A line that `largest` leaves out is the set's own, without a line in a source.
             place = {"source": item.source, "line": item.line} if item.line else {}
             discard = {**place, "reason": problem.message, "record": item.fields or item.raw}
             left_out.write(dump(discard))

@@ -1,4 +1,4 @@
-"""`judge describe`: the data of a benchmark, counted as its paper counts them."""
+"""`judge describe`: count a benchmark's data as its paper does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Examples:
   judge describe cqbench repaired.jsonl          table 3, of repaired stories
   judge describe normad normad.csv --by country --by gold
 
-Exit code 3: some lines could not be used, and are named.
+Exit code 3: some lines could not be used; they are named.
 """
 
 
@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Count a benchmark's data as its paper does, without a model.
 
-    --by counts rows by fields of the items, the last of several across.
+    --by counts rows by fields of the items; the last of several fields makes the columns.
     """
     opt.need_calibrate("judge describe")
     from judge.cli.tables import print_tables
@@ -46,7 +46,11 @@ def command(
 
     benchmark = load_benchmark(name)
     if not sources or (benchmark.described is None and not by):
-        lacking = "--by FIELD: its paper has no such tables" if sources else "the files to describe"
+        lacking = (
+            "--by FIELD; its paper has no tables of its data"
+            if sources
+            else "the files to describe"
+        )
         raise UsageError(f"judge describe {name}: name {lacking}")
     choices = choices_of(benchmark, sources, benchmark.counted_in, columns=settings.columns)
     items = list(benchmark.items(sources, choices))

@@ -22,14 +22,14 @@ Examples:
       --judge-model openai:o3
   judge evaluate normad normad.csv -m openai:gpt-4o --task my_prompt.yaml
   judge evaluate hostile -m openai:gpt-4o       a judge under hostile text
-  judge evaluate hostile mails.csv --rubric ./mine.yaml    in your own records
+  judge evaluate hostile mails.csv --rubric ./mine.yaml    on your own records
   judge compare answers.jsonl others.jsonl      two models
 
 Benchmarks: normad, culturalbench, cqbench, cali, eecc and hostile (docs/reference/ says what they
-ask). hostile measures judges: on records of its own, or on yours, into which it puts hostile text
+ask). hostile measures judges: it puts hostile text into its own records, or into yours
 (docs/explain/hostile-text.md).
-Answers go to OUT or to standard output, tables to standard output or, beside answers, to standard
-error. Lines are kept, resumed and cached like those of judge validate.
+With -o, answers go to OUT and tables to standard output; without -o, answers go to standard output
+and tables to standard error. Answers are resumed and cached as in judge validate.
 """
 
 _NAME = typer.Argument(
@@ -42,7 +42,7 @@ BenchmarkName = Annotated[str, _NAME]
 ShowList = Annotated[bool, typer.Option("--list", help="List the benchmarks and what they ask.")]
 BenchmarkFiles = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SOURCE", help="The benchmark's files; of eecc its folder."),
+    typer.Argument(metavar="SOURCE", help="The benchmark's files; for eecc its folder."),
 ]
 Condition = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Only this condition; repeatable.")
@@ -51,7 +51,7 @@ JudgeModel = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PROVIDER:MODEL",
-        help="Model that grades what no rule can; repeatable.",
+        help="Model that grades answers that no rule can; repeatable.",
         autocompletion=opt.completed("models"),
     ),
 ]
@@ -76,7 +76,7 @@ Setting = Annotated[
     *("rubric", "cheap_model", "cheap_margin", "abstain_margin", "profile"),
     map="Read this column of the sources as NAME; a.b is b within a.",
     model="Model to measure.",
-    rubric="hostile: ask this rubric, of your own records any; repeatable.",
+    rubric="hostile: ask this rubric; with your own records it may be any; repeatable.",
 )
 def command(
     settings: Settings,
@@ -167,9 +167,11 @@ def command(
     if report.finished:
         served = {result.condition for result in results}
         for unserved in (result for result in condition or () if result not in served):
-            print_message(f"--condition {unserved}: no line of {', '.join(sources)} serves it")
+            print_message(
+                f"--condition {unserved}: no line of {', '.join(sources)} has what it needs"
+            )
     elif not report.broken_pipe:
-        print_message("not finished, so there are no tables yet")
+        print_message("no tables yet: the run is not finished")
     end(report, job, settings, quiet=quiet)
 
 

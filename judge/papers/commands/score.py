@@ -1,4 +1,4 @@
-"""`judge score`: score existing answers as `judge evaluate` scores a model's."""
+"""`judge score`: score existing answers as `judge evaluate` does."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Examples:
   judge score eecc outputs.tsv eecc         the authors' released outputs
   judge compare model.jsonl people.scored.jsonl
 
-ANSWERS holds a line for each item: its `id` (as judge evaluate writes it, or the row's with one
---condition) and its `answer`, null where there is no readable one; or it is a file of answers that
+ANSWERS has a line for each item: its `id` (as judge evaluate writes it; with one --condition the
+row's id will do) and its `answer`, null if none was readable. It may also be a file of answers that
 the authors of NormAd or EECC released. GOLD are the benchmark's files.
-Extracted values have no rule: judge validate credits them (workflow extraction).
+No rule scores extracted values: judge validate does (workflow extraction).
 
-Exit code 3: some answers could not be read, and are named, or there is none.
+Exit code 3: some answers could not be read (they are named), or none could.
 """
 
 _NAMED = 5
@@ -80,7 +80,7 @@ def command(
     print_tables(tables, as_json=as_json, all_tables=all_tables, headlines=headlines)
     for ids, kind, why in (
         (scores.missing, "gold item", "without an answer, counted as unreadable"),
-        (scores.extra, "answer", "to no gold item, left out"),
+        (scores.extra, "answer", "without a gold item, left out"),
     ):
         if ids:
             dots = " ..." if len(ids) > _NAMED else ""
@@ -93,7 +93,7 @@ def command(
         print_message(f"{counted(len(scores.unread), 'answer')} could not be read")
     if scores.unasked:
         lines = counted(scores.unasked, "line")
-        print_message(f"{lines} of {answers} about input that was not asked about")
+        print_message(f"{lines} of {answers} left out: their input could not be read")
     if not scores.readable:
         print_message("no answer could be read: nothing was scored")
     if scores.unread or not scores.readable:
