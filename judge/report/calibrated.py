@@ -93,8 +93,8 @@ def _controls(controls: Controls) -> dict[str, str]:
     cells = {
         f"kappa without {field}": controls.blind,
         "difference": controls.above,
-        f"answers that stay with another {field}": controls.stays,
-        f"answers as they must be with another {field}": controls.as_swapped,
+        f"same answer with another {field}": controls.stays,
+        f"right answer with another {field}": controls.as_swapped,
         f"kappa with {field} turned round": controls.contrast,
     }
     return {name: str(estimate) for name, estimate in cells.items() if estimate is not None}

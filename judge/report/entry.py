@@ -97,7 +97,7 @@ class Quotes:
                 return self._marks.setdefault((place, span.start, span.end), mark)
         if self._work > MOST_WORK:
             return "is not in the text word for word; judge searched no further"
-        return "is not in the text, neither as it is nor as it came in"
+        return "is not in the text, neither now nor as it came in"
 
     def _located(self, quote: str, text: str) -> Span | None:
         if (at := text.find(quote)) >= 0:  # Quotes of hostile text may be parts of words.

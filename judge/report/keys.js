@@ -1,5 +1,5 @@
 "use strict";
-// Keys of a page that asks: each button's own, c for the reason; Enter or Escape leaves the reason.
+// Keys of pages with questions: each button's own, c for the reason; Enter or Escape leaves the reason.
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;

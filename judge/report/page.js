@@ -1,5 +1,5 @@
-// The records of the page: found, sorted, drawn where they are looked at, opened. What the form says
-// stands in the address (`#q=late&verdict=fail`), and so does the number of the open record.
+// Search, sort, draw and open the records of the page. Only rows in sight are drawn. The address has
+// the form's fields (`#q=late&verdict=fail`) and the number of the open record.
 
 const MOST_PRINTED = 300;
 const byId = (id) => document.getElementById(id);
@@ -50,7 +50,7 @@ const answersOf = (one) => [one.verdict, one.said, ...(one.evidence || []).map((
 const valuesOf = (entry, name) => checksOf(entry, name).map((check) => check.score ?? check.probability).filter((value) => value !== undefined);
 const SEARCHED = ["reason", "quote", "value", "character", "answer", "said", "message", "dropped"];
 
-// All that a person can read of it, in small letters.
+// All searchable text of a record, in lower case.
 function haystack(item) {
   if (item.words) return item.words;
   const words = [];
@@ -66,7 +66,7 @@ function haystack(item) {
   return item.words;
 }
 
-// From 0, as by a coin's toss, to 1: of the least sure check.
+// The sureness of the least sure check: 0 (a coin toss) to 1.
 function sureness(entry, name) {
   return Math.min(1, ...checksOf(entry, name).map((check) => {
     if (check.probability !== undefined) return Math.abs(check.probability - 0.5) * 2;
@@ -81,7 +81,7 @@ const ONLY = {
   split: ["votes differ", some((entry) => checksOf(entry).some((check) => new Set(votesOf(check).map((vote) => vote.verdict)).size > 1))],
   edited: ["edited", some((entry) => (entry.judge.edits || []).length > 0)],
   person: ["decided by a person", some((entry) => checksOf(entry).some((check) => check.by === "person"))],
-  unlike: ["unlike their label", some((entry) => entry.labels.some((pair) => pair[3] === false))],
+  unlike: ["differ from their label", some((entry) => entry.labels.some((pair) => pair[3] === false))],
 };
 const along = (value, sign = 1) => (one, two, name) => {
   const [a, b] = [value(one.entries[0], name), value(two.entries[0], name)];
@@ -89,7 +89,7 @@ const along = (value, sign = 1) => (one, two, name) => {
 };
 const SORTS = {
   "": [runs.length > 1 ? "differences first" : "failed first", (one, two) => two.differs - one.differs || one.rank - two.rank],
-  file: ["as in the file", () => 0],
+  file: ["file order", () => 0],
   name: ["name", (one, two) => natural.compare(one.entries[0].id, two.entries[0].id)],
   unsure: ["least sure first", along(sureness)],
   low: ["lowest score first", along((entry, name) => valuesOf(entry, name)[0])],
@@ -117,7 +117,7 @@ function fill() {
   for (const name of ["from", "to"]) form.elements[name].parentElement.hidden = !items.some(some((entry) => valuesOf(entry).length > 0));
 }
 
-// What the form says, without its empty parts.
+// The form's fields as an address, without empty ones.
 function address(open) {
   const parts = [...new FormData(form), ["open", open || ""]].filter(([, value]) => value !== "");
   return `#${new URLSearchParams(parts)}`;
@@ -202,7 +202,7 @@ function draw() {
   for (let place = Math.max(0, start); place < end; place++) put(place);
 }
 
-// In the order of the document, for readers that go by it.
+// Rows are inserted in document order, for screen readers.
 function put(place) {
   if (drawn.has(place)) return;
   const row = drawRow(view[place], place);
@@ -236,7 +236,7 @@ function verdictOf(item, letter, run) {
   return runs.length > 1 ? make("span", "of-run", make("span", "letter", letter), " ", mark) : mark;
 }
 
-// Of no place: the first row in sight.
+// Without a place: the first row in sight.
 function focusRow(place) {
   const bar = getComputedStyle(form).position === "sticky" ? form.offsetHeight : 0;
   const start = list.getBoundingClientRect().top;
@@ -329,6 +329,6 @@ unpack(data.textContent).then(([characters, ...entries]) => {
   fill();
   obey();
 }).catch((error) => {
-  byId("loading").textContent = `The records cannot be drawn: ${error.message}`;
+  byId("loading").textContent = `The records cannot be shown: ${error.message}`;
   throw error;
 });

@@ -37,12 +37,12 @@ from judge.verdict import Verdict
 _FOLDER = Path(__file__).parent
 
 MEANINGS: Mapping[Verdict, str] = {
-    Verdict.FAIL: "at least one check failed, and none was lost",
+    Verdict.FAIL: "at least one check failed, and none ended in an error",
     Verdict.ERROR: "no reply, or no readable record; judge validate --resume asks again",
     Verdict.UNREADABLE: "the judge's replies never became valid",
     Verdict.ABSTAIN: "no majority, or not sure enough: for people to decide",
     Verdict.PASS: "every check that was made passed",
-    Verdict.ANSWERED: "answered by questions that nothing passes or fails",
+    Verdict.ANSWERED: "answered; no answer to its questions passes or fails",
 }
 """What a record's verdict means, in the order in which people look at records."""
 

@@ -1,6 +1,5 @@
 "use strict";
-// Draws judged records. A text of a record only ever becomes a text node: none is read as HTML, and
-// none stands in an attribute.
+// Draws judged records. A record's text only ever becomes a text node, never HTML or an attribute.
 
 let unseen = null;
 
@@ -11,7 +10,7 @@ function make(tag, name, ...children) {
   return element;
 }
 
-// What cannot be seen, such as a control character, is shown by its code point.
+// Invisible characters, such as control characters, are shown as code points.
 function shown(content) {
   if (content instanceof Node) return content;
   const text = String(content).replaceAll("\r\n", "\n");
@@ -31,7 +30,7 @@ function shown(content) {
   return fragment;
 }
 
-// A text of the record's own: in its own direction, of no language that is known.
+// A text of the record: its direction is its own, its language unknown.
 function own(tag, name, ...children) {
   const element = make(tag, name, ...children);
   element.lang = "";
@@ -49,8 +48,8 @@ function probability(value) {
   return value < 1 && value >= 0.9995 ? ">0.999" : value.toFixed(3);
 }
 
-// A record beside its checks, and above them what came of it; a quote in the text leads to where it
-// is given as evidence. `mark` stands first.
+// A record beside its checks, below its verdict; the number of a quote in the text links to the
+// evidence. `mark` is shown first.
 function drawRecord(entry, mark = badge(entry.judge.verdict)) {
   const { judge, labels = [] } = entry;
   return make(
@@ -78,7 +77,7 @@ function drawBody(entry, judge) {
       "found",
       checks.map((check) => drawCheck(check, at, checks.length < 3)),
       part("Extraction", judge.extraction && drawExtraction(judge.extraction)),
-      part("Contradictions that stay", judge.contradictions && judge.contradictions.map((one) => drawFinding(one, null, at))),
+      part("Remaining contradictions", judge.contradictions && judge.contradictions.map((one) => drawFinding(one, null, at))),
       part("Values dropped", judge.dropped && drawListing(judge.dropped)),
       part("Edits", judge.edits && judge.edits.map(drawEdit)),
       entry.before.length > 0 && make("details", "original", make("summary", "", "Before it was rewritten"), entry.before.map(([name, content]) => drawField([name, content, true], places))),
@@ -101,7 +100,7 @@ function drawField([name, content, prose], places) {
 function leading(number, places) {
   const button = make("button", "quote-number", number);
   button.type = "button";
-  button.setAttribute("aria-label", `Quote ${number}: go to what it is evidence of`);
+  button.setAttribute("aria-label", `Quote ${number}: go to the evidence`);
   button.addEventListener("click", () => {
     const quote = places.get(number);
     if (!quote) return;
@@ -114,7 +113,7 @@ function leading(number, places) {
 }
 
 function drawError(error) {
-  return make("section", "fault", make("h5", "", "Error of type ", own("bdi", "", cut(error.type))), own("p", "", error.message), error.field !== undefined && make("p", "", "Field: ", own("bdi", "", cut(error.field))), error.line !== undefined && make("p", "quiet", `Line ${error.line} of what was judged.`));
+  return make("section", "fault", make("h5", "", "Error of type ", own("bdi", "", cut(error.type))), own("p", "", error.message), error.field !== undefined && make("p", "", "Field: ", own("bdi", "", cut(error.field))), error.line !== undefined && make("p", "quiet", `Line ${error.line} of the input.`));
 }
 
 function drawCheck(check, at, open) {
@@ -166,7 +165,7 @@ function drawFinding(finding, verdict, { quotes, places }) {
   if (finding.answer !== undefined) parts.push(make("span", "said", "answer ", own("bdi", "", finding.answer)), " ");
   if (finding.character !== undefined) parts.push(make("span", "said", "character ", own("bdi", "", finding.character)), " ");
   if (finding.probability !== undefined) parts.push(make("span", "quiet", `P(pass) ${probability(finding.probability)}`), " ");
-  if (finding.predicted) parts.push(make("span", "quiet", `rests on predicted ${finding.predicted.join(", ")}`));
+  if (finding.predicted) parts.push(make("span", "quiet", `based on predicted ${finding.predicted.join(", ")}`));
   const place = finding.quote === undefined ? undefined : quotes.get(finding.quote);
   const number = typeof place === "number" ? place : null;
   const quote = finding.quote !== undefined && own("blockquote", "", number && make("b", "number", number), number && " ", finding.quote);

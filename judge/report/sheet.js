@@ -8,7 +8,7 @@ const cells = rows.map((row) => new Map(row));
 const ABOUT = ["item", "check", "annotator", "group", "entry", "question", "answers"];
 const LONG = 4000;
 const TURN = /\n(?=\d+\. [^\n:]{1,60}:)/;
-// What cannot be seen is named, but for blanks and the joiners that scripts and emoji need.
+// Invisible characters are shown as code points, except blanks and the joiners of scripts and emoji.
 const UNSEEN = /((?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Cn}\u2028\u2029])/u;
 
 let who = "";
@@ -42,7 +42,7 @@ function put(label) {
   saved = false;
 }
 
-// A reason that was written, or changed, beside an answer that stands.
+// Store a reason that was added to an answer, or changed, after it was given.
 function noteWhy() {
   if (now !== null && answered(now) && given[now].why !== $("why").value.trim()) put(given[now].label);
 }
@@ -62,21 +62,21 @@ function save() {
   progress(`Saved as ${link.download}: send that file back.`);
 }
 
-// Go on from an earlier file; refuses that of another sheet.
+// Continue from a saved file; the file of another sheet is refused.
 function load(text) {
   const place = (line) => JSON.stringify(["item", "check", "entry", "question"].map((name) => line[name] || ""));
   const places = new Map(rows.map((row, at) => [place(Object.fromEntries(row)), at]));
   const lines = text.trim().split("\n").map((line) => JSON.parse(line));
-  if (!lines.every((line) => places.has(place(line)))) return say("That file is of another sheet.");
+  if (!lines.every((line) => places.has(place(line)))) return say("That file belongs to another sheet.");
   const by = String(lines[0].annotator);
   const name = $("who").value.trim() || by;
-  if (name !== by) return say(`That file has the answers of ${by}: go on from it by that name.`);
+  if (name !== by) return say(`That file has the answers of ${by}: enter that name to continue.`);
   const known = lines.filter((line) => offered(places.get(place(line))).includes(line.label));
   const earlier = known.map(({ label, why, ...line }) => [places.get(place(line)), { label, why }]);
   begin(name, Object.fromEntries(earlier));
 }
 
-// Each annotator has an order: that of a hash of a unit's place and the annotator's name.
+// Each annotator's order is that of a hash of a unit's place and the annotator's name.
 function hash(text) {
   let state = 2166136261;
   for (const char of text) state = Math.imul(state ^ char.codePointAt(0), 16777619);
@@ -122,7 +122,7 @@ function progress(note = "Kept in this browser.") {
   $("bar").value = done;
   $("count").textContent = `${done} of ${order.length} answered.`;
   $("kept").textContent = stored || saved ? note : "";
-  if (!stored) say("This browser keeps no answers: save them before you close the page.");
+  if (!stored) say("This browser cannot store answers: save them before you close the page.");
 }
 
 function button(answer, place, digits) {
@@ -160,7 +160,7 @@ function show(at) {
   $(at === null ? "done" : "heading").focus({ preventScroll: true });
 }
 
-// The next question without an answer; behind the last one from the first.
+// The next question without an answer; after the last one it starts from the first.
 function forward() {
   const from = order.indexOf(now) + 1;
   show([...order.slice(from), ...order.slice(0, from)].find((at) => !answered(at)) ?? null);

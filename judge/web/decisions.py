@@ -300,7 +300,7 @@ def _shown_to_guess(profile: JudgeProfile) -> str | None:
     """Why, by the profile, its judge may only guess; None if nothing in it says so."""
     low = profile.measures.get("kappa", {}).get("low")
     if profile.leak is not None:
-        return f"the field {profile.leak} alone told its labels"
+        return f"its labels could be read off the field {profile.leak} alone"
     if low is not None and low <= 0:
         return "the profile does not show this judge to be better than a guess"
     if profile.controls.get("looks") is False:

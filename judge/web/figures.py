@@ -47,10 +47,10 @@ def progress(session: Session) -> str:
         now = half_width(labels * effective_size(weights) / len(weights))
         weights += coming
         end = half_width(all_labels * effective_size(weights) / len(weights))
-        told += f"; {labels} {'label tells' if labels == 1 else 'labels tell'} a judge's agreement"
-        told += f" to ± {100 * now:.0f} points"
+        told += f"; {labels} label{'' if labels == 1 else 's'} measure{'s' if labels == 1 else ''}"
+        told += f" a judge's agreement to ± {100 * now:.0f} points"
         told += f", all {all_labels} to ± {100 * end:.0f}" if done < of else ""
-        told += f" (where it agrees {USUAL:.0%} of the time)"
+        told += f" (if it agrees {USUAL:.0%} of the time)"
     return told
 
 

@@ -91,7 +91,7 @@ def label(
     questions = {q.place: q for unit in units for q in unit}
 
     def closing() -> list[tuple[str, str]]:
-        calibrate = "Hold a judge against these labels:", calibrate_command(out, settings)
+        calibrate = "Compare a judge with these labels:", calibrate_command(out, settings)
         if sum(map(bool, answers.given.values())) > 1:
             agreement = f"judge agreement {shlex.quote(str(out))}"
             return [("See how far people agree:", agreement), calibrate]

@@ -1,5 +1,4 @@
-// Answers go to the server one by one; it sends what comes next as a piece of the page, with every
-// text escaped.
+// Each answer goes to the server, which replies with the next piece of the page, every text escaped.
 
 const main = document.querySelector("main");
 const trouble = document.getElementById("trouble");
@@ -31,13 +30,13 @@ async function send(path, content) {
     const heading = main.querySelector("h2[tabindex]");
     if (heading) heading.focus({ preventScroll: true });
   } catch {
-    say("The server is gone. This answer was not saved, all before it were: start the same command again.");
+    say("The server has stopped. This answer was not saved; all earlier ones were. Run the same command again.");
   } finally {
     busy = false;
   }
 }
 
-// The judged record of a review, which comes as data.
+// Draw the judged record of a review, which the page has as data.
 function drawJudged() {
   const data = document.getElementById("judged");
   if (!data) return;

@@ -107,10 +107,10 @@ class _Page:
         """Why the request is refused; None if it is not."""
         hosts = [f"{name}:{self.port}" for name in (HOST, "localhost")]
         if request.headers.get("Host") not in hosts:
-            return "This server answers on this machine alone."
+            return "This server answers only on this machine."
         token = "".join(request.path.split("/")[1:2])  # `OPTIONS *` has no path.
         if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self.token.encode()):
-            return "The address is not, or no longer, that of the page."
+            return "This is not the address of the page, or no longer. Use the one in the terminal."
         if request.method in ("GET", "HEAD"):
             return None
         if request.headers.get("Origin") != f"http://{request.headers['Host']}":

@@ -61,7 +61,7 @@ def test_the_page_and_a_resumed_run_say_the_same(typed: Typed) -> None:
     assert json.loads(typed.read("s.json"))["panels"] == panels
     assert typed("report", "o.jsonl", "-o", "p.html").returncode == 0
     page = Seen(typed.read("p.html").decode()).words
-    assert "Judges beside one another" in page
+    assert "Judges compared" in page
     assert "scripted:b.yamlscripted:c.yaml 6 of 10 0.00" in page
     assert "scripted:c.yaml passes 10 of 10 (100.0%)" in page
 

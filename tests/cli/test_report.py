@@ -67,7 +67,7 @@ def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed
     code, _, told = typed.text("report", "out.jsonl", "-o", "page.html")
     assert code == 3
     assert "1 line could not be read as output of judge, the first: line 3: " in told
-    assert "1 further line could not be read" in Seen(typed.read("page.html").decode()).words
+    assert "1 further line is not output of judge validate" in Seen(typed.read("page.html").decode()).words
 
 
 def test_two_runs_stand_beside_one_another_and_parts_of_one_together(typed: Typed) -> None:
@@ -80,7 +80,7 @@ def test_two_runs_stand_beside_one_another_and_parts_of_one_together(typed: Type
     assert told[0] == 0, told
     html = typed.read("two.html").decode()
     words = Seen(html).words
-    assert "Old & new" in words and "2 runs on 3 records that all have." in words
+    assert "Old & new" in words and "2 runs on the 3 records that they share." in words
     heads, whole, *_ = rows(html, "Differences")
     row = dict(zip(heads, whole, strict=True))
     assert (row["pairs"], row["A, not B"], row["B, not A"]) == ("3", "1", "0")
@@ -90,7 +90,7 @@ def test_two_runs_stand_beside_one_another_and_parts_of_one_together(typed: Type
     ]
     assert typed.text("report", "a.jsonl", "c.jsonl", "-o", "one.html")[0] == 0
     words = Seen(typed.read("one.html").decode()).words
-    assert "4 records, 3 of them pass" in words and "they count together" in words
+    assert "4 records, 3 of them pass" in words and "their records are counted together" in words
     first = typed.read("two.html")
     typed("report", "a.jsonl", "b.jsonl", "-o", "two.html", "--title", "Old & new", "--overwrite")
     assert typed.read("two.html") == first

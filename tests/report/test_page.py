@@ -94,7 +94,7 @@ def test_counts_shares_and_intervals() -> None:
     ]
     words = Seen(html).words
     assert "10 records, 6 of them pass: 60.0% (95% interval 31.3% to 83.2%)." in words
-    assert "rest on 9 replies, of 90 tokens read and 18 written" in words
+    assert "use 9 replies, with 90 input tokens and 18 output tokens" in words
     assert "bad-input 1" in words
 
 
@@ -103,9 +103,8 @@ def test_of_each_verdict_as_many_records_are_shown_as_asked() -> None:
     html = page([record(v, id=f"r{n}") for n, v in enumerate(verdicts)], limit=2)
     assert [entry["id"] for entry in entries(html)] == ["r0", "r1", "r2", "r3", "r4", "r5", "r6"]
     words = Seen(html).words
-    assert (
-        "The first 2 of 3 fail, All 1 error, All 1 unreadable, All 1 abstain, All 2 pass" in words
-    )
+    shown = "Shown: the first 2 of 3 fail, all 1 error, all 1 unreadable, all 1 abstain, all 2 pass"
+    assert shown in words
     boxes = [a["value"] for _, a in Seen(html).elements if a.get("name") == "verdict"]
     assert boxes == ["fail", "error", "unreadable", "abstain", "pass"], "failed ones come first"
 
@@ -123,7 +122,7 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
     html = page(strange, limit=4)
     seen = Seen(html)
     assert rows(html, "Verdicts")[1][1] == "1"
-    assert "6 further lines could not be read" in seen.words
+    assert "6 further lines are not output of judge validate" in seen.words
     assert 'the first: line 2: not JSON: {"torn": <b>' in seen.words
     assert_only_ours(html)
     with pytest.raises(UsageError, match=r"none of the 6 line.*\(line 1: .*not JSON"):
@@ -176,7 +175,7 @@ def test_quotes_are_marked_where_they_stand() -> None:
         [" – and left.", "for", [1]],
     ]
     notes = {quotes[0]: 1, "greeted Bo": 2}
-    notes[nowhere] = "is not in the text, neither as it is nor as it came in"
+    notes[nowhere] = "is not in the text, neither now nor as it came in"
     assert dict(entry["quotes"]) == notes
 
 
@@ -277,7 +276,7 @@ def test_a_page_has_room_for_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     html = page(lines)
     shown = [entry["id"] for entry in entries(html)]
     assert 15 < len(shown) < 35 and shown[-5:] == ["f0", "f1", "f2", "f3", "f4"]
-    assert f"The first {len(shown) - 5} of 50 pass" in Seen(html).words
+    assert f"the first {len(shown) - 5} of 50 pass" in Seen(html).words
 
 
 def test_only_the_pages_own_style_and_script_are_allowed() -> None:
@@ -343,7 +342,7 @@ def test_scores_labels_cost_and_questions_are_told() -> None:
     ):
         assert told in words, told
     assert words.count("Not asked") == 1, "among the settings of the run alone"
-    assert rows(html, "Labels beside verdicts") == [
+    assert rows(html, "Labels and verdicts") == [
         ["Label", "2", "4.4"],
         ["2", "1", "0"],
         ["4", "1", "1"],

@@ -103,7 +103,7 @@ def test_the_page_names_no_machine_and_proposes_what_one_or_two_people_need(page
 
     out = ("-o", "labels.jsonl")
     page = ended("label", "mails.jsonl", *ASK, "--sample", "1", "--seed", "5", *out)
-    assert "root" not in page and "--annotator NAME</code> in the command" in page
+    assert "root" not in page and "--annotator NAME</code>" in page
     assert "judge calibrate labels.jsonl" in page and "judge agreement" not in page
     second = page[page.index("judge label ") :].partition("</pre>")[0]
     page = ended(*shlex.split(second.replace("NAME", "bo"))[1:])
@@ -160,7 +160,7 @@ def test_an_unsure_answer_is_no_label(tmp_path: Path) -> None:
     for number, choice in enumerate((0, -1, 1, 0)):
         session.answer(number, choice, "")
     told = progress(session)
-    assert told.startswith("4 of 6 answered; 3 labels tell a judge's agreement to ± ")
+    assert told.startswith("4 of 6 answered; 3 labels measure a judge's agreement to ± ")
     assert f"± {100 * half_width(3):.0f} points, all 5 to ± {100 * half_width(5):.0f} (" in told
 
 
@@ -204,7 +204,7 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     assert b"agrees with you 95.0% of the time" in page and b"It insults." in page
     # Weights 9, 9, 1, 1 tell as much as 400 / 164 = 2.44 records of one weight.
     assert "a judge's agreement to ± 34 points" in html.unescape(page.decode())
-    assert b"each weighed by the number" in page and b'the judge says <bdi lang="">no' in page
+    assert b"each weighted by the number" in page and b'the judge says <bdi lang="">no' in page
     labels = pages.lines("labels.jsonl")
     weights = {line["id"]: line["annotators"]["ann"]["weight"] for line in labels}
     assert sorted(weights.values()) == [1, 1, 9, 9] and {weights["m18"], weights["m19"]} == {1}

@@ -131,7 +131,7 @@ def test_a_saved_file_goes_on_in_another_browser(pages: Pages, browser: Any, she
     (pages.folder / "other.jsonl").write_text('{"item": "m1"}\n')
     page.set_input_files("#earlier", pages.folder / "other.jsonl")
     page.wait_for_selector("#trouble:not([hidden])")
-    assert "of another sheet" in page.inner_text("#trouble")
+    assert "belongs to another sheet" in page.inner_text("#trouble")
     page.fill("#who", "bob")
     page.set_input_files("#earlier", path)
     page.wait_for_function(
