@@ -147,8 +147,8 @@ def _refuse_floating(resources: Resources) -> None:
     for spec in resources.models.judges:
         if resources.models.client(spec).floating:
             raise UsageError(
-                f"{spec} names whatever version is the newest, and a profile holds for one: name "
-                "the version, as in systemone:jev-1.14.0 (a run's lines tell which answers)"
+                f"{spec} means the newest version, and a profile is for one version: name it, as "
+                "in systemone:jev-1.14.0 (a run's lines note the version that answered)"
             )
 
 
@@ -186,11 +186,11 @@ def _refuse_unusable(
             raise UsageError(no_such_field(f"--on {name}", name, [*first]))
     if job.folds is not None and (job.agreement is not None or job.contrast_set):
         option = "--guarantee" if job.agreement is not None else "--contrast-set"
-        raise UsageError(f"{option} needs records that nothing was fitted to: leave out --folds")
+        raise UsageError(f"{option} needs records that are not used for fitting: leave out --folds")
     if job.agreement is not None:
         if len({item.weight for item in items}) > 1:
             raise UsageError(
-                "--guarantee takes records that were drawn with one chance, and these labels have "
+                "--guarantee takes records drawn with equal chances, and these labels have "
                 "different weights (judge label --sample of judged lines): label a plain sample"
             )
         if len(judges) > 2:

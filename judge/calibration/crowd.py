@@ -107,7 +107,7 @@ class Crowd:
                     answers[annotation.annotator].append((annotation.answer, gold))
             others += [item] if gold is None else []
         if self.controls and labels and not answers:
-            raise UsageError(f"{self.controls[0]}: no annotator answered one of these questions")
+            raise UsageError(f"{self.controls[0]}: no annotator answered any of these questions")
         against = self._against(items)
         annotators = {
             name: self._annotator(answers[name], labels[name], len(against[name]))
@@ -115,7 +115,9 @@ class Crowd:
         }
         if annotators and all(about.dropped for about in annotators.values()):
             message = f"every annotator has fewer than {self.least:.0%} of the controls right"
-            raise UsageError(f"{self.controls[0]}: {message}: see --least and --scale")
+            raise UsageError(
+                f"{self.controls[0]}: {message}: lower --least, or map ratings with --scale"
+            )
         return [self._read(item, annotators, against) for item in others], annotators
 
     def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[set[CheckOfRecord]]]:
@@ -129,7 +131,7 @@ class Crowd:
         for source in self.contrary:
             pairs = [((c, a), (c, b), answer) for a, b, answer in _contrary(source) for c in checks]
             if not any({first, second} <= given.keys() for first, second, _ in pairs):
-                raise UsageError(f"{source}: no two of these records both have labels")
+                raise UsageError(f"{source}: no pair of these records has labels on both")
             for first, second, answer in pairs:
                 for name, label in given.get(first, {}).items():
                     pair, other = {first, second}, given.get(second, {}).get(name)
@@ -159,7 +161,9 @@ class Crowd:
         if len(names) == len(asked) == 1:
             return {(id, number, UNNAMED): gold for (id, number, _), gold in golds.items()}
         about, labelled = ", ".join(sorted(names)), ", ".join(sorted(asked))
-        raise UsageError(f"{self.controls[0]}: about {about}, and the labels about {labelled}")
+        raise UsageError(
+            f"{self.controls[0]}: its answers are about {about}, the labels about {labelled}"
+        )
 
     def _annotator(
         self, controls: Sequence[tuple[str, str]], labels: int, contradictions: int

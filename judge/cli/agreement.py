@@ -152,7 +152,7 @@ def command(
     from judge.stats.agreement import MajorityRule
 
     if records and out is None:
-        raise UsageError("--records needs -o: it holds the records that are written")
+        raise UsageError("--records needs -o, the file to which its records are written")
     report = api.agreement(
         sources,
         label_column=opt.names(label_column),
@@ -195,8 +195,8 @@ def command(
         name: n for name, about in report.annotators.items() if (n := about.contradictions)
     }:
         print_message(
-            f"{counted(sum(torn.values()), 'pair')} of labels left out, which contradict each "
-            f"other: {_named([*torn])}"
+            f"{counted(sum(torn.values()), 'pair')} of contradictory labels left out: "
+            f"{_named([*torn])}"
         )
     untried = [name for name, about in report.annotators.items() if controls and not about.controls]
     if untried:
@@ -208,21 +208,25 @@ def command(
     if 0 < report.most_answers < least_votes:
         print_message(
             f"--majority {majority} needs {least_votes} answers to a question, and none has more "
-            f"than {report.most_answers}: so there is no majority. A share (80%) needs no number"
+            f"than {report.most_answers}, so there is no majority: give a share, such as 80%"
         )
     if out is not None:
         print_message(f"wrote {out}: {counted(len(report.majorities), 'record')}")
     if report.repeated:
         repeated = counted(report.repeated, "repeated answer")
-        others = f", {report.differing} of them another than the first" if report.differing else ""
+        others = (
+            f", {report.differing} of them different from the first" if report.differing else ""
+        )
         print_message(
-            f"{repeated} of an annotator left out{others}; the first one to a question holds"
+            f"{repeated} left out{others}; an annotator's first answer to a question counts"
         )
     if report.differing:
-        print_message("two people may share a name: give each their own in the column annotator")
+        print_message(
+            "two people may share a name: give each a different one in the column annotator"
+        )
     if report.conflicting:
         conflicting = counted(report.conflicting, "differing gold answer")
-        print_message(f"{conflicting} left out; the first one holds")
+        print_message(f"{conflicting} left out; the first one counts")
     if report.unreadable:
         print_message(f"{counted(report.unreadable, 'line')} could not be read")
     if report.unreadable or report.differing:

@@ -174,7 +174,9 @@ def command(
                 settings=settings,
             )
     except KeyboardInterrupt:
-        result = "replies in the cache are not asked again" if settings.cache else "nothing is kept"
+        result = (
+            "replies in the cache are not asked again" if settings.cache else "nothing was saved"
+        )
         print_message(f"interrupted; {result}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     if as_json:
@@ -207,13 +209,13 @@ def _troubles(report: Calibration) -> Iterator[str]:
     if report.no_label:
         yield f"{no_label(report.no_label)}, left out"
     if report.taught:
-        yield f"{counted(report.taught, 'item')} left out: a model was taught by them"
+        yield f"{counted(report.taught, 'item')} left out: they taught one of the models"
     for check in report.checks:
         if check.shown:
             yield f"{check.check}: {fields_message(check.shown, check.withheld)}"
         if check.read_as:
             words = ", ".join(f"{word} as {answer}" for word, answer in check.read_as.items())
-            yield f"{check.check}: labels were read so: {words}"
+            yield f"{check.check}: labels read as answers: {words}"
         if check.leak is not None:
             yield f"{check.check}: {check.leak}"
         for judge in check.judges:

@@ -180,7 +180,7 @@ def command(
     files = " and ".join(map(str, written.files))
     print_message(f"wrote {files}: {counted(written.rows, 'row')} about {about}{who}")
     if written.not_offered:
-        print_message(f"{written.not_offered}: only judge agreement --scale can make it right")
+        print_message(f"{written.not_offered}: map an answer to it with judge agreement --scale")
     if (step := _NEXT.get(written.form)) is not None:
         back, how = step
         back = back.format(path=shlex.quote(str(written.files[0].with_suffix(""))))
@@ -197,8 +197,8 @@ def announce(address: str, annotator: str | None, *, open_page: bool) -> None:
     print_message(f"open {address}")
     if annotator is None:
         name = opt.login_name()
-        print_message(f"answers stand under the name {name}; --annotator NAME gives yours")
-    print_message("Ctrl-C, or the page itself, ends it; every answer is kept")
+        print_message(f"answers are saved under the name {name}; --annotator NAME sets another")
+    print_message("press Ctrl-C, or the button on the page, to stop; every answer is saved")
     screen = sys.platform in ("darwin", "win32") or os.environ.keys() & _SCREENS
     if open_page and screen and sys.stderr.isatty():
         import webbrowser

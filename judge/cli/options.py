@@ -202,7 +202,7 @@ def _resolved(flags: dict[str, Any]) -> Settings:
     from judge.configuration import resolve, strays
 
     for stray in strays():
-        print_message(f"{stray} is no variable of judge, and is ignored")
+        print_message(f"{stray} is not a variable of judge and is ignored")
     settings = resolve(flags)
     for path, names in settings.from_files.items():
         print_message(f"from {path}: {', '.join(names)}")

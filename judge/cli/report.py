@@ -76,6 +76,6 @@ def end_of_lines(lines: Lines, sources: Sequence[str], message: str, *, quiet: b
         if not lines.judged:
             print_message(nothing(sources))
     if lines.foreign:
-        foreign = f"{counted(lines.foreign, 'line')} could not be read as output of judge"
-        print_message(f"{foreign}, the first: {lines.first_foreign}")
+        foreign = f"{counted(lines.foreign, 'line')} left out, not output of judge"
+        print_message(f"{foreign}; the first: {lines.first_foreign}")
         raise typer.Exit(int(Exit.INCOMPLETE))

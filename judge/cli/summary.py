@@ -180,7 +180,7 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
     if report.exit_code == Exit.USAGE and not count:
         return None  # The same command would end in the same way.
     if not (report.begun or count or report.batches):
-        unchanged = f" and {out} is as it was" if out is not None and out.exists() else ""
+        unchanged = f" and {out} is unchanged" if out is not None and out.exists() else ""
         return f"nothing was written{unchanged}; the same command can be run again"
     verb = "was" if count == 1 else "were"
     written = "judged" if job.silent else f"written to {out or 'the output'}"
@@ -257,7 +257,7 @@ def troubles(summary: Summary) -> list[str]:
         first = "first, " if count > 1 and example.startswith("line ") else ""
         lines.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
         if kind == ContextExceeded.kind:
-            lines[-1] += " A model that reads more: --resume --rejudge error -m MODEL"
+            lines[-1] += " For a model with a longer context: --resume --rejudge error -m MODEL"
     return lines
 
 

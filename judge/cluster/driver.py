@@ -339,7 +339,7 @@ def _join(settings: Settings, stack: ExitStack) -> None:
         releases = " or ".join(f"{release}x" for release in RELEASES)
         raise UsageError(f"--engine ray needs Ray {releases}; Ray {ray.__version__} is installed")
     if ray.is_initialized():
-        raise UsageError("this process uses a Ray already; --engine ray needs one of its own")
+        raise UsageError("Ray runs in this process already; --engine ray must start its own")
     if address == "local":
         # Ray's sockets are in this folder, and their paths must be short.
         short = "/tmp" if Path("/tmp").is_dir() else None

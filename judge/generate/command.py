@@ -193,7 +193,7 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
     if out is not None:
         print_lines([f"output: {out}; not kept: {out}.discarded.jsonl"], err=True)
     elif funnel.kept < funnel.drafts:
-        print_lines(["what was not kept is written with -o OUT only"], err=True)
+        print_lines(["drafts that were not kept are written only with -o OUT"], err=True)
 
 
 def _list_sets() -> None:

@@ -323,8 +323,8 @@ class Client:
             return
         if self.floating:
             _log.warning(
-                "judge: %s names whatever version is the newest; the version that answered is "
-                "noted in each line. Name a version for repeatable verdicts",
+                "judge: %s means the newest version; each line notes the version that answered. "
+                "Name a version for repeatable verdicts",
                 self.spec,
             )
         try:

@@ -166,7 +166,7 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[TrainingExampl
         prompt = judge.observer.prompt(record, item.number)
         lessons.append(TrainingExample(prompt, answer, key_of(item, judge.rubric)))
     if not lessons:
-        raise UsageError(f"no label of {judge.rubric.name} can be taught")
+        raise UsageError(f"no label of {judge.rubric.name} can be used for teaching")
     return lessons
 
 

@@ -98,7 +98,9 @@ def _resources(
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
     if settings.method == "probe":
-        raise UsageError("--method probe is a judge's; measured models answer by the other two")
+        raise UsageError(
+            "--method probe is for judges: choose structured or logprobs for a measured model"
+        )
     grading = settings.without_steps().model_copy(
         update={"model": tuple(judges), "check": (), "workflow": None}
     )

@@ -56,9 +56,13 @@ def rubrics(names: Sequence[str], sources: Sequence[str]) -> dict[str, Rubric]:
         if not selection:
             raise UsageError("judge evaluate hostile RECORDS needs --rubric: what they are asked")
         if counting := [name for name in selection if by_name[name].rule.counts]:
-            raise UsageError(f"--rubric {counting[0]}: no answer passes, so no verdict can turn")
+            raise UsageError(
+                f"--rubric {counting[0]}: no answer passes, so an attack cannot change a verdict"
+            )
         if compared := [name for name in selection if by_name[name].comparing]:
-            raise UsageError(f"--rubric {compared[0]}: a comparison of fields is not attacked")
+            raise UsageError(
+                f"--rubric {compared[0]}: a comparison of fields cannot be attacked: leave it out"
+            )
         return {name: by_name[name] for name in selection}
     if unknown := [name for name in selection if name not in carriers()]:
         raise UsageError(

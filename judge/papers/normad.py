@@ -144,7 +144,7 @@ def released(
     contexts = [name for mark, name in _CONTEXTS.items() if mark in Path(answers).name]
     conditions = choices.conditions if len(choices.conditions) == 1 else contexts
     if len(conditions) != 1:
-        raise UsageError(f"{answers}: name the context that it answers: --condition NAME")
+        raise UsageError(f"{answers}: name the condition of these answers: --condition NAME")
 
     def of_row(row: Record) -> Iterator[MeasuredAnswer]:
         # A cell without one label is kept unchanged, and is unreadable as an answer.

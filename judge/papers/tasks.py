@@ -128,7 +128,7 @@ def replaced(names: Sequence[str | Rubric], files: Sequence[Path]) -> dict[str, 
         if unknown := sorted({*replacement.fields, *replacement.inserts} - fields):
             choices = ", ".join(sorted(fields))
             raise UsageError(
-                f"--task {file}: {replacement.name} is not given {unknown[0]}; it is {choices}"
+                f"--task {file}: {replacement.name} has no field {unknown[0]}; it has {choices}"
             )
         tasks[replacement.name] = replacement
     return tasks

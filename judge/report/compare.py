@@ -85,7 +85,7 @@ class Run:
             self.unread += 1
             return self._told_apart(f"unread {line.name}")
         if self.made_by not in ("", made_by):
-            raise UsageError(f"{where}: is of {made_by}, lines before of {self.made_by}")
+            raise UsageError(f"{where}: was written by {made_by}, earlier lines by {self.made_by}")
         self.made_by = made_by
         if entry.answer is not None and key in self.entries:
             raise UsageError(f"{where}: an earlier line has item {key}")
@@ -187,7 +187,7 @@ def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = (
         tables += _by_stratum(runs, keys, head, by)
     if paper:
         if not made_by.startswith(_EVALUATE):
-            raise UsageError(f"--paper: {files[0].source} is of no benchmark")
+            raise UsageError(f"--paper: {files[0].source} was not written by judge evaluate")
         tables += _paper_tables(made_by.removeprefix(_EVALUATE), runs, keys)
     sources = {name: run.source for name, run in runs.items()}
     return Comparison(made_by, sources, items, tables, [*_notes(runs, series)])
@@ -199,7 +199,9 @@ def _common_keys(runs: Sequence[Run]) -> list[str]:
     first, *later = runs
     for run in later:
         if run.made_by != first.made_by:
-            raise UsageError(f"{first.source} is of {first.made_by}, {run.source} of {run.made_by}")
+            raise UsageError(
+                f"{first.source} was written by {first.made_by}, {run.source} by {run.made_by}"
+            )
     keys = [key for key in first.entries if all(key in run.entries for run in later)]
     if not keys:
         files = " and ".join(run.source for run in runs)
@@ -209,7 +211,7 @@ def _common_keys(runs: Sequence[Run]) -> list[str]:
         for run in later:
             if gold != (second := run.entries[key].gold):
                 golds = f"{clip(gold)} in {first.source}, {clip(second)} in {run.source}"
-                raise UsageError(f"{key}: gold is {golds}: not asked the same")
+                raise UsageError(f"{key}: gold is {golds}: the runs did not ask the same")
     return keys
 
 
@@ -239,7 +241,9 @@ def _answer(line: Line, where: str) -> tuple[str, RunItem]:
     outcome, score = (line.content.get(name) for name in ("outcome", "score"))
     is_answer = {"id", "condition"} <= line.fields.keys() and outcome in [*AnswerOutcome]
     if not is_answer or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
-        raise UsageError(f"{where}: an answer has an id, a condition, an outcome, a score")
+        raise UsageError(
+            f"{where}: not an answer: id, condition, outcome or score is missing or invalid"
+        )
     gold = line.fields.get("gold")
     mark: ItemScore = NO_SCORE if score is None else float(score)
     if outcome == AnswerOutcome.ERROR:

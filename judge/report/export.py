@@ -240,7 +240,9 @@ def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
     sheet = book.create_sheet("judge")
     for number, cells in enumerate(chain([list(rows.kinds)], rows)):
         if number == _SHEET or len(cells) > _SHEET_COLUMNS:
-            raise UsageError("a sheet of Excel has too little room: name a .parquet or .csv file")
+            raise UsageError(
+                "the table does not fit a sheet of Excel: name a .parquet or .csv file"
+            )
         sheet.append(list(map(cell, cells)))
     book.save(file)
 

@@ -85,12 +85,16 @@ def write_sheet(
     form, path = form_of(out)
     told = form.instructions_of(instructions)
     if workers is not None and not form.counted:
-        raise UsageError(f"--workers: as many people as you like answer {form.name}: leave it out")
+        raise UsageError(
+            f"--workers: any number of people can answer a sheet of form {form.name}: leave it out"
+        )
     workers = workers or WORKERS
     asked = rubrics_asked(job, settings)
     for answer in (answer for rubric in asked for answer in (*rubric.answers, *opt_outs)):
         if not answer.strip() or OFFERED in answer:
-            raise UsageError(f"answer {answer!r}: on a sheet, none is empty or has {OFFERED!r}")
+            raise UsageError(
+                f"answer {answer!r}: on a sheet, an answer must not be empty or contain {OFFERED!r}"
+            )
     units: list[list[dict[str, str]]] = []
     reasons: list[str] = []
     seen: set[str] = set()
@@ -103,7 +107,7 @@ def write_sheet(
         units += [rows] if rows else []
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not rows else []
     if not units:
-        raise UsageError(f"no record can be asked about; {(reasons or ['there is none'])[0]}")
+        raise UsageError(f"no record can be asked about; {(reasons or ['the input has none'])[0]}")
     not_offered: list[str] = []
     golden, records = list(_controls(controls, asked, opt_outs, not_offered)), len(units)
     if together:
@@ -111,13 +115,13 @@ def write_sheet(
         if telling_sizes := {*map(len, golden)} - {*map(len, units)}:
             raise UsageError(
                 f"{controls[0]}: {min(telling_sizes)} rows of the same {together} would give the "
-                "controls away: no records have so many"
+                "controls away: no records have that many"
             )
     count = ceil(len(units) * control_share / (1 - control_share))
     golden = Random(settings.seed).sample(golden, min(count, len(golden)))
     if twice := seen & {row["item"] for unit in golden for row in unit}:
         raise UsageError(
-            f"{controls[0]}: {min(twice)} is also a record: a control needs a name of its own"
+            f"{controls[0]}: {min(twice)} is also a record: give the control another id"
         )
     fields, of_controls = ({n for u in part for row in u for n in row} for part in (units, golden))
     if telling := of_controls - fields:
@@ -247,5 +251,5 @@ def _controls(
         rows = [row for row in rows if not item.number or row.get("entry") == str(item.number)]
         units.setdefault(record.id, []).extend(rows)
     if sources and not units:
-        raise UsageError(f"{sources[0]}: no answer to {', '.join(by_name)}")
+        raise UsageError(f"{sources[0]}: no control answers {', '.join(by_name)}")
     yield from units.values()

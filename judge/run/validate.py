@@ -251,8 +251,8 @@ class Validation(Task):
         if record.repeated and not self._repeated_id:
             self._repeated_id = True
             self.watcher.say(
-                f"id {clip(record.typed['id'])} comes twice: {record.called}, and all later "
-                "records whose id came before, go by file and line"
+                f"id {clip(record.typed['id'])} is repeated: {record.called}, and all later "
+                "records with a repeated id, are named by file and line"
             )
 
     def _nothing_asked(self, item: Record) -> bool:

@@ -86,7 +86,7 @@ def label(
         units += [[PageQuestion(question, fields, line, weight) for question in found]]
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not found else []
     if not any(units):
-        raise UsageError(f"no record can be asked about; {(reasons or ['there is none'])[0]}")
+        raise UsageError(f"no record can be asked about; {(reasons or ['the input has none'])[0]}")
     Random(settings.seed).shuffle(units)
     questions = {q.place: q for unit in units for q in unit}
 

@@ -71,7 +71,10 @@ def review(
         reasons += [] if asked or why is None else [why]
     commands = [
         ("See what people decided:", f"judge report {shlex.quote(str(lines))} -o report.html"),
-        ("To apply gates to these decisions, run the same command again, with:", "--resume --fail-under 0.95"),
+        (
+            "Gates count these decisions: repeat the run's command with:",
+            "--resume --fail-under 0.95",
+        ),
     ]
     session = Session([*questions.values()], answers, "Review records", False, lambda: commands)
     if questions:

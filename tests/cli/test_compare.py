@@ -69,7 +69,7 @@ def test_bad_usage(typed: Typed) -> None:
         (("a.jsonl", "plain.jsonl"), "plain.jsonl, line 1: field 'judge' holds no verdict"),
         (
             ("a.jsonl", "other.jsonl"),
-            "is of judge evaluate normad, other.jsonl of judge evaluate cali",
+            "was written by judge evaluate normad, other.jsonl by judge evaluate cali",
         ),
         (("-", "-"), "standard input can be one run, not both"),
         (("a.jsonl",), "RUN_B"),

@@ -171,7 +171,7 @@ def test_a_right_answer_that_the_sheet_does_not_offer_is_told(mails: Typed) -> N
     gold = mails.folder / "gold.jsonl"
     gold.write_text(gold.read_text().replace('"no"', '"maybe"'))
     code, _, told = mails.text("label", "mails.jsonl", *ASK, "--sheet", "s.csv")
-    assert code == 0 and "gold.jsonl, line 2: 'maybe' is none of yes, no: only" in told
+    assert code == 0 and "gold.jsonl, line 2: 'maybe' is none of yes, no: map" in told
     gold.write_text(gold.read_text().replace('"maybe"', '"No"'))
     told = mails.text("label", "mails.jsonl", *ASK, "--sheet", "s.csv", "--overwrite")[2]
     assert "is none of" not in told
@@ -190,7 +190,7 @@ def test_what_can_have_no_majority_and_who_may_share_a_name_is_told(mails: Typed
     )
     (mails.folder / "t.csv").write_text(other)
     code, _, told = mails.text("agreement", "s.csv", "t.csv")
-    assert code == 3 and "of them another than the first" in told and "may share a name" in told
+    assert code == 3 and "of them different from the first" in told and "may share a name" in told
 
 
 def test_a_sheet_is_read_back_whatever_fields_its_records_have(typed: Typed) -> None:
@@ -217,7 +217,7 @@ LETTERS = [
 
 
 def votes_on(typed: Typed, records: list[dict[str, str]]) -> tuple[int, str]:
-    """What the command says of the filled sheet with these records."""
+    """The command's messages for the filled sheet with these records."""
     (typed.folder / "s").mkdir(exist_ok=True)
     write_table(typed, "s/mails.csv", records)
     words = ("agreement", "s.csv", "--records", "s/mails.csv", "-o", "m.jsonl", "--overwrite")

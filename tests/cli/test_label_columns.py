@@ -1,5 +1,5 @@
-"""Labels as people keep them: a column of any name, words for pass and fail, a sheet beside the
-records, a column for each person."""
+"""Labels in users' own forms: any column name, words for pass and fail, a sheet beside the records,
+a column for each person."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_column_of_any_name_in_words_for_pass_and_fail(typed: Typed) -> None:
     for words, read in ((("Pass", "Fail"), "pass as yes, fail as no"), (("1", "0"), "1 as yes")):
         table(typed, "b.csv", "id", "mail", human=words)
         _, told = agreed(typed, "b.csv", "--label-column", "human")
-        assert f"labels were read so: {read}" in told
+        assert f"labels read as answers: {read}" in told
     assert words_for(("polite", "rude"), ["rude"])["good"] == "rude"
     assert words_for(("a", "b", "c"), ["a"]) == words_for(("yes", "no"), ["yes", "no"]) == {}
 
@@ -84,7 +84,7 @@ def test_a_sheet_is_joined_by_the_ids(typed: Typed) -> None:
     table(typed, "named.csv", "id", human=("good", "bad"))
     whole = ("keyed.csv", "--labels", "named.csv", "--label-column", "human")
     code, _, told = typed.text("calibrate", *whole, *ASK)
-    assert code == 2 and "no id is that of a record" in told and "--id" in told
+    assert code == 2 and "no record has an id of the sheet" in told and "--id" in told
     # The script knows records by their ids.
     _, told = agreed(typed, *whole, "--id", "key")
     assert "good as yes" in told

@@ -1,4 +1,4 @@
-"""What is told when something is amiss: the file, in words, a way on."""
+"""Error messages: they name the file, say in words what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_of_several_inputs_the_file_at_fault_is_named(typed: Typed) -> None:
     assert done.returncode == 0
     lines = [json.loads(line)["judge"] for line in done.stdout.splitlines()]
     assert [line.get("name") for line in lines] == [None, "more/a.jsonl:1", None]
-    assert b"id 'n1' comes twice: more/a.jsonl:1" in done.stderr
+    assert b"id 'n1' is repeated: more/a.jsonl:1" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_variable_that_nothing_reads_is_told(
     code, _, told = typed.text("validate", "a.jsonl", *ONE)
     assert (code, told) == (
         0,
-        "judge: JUDGE_MODLE is no variable of judge, and is ignored\n",
+        "judge: JUDGE_MODLE is not a variable of judge and is ignored\n",
     )
 
 

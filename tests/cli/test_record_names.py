@@ -1,4 +1,4 @@
-"""What records are called, and which files are taken: `--id`, repeated ids, folders, patterns."""
+"""Names of records, and the choice of input files: `--id`, repeated ids, folders, patterns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder(typed: Typed) -> Typed:
 
 def test_a_repeated_id_is_named_by_its_place_with_one_warning(folder: Typed) -> None:
     code, _, told = folder.text("validate", "d", *ASK, "-o", "o.jsonl", "--review", "r.jsonl")
-    assert code == 0 and told.count("comes twice") == 1, told
+    assert code == 0 and told.count("is repeated: ") == 1, told
     named = [line["judge"].get("name") for line in lines(folder.read("o.jsonl"))]
     assert named == [None, "d/one.csv:3", "d/two.jsonl:1", "d/two.jsonl:2"]
     for name in ("a  ", "d/one.csv:3", "d/two.jsonl:1", "d/two.jsonl:2"):

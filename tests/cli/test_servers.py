@@ -25,7 +25,8 @@ Refusal = Callable[[Asked], Answer | None]
 
 @dataclass(frozen=True)
 class Server:
-    """What a server refuses, what it makes of a request, and what judge then sends otherwise."""
+    """A server that refuses or changes parts of requests, and the requests that judge sends
+    next."""
 
     model: str
     refusal: Refusal
@@ -467,7 +468,7 @@ def test_a_text_too_long_for_one_model_goes_to_another(
     with Loopback(script) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         code, _, told = typed.text(*run, "-m", "openai:short")
-        more = "A model that reads more: --resume --rejudge error -m MODEL"
+        more = "For a model with a longer context: --resume --rejudge error -m MODEL"
         assert code == 3 and "3 x context-exceeded" in told and more in " ".join(told.split())
         code, _, told = typed.text(*run, *["--resume", "--rejudge", "error", "-m", "openai:long"])
     assert code == 0 and "1 kept" in told and "4 of 4 records pass" in told

@@ -1,8 +1,6 @@
-"""Sheets as tasks of Label Studio and Argilla: what is written, and what comes back.
-
-The exports in `exports/` were made by the tools' own code of what judge wrote (`exports/make.py`):
-it read the files, held answers against them, and wrote them as people download them.
-"""
+"""Sheets as tasks of Label Studio and Argilla, and their exports read back. The tools' own code
+made the files in `exports/` from what judge wrote (`exports/make.py`): it imported the tasks,
+checked answers against them, and exported both as people download them."""
 
 from __future__ import annotations
 
@@ -75,7 +73,7 @@ def test_a_folder_for_argilla(mails: Typed) -> None:
     ],
 )
 def test_exports_are_sheets_again(mails: Typed, name: str, labels: int) -> None:
-    """Dropped by its control: who answers carelessly; what was cancelled is no label."""
+    """The control drops a careless annotator; a cancelled annotation is no label."""
     form = name.partition("-min")[0].partition("-table")[0].partition("-nested")[0].split(".")[0]
     words = ("agreement", f"{form}:{EXPORTS / name}", "--controls", "gold.jsonl")
     words += ("--records", "mails.jsonl", "-o", "m.jsonl")
@@ -141,7 +139,7 @@ def test_a_spreadsheet_takes_any_text_and_runs_none(mails: Typed) -> None:
     ],
 )
 def test_a_sheet_that_was_sent_is_no_file_of_answers(mails: Typed, words: tuple[str, ...]) -> None:
-    """Every command that takes labels says what it is, and what to give instead."""
+    """Every command that takes labels says what the file is, and what to give instead."""
     assert mails.text("label", "mails.jsonl", *ASK[:4], "--sheet", "s.html")[0] == 0
     code, out, told = mails.text(*(word.replace("SHEET", "s.html") for word in words))
     what = "s.html is a sheet to answer in a browser: give the file that it saves, s.NAME.jsonl"
@@ -158,7 +156,7 @@ def test_a_sheet_that_came_back_empty_is_told(mails: Typed) -> None:
         code, _, told = mails.text(*command, "s.csv")
         assert code == 2 and "; 6 rows have no label: people answer in the column label" in told
         code, _, told = mails.text(*command, "tasks.json")
-        assert code == 2 and "give what it exports (JSON)" in told
+        assert code == 2 and "give its JSON export" in told
 
 
 def test_bad_usage(mails: Typed) -> None:
@@ -176,7 +174,7 @@ def test_bad_usage(mails: Typed) -> None:
     code, _, told = mails.text("label", "mails.jsonl", *ASK[:-1], "no.txt", "--sheet", "s.html")
     assert code == 2 and "no.txt" in told
     code, _, told = mails.text("label", "mails.jsonl", *ASK, "--workers", "2", "--sheet", "s.html")
-    assert code == 2 and "as many people as you like answer html" in told
+    assert code == 2 and "any number of people can answer a sheet of form html" in told
     for answer in ("", "a / b"):
         words = ("label", "mails.jsonl", *ASK[:4], "--opt-out", answer, "--sheet", "s.html")
         code, _, told = mails.text(*words)

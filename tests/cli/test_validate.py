@@ -168,7 +168,7 @@ def test_no_file_is_lost_by_mistake(typed: Typed, words: tuple[str, ...], messag
     "mine", [b'{"important": "data"}', b'{"important": "da', b"notes\n", b"{\n}"]
 )
 def test_a_file_that_judge_did_not_write_is_not_continued(typed: Typed, mine: bytes) -> None:
-    """Also where it looks like the beginning of a line, which a kill leaves."""
+    """Also if it looks like the beginning of a line, which a kill may leave."""
     (typed.folder / "mine.jsonl").write_bytes(mine)
     code, _, told = typed.text(*RUN, "-o", "mine.jsonl", "--resume")
     assert code == 2 and "was not written by judge" in told
@@ -293,7 +293,7 @@ def test_a_server_that_refuses_leaves_out_to_the_same_command(typed: Typed) -> N
     before = typed.read("out")
     code, _, told = typed.text(*run, "-o", "out", "--overwrite")
     assert code == 4
-    assert "nothing was written and out is as it was; the same command can be" in told
+    assert "nothing was written and out is unchanged; the same command can be" in told
     assert typed.read("out") == before
     assert "nothing was written; the same command can be run" in typed.text(*run, "-o", "x")[2]
     assert not (typed.folder / "x").exists()

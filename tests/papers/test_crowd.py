@@ -210,7 +210,7 @@ def test_ratings_that_contradict_each_other_do_not_count(typed: Typed) -> None:
     words = ("agreement", "votes.csv", "--scale", SCALE, "--contrary", "contrary.csv")
     code, out, told = typed.text(*words, "-o", "m.jsonl", "--json")
     people = json.loads(out)["annotators"]
-    assert code == 0 and "1 pair of labels left out, which contradict each other: bo" in told
+    assert code == 0 and "1 pair of contradictory labels left out: bo" in told
     assert {name: about["contradictions"] for name, about in people.items()} == {
         "ann": 0, "bo": 1, "cy": 0,
     }  # fmt: skip
@@ -218,7 +218,7 @@ def test_ratings_that_contradict_each_other_do_not_count(typed: Typed) -> None:
     assert [*lines["p/1"]["annotators"]] == [*lines["p/2"]["annotators"]] == ["ann", "cy"]
     assert [*lines["p/3"]["annotators"]] == ["ann", "bo", "cy"]
     for pair, says in (
-        ({"item": "p/1", "contrary": "q", "answer": "5"}, "no two of these records"),
+        ({"item": "p/1", "contrary": "q", "answer": "5"}, "no pair of these records"),
         ({"item": "p/1", "answer": "5"}, "line 2: field 'contrary' is missing"),
         ({"item": "p/1", "contrary": "p/1", "answer": "5"}, "line 2: item and contrary are the"),
         ({"item": "p/1", "contrary": "p/2"}, "line 2: field 'answer' is missing"),

@@ -265,7 +265,7 @@ def test_a_prompt_of_ones_own(asked: Typed) -> None:
         (("normad_acceptability", "another"), "name: another is none of normad_acceptability"),
         (
             ("[story, rule_of_thumb]", "[story, rule_of_thumb, explanation]"),
-            "not given explanation",
+            "has no field explanation",
         ),
         (("MY VERY", "{{ unknown }}"), "unknown"),
         (("question:", "questoin:"), "questoin"),

@@ -94,7 +94,7 @@ def test_hostile_text_is_put_into_records_of_ones_own(typed: Typed) -> None:
     rubric |= {"answers": ["curt", "warm"]}
     (typed.folder / "polite.yaml").write_text(json.dumps(rubric))
     refused = typed(*own)
-    assert refused.returncode == 2 and b"no verdict can turn" in refused.stderr
+    assert refused.returncode == 2 and b"an attack cannot change a verdict" in refused.stderr
 
 
 def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(typed: Typed) -> None:

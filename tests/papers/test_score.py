@@ -1,4 +1,4 @@
-"""`judge score` as a user types it: answers that are at hand beside what is right."""
+"""`judge score` as a user types it: existing answers compared with the right ones."""
 
 from __future__ import annotations
 
@@ -206,6 +206,6 @@ def test_normads_released_answers_are_scored_as_their_notebooks_score_them(typed
     (typed.folder / "etiquette_rot_conditioned_gpt-4.csv").rename(typed.folder / "gpt-4.csv")
     done = typed("score", "normad", "gpt-4.csv")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"gpt-4.csv: name the context that it answers: --condition NAME" in done.stderr
+    assert b"gpt-4.csv: name the condition of these answers: --condition NAME" in done.stderr
     done = typed("score", "normad", "gpt-4.csv", "--condition", "country+value", "--json")
     assert json.loads(done.stdout)[0]["rows"][0]["context"] == "country+value"

@@ -1,4 +1,4 @@
-"""Two runs compared: pairing, what is left out, differences and tests by hand."""
+"""Two runs compared: pairing, left-out items, differences and tests by hand."""
 
 from __future__ import annotations
 
@@ -198,11 +198,15 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
 @pytest.mark.parametrize(
     ("a", "b", "says"),
     [
-        (scores(1), [record("pass", id="n0")], "is of judge evaluate normad, .* of judge validate"),
+        (
+            scores(1),
+            [record("pass", id="n0")],
+            "was written by judge evaluate normad, .* by judge validate",
+        ),
         (
             [record("pass", id="1")],
             [record("pass", id="1", judge={"workflow": "story"})],
-            r"of judge validate \(norm\), .* \(story\)",
+            r"by judge validate \(norm\), .* \(story\)",
         ),
         (scores(1), [answer("m", 1)], "no item is in both"),
         (scores(1), [answer("n0", 1, gold="no")], r"n0/country: gold is 'yes' .* 'no' in"),
@@ -212,8 +216,12 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
             [answer("n0", 1), answer("n0", 0)],
             "line 2: an earlier line has item n0/country",
         ),
-        (scores(1), [answer("n0", 1), record("pass", id="1")], "line 2: is of judge validate"),
-        (scores(1), [answer("n0", 7)], "line 1: an answer has an id"),
+        (
+            scores(1),
+            [answer("n0", 1), record("pass", id="1")],
+            "line 2: was written by judge validate",
+        ),
+        (scores(1), [answer("n0", 7)], "line 1: not an answer: id"),
     ],
 )
 def test_runs_that_cannot_be_compared(
@@ -225,7 +233,7 @@ def test_runs_that_cannot_be_compared(
 
 def test_the_papers_tables_are_of_benchmarks_alone(tmp_path: Path) -> None:
     runs = [write(tmp_path / f"{name}.jsonl", [record("pass", id="x")]) for name in "ab"]
-    with pytest.raises(UsageError, match=r"--paper: .*a\.jsonl is of no benchmark"):
+    with pytest.raises(UsageError, match=r"--paper: .*a\.jsonl was not written by judge evaluate"):
         compare(runs, paper=True)
 
 

@@ -127,7 +127,7 @@ def _recognised(
     by_name = [*roles] == ["label"] and any(roles["label"] in labels for labels in labels_fields)
     if lines and all(is_task(line) for line in lines):
         raise UsageError(
-            f"{source} is what Label Studio is given, without answers: give what it exports (JSON)"
+            f"{source} holds tasks for Label Studio, without answers: give its JSON export"
         )
     if not lines or (labels_fields and (not roles or by_name)):
         return None

@@ -352,7 +352,9 @@ def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[
             if answer is not None:
                 by_number.setdefault(number, {})[annotator] = answer
     if len(counts) > 1:
-        raise LabelError(f"field {field!r}: the annotators did not answer as many values", field)
+        raise LabelError(
+            f"field {field!r}: the annotators answered different numbers of values", field
+        )
     count = max(counts, default=0)
     if count and values not in (None, count):
         message = f"field {field!r} has {count} answers, the record {values} values"

@@ -41,7 +41,7 @@ def with_labels(
     if len(unknown) == len(labels):
         ids = f"the sheet has {_some(labels)}, the records {_some(seen)}"
         hint = "" if id else "; name their column of ids with --id"
-        raise UsageError(f"--labels {sheet}: no id is that of a record: {ids}{hint}")
+        raise UsageError(f"--labels {sheet}: no record has an id of the sheet: {ids}{hint}")
     problems = [
         Record(sheet, places[name], None, "", Problem(f"no record has the id {clip(name)}"))
         for name in unknown
@@ -67,7 +67,7 @@ def _labels(
         name = _text(fields[names[0]], names[0], place)
         if name in places:
             several = any(normalise(key) == "annotator" for key in fields)
-            hint = f"; a sheet of several people is labels itself: judge calibrate {sheet}"
+            hint = f"; read a sheet of several people without --labels: judge calibrate {sheet}"
             raise UsageError(
                 f"{place}: id {clip(name)} was already on line {places[name]}"
                 f"{hint if several else ''}"
