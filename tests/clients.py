@@ -1,4 +1,4 @@
-"""Clients of scripted models, and what came of an ask: a reply, or why there is none."""
+"""Clients of scripted models, and the result of a call: a reply, or the reason for none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from judge.verdict import Usage
 
 
 def scripted(folder: Path, *replies: Mapping[str, Any], name: str = "a", **more: Any) -> Client:
-    """A client whose model's script lies in the folder; it re-asks nothing."""
+    """A client whose model's script is in the folder; it does not re-ask."""
     path = folder / f"{name}.yaml"
     path.write_text(json.dumps({"replies": replies}), "utf-8")
     given = {"cache": None, "budget": Budget(), "limit": 8, "reasks": 0, "backoff": 0, **more}

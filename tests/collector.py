@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that keeps what is sent to it, as a collector of traces does."""
+"""A server on 127.0.0.1 that stores what it receives, like a collector of traces."""
 
 from __future__ import annotations
 

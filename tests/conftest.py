@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and settings for all tests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """What pyproject.toml lists is what is installed: an older install lacks its entry points."""
+    """Fail if the installed entry points are not those of pyproject.toml: the install is too
+    old."""
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
     project = tomllib.loads(text)["project"]
     listed = {(g, n, v) for g, d in project["entry-points"].items() for n, v in d.items()}

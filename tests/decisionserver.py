@@ -1,4 +1,4 @@
-"""A server of decision models on 127.0.0.1: it answers as a test says, and wrongly where told to.
+"""A server of decision models on 127.0.0.1: it answers as a test says, wrongly if told to.
 
     with DecisionServer(lambda state, question: 0.9) as server:
         ...  # SYSTEMONE_BASE_URL=server.url

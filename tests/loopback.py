@@ -73,7 +73,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server sends: a completion made of `text`, or, with `body`, those very bytes."""
+    """A server's reply: a completion with the text `text`, or exactly the bytes `body`."""
 
     text: str = ""
     finish_reason: str = "stop"
@@ -90,7 +90,7 @@ Script = Callable[[Asked], Answer]
 
 
 def says(reply: object, **more: Any) -> Answer:
-    """A completion: `reply` as it is where it is text, else as JSON."""
+    """A completion whose content is `reply`: text unchanged, anything else as JSON."""
     text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
     return Answer(text, **more)
 
@@ -154,7 +154,7 @@ class Exchange:
         self._writer, self._ending = writer, ending
 
     async def send(self, data: bytes) -> None:
-        """Raises ConnectionError where the client has gone."""
+        """Raises ConnectionError if the client has gone."""
         self._writer.write(data)
         await self._writer.drain()
 
@@ -196,7 +196,7 @@ class OnThread:
 
     @abstractmethod
     async def _stop(self) -> None:
-        """Listen no more, and cut what is left."""
+        """Stop listening, and close the open connections."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -342,7 +342,7 @@ class Loopback(Scheduled):
 
 
 def body_of(asked: Asked, answer: Answer) -> bytes:
-    """The bytes of an answer: a completion, where it does not have its own."""
+    """The bytes of an answer: its own body, else a completion."""
     if answer.body is not None:
         return answer.body
     return json.dumps(completion(asked, answer)).encode()

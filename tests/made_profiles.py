@@ -1,4 +1,4 @@
-"""Profiles for tests, made up: each part can be said otherwise."""
+"""Profiles for tests; each part can be replaced."""
 
 from __future__ import annotations
 

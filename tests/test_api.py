@@ -62,7 +62,7 @@ def test_judgements_come_in_the_order_of_the_records(asked: dict[str, Any]) -> N
 
 
 class Frame:
-    """As pandas' frame, for what is asked of it."""
+    """A stand-in for a pandas frame, with the methods that are used."""
 
     def to_dict(self, orient: str) -> list[dict[str, Any]]:
         assert orient == "records"
@@ -364,7 +364,7 @@ def test_import_judge_loads_nothing_heavy() -> None:
 
 
 def test_a_script_in_the_checkout_takes_the_checkout(tmp_path: Path) -> None:
-    """Its folder `judge` comes before what is installed; rubrics and graphs lie beside it."""
+    """The checkout's `judge` precedes an installed one; rubrics and graphs are next to it."""
     (tmp_path / "yes.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.9}]\n")
     script = f"""
 import sys

@@ -1,4 +1,4 @@
-"""The arrows between the rooms, and what a start of the command line may load."""
+"""The allowed imports between packages, and the modules that a start of the command line loads."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_command_line_goes_through_the_api() -> None:
 
 
 def test_the_core_reaches_papers_local_models_and_the_cluster_by_entry_points_only() -> None:
-    """Nor graphs/; what is installed is found by its name in pyproject.toml."""
+    """Nor does it import graphs/: entry points in pyproject.toml name what is loaded."""
     reached = re.compile(r"\bjudge[./](?:papers|local|cluster|graphs)\b")
     outside = ("papers", "local", "cluster", "graphs")
     core = {name: path.read_text("utf-8") for name, path in MODULES.items()}

@@ -1,4 +1,4 @@
-"""Replies on disk: text only, shared between processes, and nothing planted is ever run."""
+"""Replies on disk: text only, shared between processes; planted content is never run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The Dockerfile: all that the package is made of goes into the image; where Docker runs, it is
-built, and judges what comes on standard input as a user without rights."""
+"""The Dockerfile: the image has all of the package. With Docker it is built, and judges standard
+input as a user without rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/, where its pages (tests/test_pages.py) do not run them."""
+"""The examples of docs/ that its pages (tests/test_pages.py) do not run."""
 
 from __future__ import annotations
 

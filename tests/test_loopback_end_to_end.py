@@ -33,7 +33,7 @@ STORY = {
 
 
 def agreeable(asked: Asked) -> Answer:
-    """What a judge says to whom all records here are fine."""
+    """The replies of a judge that passes all records here."""
     if asked.schema_name == "ValuesReflected":
         quotes = {1: ("Ann", "I mend my own coats"), 2: ("Ben", "I leave my door open all night")}
         values = [
@@ -113,7 +113,7 @@ WRITTEN = 'Ann said, "And a coat I mend is worth two."'
 
 
 def lacking(asked: Asked) -> Answer:
-    """A judge to whom both values are missing until what a rewriter adds is there."""
+    """The replies of a judge that misses both values until the rewriter's text is there."""
     if asked.schema_name != "ValuesReflected" or WRITTEN in asked.prompt:
         return agreeable(asked)
     part = {"quote": None, "character": None, "reason": "not there", "reflected": "no"}

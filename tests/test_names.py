@@ -1,4 +1,4 @@
-"""Names that a record brings along, as prompts hold them."""
+"""Names from records, as they appear in prompts."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def models() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Shell:
-    """Where a user types: the address of the models, and the PATH with judge on it."""
+    """A user's shell: the address of the models, and judge on the PATH."""
 
     url: str
     path: str = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -213,7 +213,7 @@ TYPED = [name for name, part in PARTS.items() if RUN.search(part)]
 
 
 def cooked(name: str, folder: Path, at: Shell) -> str:
-    """The part, with what its commands print now."""
+    """The part, with the current output of its commands."""
     shutil.copytree(ROOT / "docs" / "examples", folder, dirs_exist_ok=True)
     for file in (*(ROOT / "fixtures").glob("*.jsonl"), ROOT / "fixtures" / "judge.yaml"):
         shutil.copy(file, folder)
@@ -244,7 +244,7 @@ def cooked(name: str, folder: Path, at: Shell) -> str:
 
 
 def run(code: str, folder: Path, name: str) -> str:
-    """What the code prints, in this process: a start of Python would take a second."""
+    """The output of the code, run in this process: starting Python would take a second."""
     printed = io.StringIO()
     with (
         contextlib.chdir(folder),

@@ -1,4 +1,4 @@
-"""What a profile is bound to, what its fingerprint covers, what its JSON may hold."""
+"""The judges a profile applies to, the coverage of its fingerprint, and the limits of its JSON."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_adapter_is_known_by_its_hash_wherever_it_lies() -> None:
 def test_the_adapter_that_ships_is_the_one_that_was_measured(
     check: str, adapter: str, tmp_path: Path
 ) -> None:
-    """It is taken for the very question that it was taught, and for no other."""
+    """It is used for the question that it was taught, and for no other."""
     rubric = builtin()[check]
     model = shipped().with_adapter(DEFAULT.spec, rubric)
     assert model == f"{DEFAULT.spec}+{adapter}"

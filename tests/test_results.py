@@ -1,4 +1,4 @@
-"""Tables in, tables out: what people of notebooks hold records in, and what they get back."""
+"""Tables in, tables out: the record types of notebooks, and the results in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/explain/shown.md: what it says that the judge is sent is what it is sent.
+"""docs/explain/shown.md: the messages on the page are those that the judge is sent.
 
 python -m tests.test_shown_page      writes the messages of the page anew; look at the diff
 """

@@ -88,7 +88,7 @@ def test_what_a_vote_counts_as_where_answers_are_grades(
 def test_a_judgement_reads_back_as_it_was_written(
     votes: list[Verdict], text: str, known: bool
 ) -> None:
-    """Also where the record holds unpaired surrogates, which only escapes can write."""
+    """Also if the record has unpaired surrogates, which JSON can only hold as escapes."""
     finding = Answer(value=text, verdict=Verdict.FAIL, character="Ann", quote=text, predicted=(2,))
     check = Check(
         name="consistency",

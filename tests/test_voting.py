@@ -44,7 +44,7 @@ LOST = (A, U, E)
 
 
 def reachable(votes: Sequence[str], asked: int, answers: Sequence[str]) -> set[str]:
-    """Every verdict that some completion of the votes brings, by trying them all."""
+    """Every verdict that some completion of the votes leads to, by brute force."""
     rest = combinations_with_replacement((*answers, *LOST), asked - len(votes))
     return {decide([*votes, *more], asked, answers) for more in rest}
 

@@ -1,4 +1,4 @@
-"""What Windows has not is taken away, and what it refuses is refused: a stand-in, run on Linux."""
+"""Windows, simulated on Linux: functions it lacks are removed, calls it refuses are refused."""
 
 from __future__ import annotations
 

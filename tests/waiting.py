@@ -9,7 +9,7 @@ from typing import Any
 
 
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60.0) -> None:
-    """Come back when the condition holds; `what` is the trouble where it does not."""
+    """Return when the condition holds; `what` is the error message if it never does."""
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, what

@@ -36,7 +36,7 @@ def put(folder: Path) -> Path:
 
 
 def starts(folder: Path) -> list[dict[str, Any]]:
-    """What is known of each start so far."""
+    """The records of all starts so far."""
     path = folder / "starts"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 

@@ -1,4 +1,4 @@
-"""What servers say when they refuse a part of a request, and what is sent instead."""
+"""Servers' refusals of a part of a request, and the adapted requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waves against a batch server on 127.0.0.1: what is sent, what comes back, what stays on disk."""
+"""Waves against a batch server on 127.0.0.1: requests, results, and the state on disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
 
 @asynccontextmanager
 async def opened(folder: Path, *, killed: bool = False) -> AsyncIterator[BatchBackend]:
-    """A backend as one process has it; `killed`: leaving it is what a kill leaves."""
+    """A backend as a process holds it; with `killed`, leaving the context acts like a kill."""
     cache = ReplyCache(folder / "cache")
     backend = BatchBackend("m", cache=cache)
     try:

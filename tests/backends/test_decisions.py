@@ -1,4 +1,4 @@
-"""Decision models: what their servers are asked, and what becomes of each reply."""
+"""Decision models: the requests to their servers, and the reading of each reply."""
 
 from __future__ import annotations
 

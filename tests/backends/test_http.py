@@ -1,4 +1,4 @@
-"""HTTP over real sockets: what is sent, and what becomes of a server that misbehaves."""
+"""HTTP over real sockets: the requests, and the handling of servers that misbehave."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ CALL = Call(PROMPT, schema_name="Made", schema=SCHEMA, temperature=0.3, max_toke
 
 
 class Fake(BaseChatModel):
-    """A chat model that gives back `answer` (class-wide) and notes what it was given."""
+    """A chat model that returns `answer` (class-wide) and records its input."""
 
     model: str = "fake"
     answer: Any = None

@@ -1,4 +1,4 @@
-"""Which proxy a request takes. What goes to this machine takes none, whoever sends it."""
+"""The proxy of each request; requests to this machine use none, whichever library sends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What servers send as a reply, and what is read of it; over a socket, through the client."""
+"""Servers' replies and how the client reads them, over a socket."""
 
 from __future__ import annotations
 

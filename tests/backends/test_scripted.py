@@ -1,4 +1,4 @@
-"""Scripted judges: which entry answers, and what a bad script says."""
+"""Scripted judges: which entry answers, and the errors of invalid scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks in small: each script runs, and prints what the documents quote."""
+"""The benchmarks at small size: each script runs, and prints what the documents quote."""
 
 from __future__ import annotations
 
@@ -183,8 +183,9 @@ def test_coverage_finds_intervals_that_hold() -> None:
 
 @pytest.mark.slow
 def test_faults_change_no_verdict() -> None:
-    """Which call meets which fault depends on their order: seldom all tries of one, which ends as
-    an error until the run is resumed. What a busy machine takes longer for is asked again, too."""
+    """The order of calls decides which call gets which fault. Rarely all tries of one call fail: it
+    ends as an error until the run is resumed. Calls that time out on a busy machine are repeated,
+    too."""
     told = printed("soak.py", "--records", "20", "--share", "0.01", "--timeout", "5")
     assert re.search("exit: [03] with faults, 0 without", told), told
     *_, last = re.findall(r"(?:records|after --resume \(exit 0\)): (.*)", told)

@@ -1,4 +1,4 @@
-"""People beside the judge: by hand, with libraries, and where there is too little."""
+"""A judge compared with people: by hand, with libraries, and with too few people."""
 
 from __future__ import annotations
 

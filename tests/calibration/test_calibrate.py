@@ -1,8 +1,5 @@
-"""`calibrate` in this process, with judges whose errors are known, over single and many data sets.
-
-The judges are functions (tests/calibration/asking.py); all that lies between a file of labels and a
-profile is the real thing.
-"""
+"""`calibrate` in this process, on one and several data sets, with judges whose errors are known.
+The judges are functions (tests/calibration/asking.py); everything else is real."""
 
 from __future__ import annotations
 
@@ -140,8 +137,8 @@ def biased(count: int, seed: int = 0) -> tuple[list[dict[str, Any]], dict[str, f
 
 
 def test_no_fold_is_reported_on_by_what_was_fitted_to_it(labels: Written) -> None:
-    """P(yes) tells the answer in one fold and its opposite in the other: what is fitted to either
-    is wrong on all of the other. A fit that had seen both would be right on half."""
+    """P(yes) gives the answer in one fold and its opposite in the other: a fit to either fold is
+    wrong on all of the other. A fit that had seen both would be right on half."""
     answers = {f"r{n}": "yes" if n % 2 else "no" for n in range(80)}
     items = [norm_item(name, answer) for name, answer in answers.items()]
     first, _ = split.split(items, [0.5, 0.5])
@@ -376,7 +373,7 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
 def test_a_model_takes_the_adapter_that_comes_with_judge(
     labels: Written, monkeypatch: pytest.MonkeyPatch, adapters: bool, model: str
 ) -> None:
-    """As `judge validate` does, so that what is fitted is the judge that it uses."""
+    """As in `judge validate`, so that the fitted judge is the one that it uses."""
     rows, chances = biased(80)
     first = run(CalibrationJob([labels(rows)], draws=50), reads(chances, "one+x"))
     monkeypatch.setattr(calibrate, "shipped", lambda: Profiles.of(first.profile, None))

@@ -1,4 +1,4 @@
-"""Controls: what a judge is shown in place of the field that decides."""
+"""Controls: the texts that a judge is shown in place of the deciding field."""
 
 from __future__ import annotations
 

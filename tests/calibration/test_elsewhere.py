@@ -1,4 +1,4 @@
-"""A shipped check is asked only where it holds on texts whose authors taught it nothing."""
+"""A shipped check is asked only if it holds on texts by authors who taught it nothing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_no_shipped_check_is_asked_on_figures_of_its_own_hand_alone(script: Any)
 
 @pytest.fixture
 def fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Resources, JudgeProfile]:
-    """A judge whose first tokens say the contrary of what its profile makes of them."""
+    """A judge whose first tokens say the opposite of what its profile reads from them."""
     monkeypatch.chdir(tmp_path)
     replies = [{"when": {"contains": "bows"}, "p_yes": 0.1}, {"p_yes": 0.9}]
     Path("m.yaml").write_text(json.dumps({"method": "logprobs", "replies": replies}))

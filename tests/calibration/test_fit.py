@@ -1,4 +1,4 @@
-"""Combinations are fitted where there is something to fit, and the right kind of one is taken."""
+"""Combinations are fitted only if the data allow it, and the right kind is chosen."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def two(chance: float) -> Chances:
 def reads(
     seed: int, items: int, make: Callable[[random.Random, str], dict[int, Chances]]
 ) -> list[TrainingItem]:
-    """As many items of each answer, and what was read off them."""
+    """The same number of items for each answer, with the judge's readings."""
     rng = random.Random(seed)
     answers = ["yes", "no"] * (items // 2)
     return [

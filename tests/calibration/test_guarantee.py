@@ -1,4 +1,4 @@
-"""Policies from judged items: what counts, what is refused, and what a cascade makes of an item."""
+"""Policies from judged items: which items count, which are refused, and how a cascade decides."""
 
 from __future__ import annotations
 

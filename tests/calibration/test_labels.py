@@ -1,4 +1,4 @@
-"""Labels: which count and which are left out, named; how they are split; what a judge is shown."""
+"""Labels: which count, which are left out and named, how they are split, what a judge is shown."""
 
 from __future__ import annotations
 

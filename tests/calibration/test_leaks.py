@@ -1,4 +1,5 @@
-"""People's answers are not shown, texts are; a field that tells the label is no agreement."""
+"""People's answers are hidden from the judge, texts are shown; a field that gives the label away is
+reported as a leak, not as agreement."""
 
 from __future__ import annotations
 

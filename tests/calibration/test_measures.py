@@ -99,7 +99,7 @@ def test_against_scikit_learn(classes: list[str]) -> None:
 
 
 def test_probabilities_of_two_classes() -> None:
-    """Read off every item with probabilities, also where the judge abstained."""
+    """Over every item with probabilities, also if the judge abstained."""
     items = scripted(2, YES_NO)
     found = measure(items, YES_NO)
     p_yes = [one.probabilities["yes"] for one in items]

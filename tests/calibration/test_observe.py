@@ -1,4 +1,4 @@
-"""What a judge is asked about labelled items, in which order, and what is made of its replies."""
+"""Asking a judge about labelled items: the questions, their order, the reading of replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The people's report: the papers' tables in small, real annotations, and what is left out."""
+"""The report on people: the papers' tables in small, real annotations, and left-out labels."""
 
 from __future__ import annotations
 

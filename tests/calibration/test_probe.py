@@ -188,7 +188,7 @@ def test_swapped_records_do_not_make_their_answer_seem_frequent() -> None:
 
 
 def test_swapped_records_are_no_labels() -> None:
-    """They bring no answer that the labels lack, and do not make twenty labels thirty."""
+    """They add no answer that the labels lack, and do not turn twenty labels into thirty."""
     yes = [replace(one, answer="yes") for one in reads(40)]
     swapped = [replace(one, answer="no", natural=False) for one in yes]
     assert fit(PLAIN, AnswerReader(), [*yes, *swapped]).reason == (

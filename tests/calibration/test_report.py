@@ -1,4 +1,4 @@
-"""What a person reads of a calibration: the disagreements."""
+"""The disagreements that a calibration reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters: which texts are one, against all pairs, and what a text under many ids is worth."""
+"""Clusters of near-equal texts, against all pairs, and the weight of a text under many ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of `judge evaluate` open in `judge report` and `judge export` like judged ones."""
+"""`judge report` and `judge export` read the lines of `judge evaluate` like judged ones."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Runs:
         typed.write("norms.jsonl", NORMS)
 
     def __call__(self, *flags: str, engine: str = "batch") -> tuple[int, str]:
-        """(exit code, what was told)."""
+        """The exit code and the messages."""
         words = ("validate", "norms.jsonl", "-m", "openai:m", *CHECKS, "--engine", engine)
         code, _, told = self._typed.text(*words, "--repair", *flags)
         return code, told
@@ -40,7 +40,7 @@ class Runs:
         return self._typed.read(name)
 
     def online(self) -> bytes:
-        """What the local engine writes, each call made by itself."""
+        """The output of the local engine, with one call at a time."""
         code, told = self("-o", "online", "--no-cache", engine="local")
         assert code == 0, told
         return self.out("online")

@@ -1,4 +1,4 @@
-"""What a shell completes behind a flag, as bash asks for it: cut at colons."""
+"""Shell completion after a flag, in the form that bash asks for: words cut at colons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Complete = Callable[..., list[str]]
 
 @pytest.fixture
 def complete(typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Complete:
-    """What bash is told for the last of these words."""
+    """The completions that bash gets for the last of these words."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("_JUDGE_COMPLETE", "complete_bash")
     # The variable is named by the program, which is else pytest.

@@ -1,4 +1,4 @@
-"""`judge config`: each setting, its value and where it comes from, without secrets."""
+"""`judge config`: each setting with its value and source, without secrets."""
 
 from __future__ import annotations
 

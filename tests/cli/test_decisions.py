@@ -1,4 +1,4 @@
-"""Failed records put to people, and what they decide read back: `--decisions`."""
+"""`--decisions`: failed records are put to people, and their decisions are read back."""
 
 from __future__ import annotations
 

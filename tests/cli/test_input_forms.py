@@ -1,4 +1,4 @@
-"""The forms of input that the README names: the same records in each bring the same verdicts."""
+"""The input forms that the README names: the same records give the same verdicts in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, SIGKILL, a model that goes away: what was done is kept, and nothing hangs."""
+"""Ctrl-C, SIGTERM, SIGKILL, a model that goes away: finished work is kept, and nothing hangs."""
 
 from __future__ import annotations
 

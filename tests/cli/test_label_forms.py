@@ -126,7 +126,7 @@ def test_labels_of_several_questions_are_named_and_one_is_chosen(typed: Typed) -
 
 
 def test_an_answer_without_a_name_is_a_persons_and_no_reference(typed: Typed) -> None:
-    """As Label Studio exports what a deleted user answered, and Argilla without its users."""
+    """As Label Studio exports a deleted user's answers, and Argilla without its users."""
 
     def annotation(answer: str, **who: Any) -> dict[str, Any]:
         return {"result": [{"from_name": "q", "value": {"choices": [answer]}}], **who}

@@ -1,4 +1,4 @@
-"""As many connections at once as are wanted, where the system allows a process few open files."""
+"""All the connections that a run needs, although the system allows a process few open files."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def judged(typed: Typed) -> Any:
 
 
 def said(*answers: Any) -> list[dict[str, Any]]:
-    """One reply for each vote, in turn; None is one that is no answer."""
+    """One reply for each vote, in turn; None is an invalid reply."""
     reply = {"quote": None, "reason": "So."}
     return [
         {"when": {"vote": n}, "reply": {**reply, "answer": answer}}

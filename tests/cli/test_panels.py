@@ -1,4 +1,4 @@
-"""What the closing words, the page and the summary file say of several judges."""
+"""Several judges in the closing summary, the page and the summary file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables on a terminal: in the columns there are, with every word and number whole."""
+"""Tables on a terminal: they fit its width, and no word or number is cut."""
 
 from __future__ import annotations
 

@@ -223,8 +223,8 @@ def test_after_an_interruption_the_review_file_is_complete(typed: Typed, left: f
 
 
 def test_the_most_informative_records_come_first_for_people(typed: Typed) -> None:
-    """Nearest to an even chance, on either side; the same distance as they came; then what has no
-    probability, then what cannot be read; and so again where a killed run is gone on with."""
+    """The order of a review: nearest to an even chance first, on either side, ties in input order;
+    then records without a probability, then unreadable ones. A resumed run keeps the order."""
     readings = [number(n, p) for n, p in enumerate((0.62, 0.41, 0.48, 0.59, 0.9))]
     script(typed, "yes.yaml", *readings, {"words": {"What": 1.0}})
     rows = [*map(norm, range(6))]

@@ -1,4 +1,4 @@
-"""The progress of a run: no bar where output lines go to the same screen; lines in a log."""
+"""A run's progress: no bar if output lines go to the same screen; plain lines in a log."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ POLITE, RUDE = {"email": "Dear Ann, thank you."}, {"email": "Fool, go away."}
 
 
 def answer(asked: Asked) -> Answer:
-    """Polite is what calls nobody a fool; letters and numbers are drawn from the prompt."""
+    """Yes to politeness unless the text has the word fool; letters and numbers follow from the
+    prompt."""
     if QUESTION in asked.prompt:
         likely = 0.1 if "Fool" in asked.prompt else 0.8
         return chances(Yes=math.log(likely), No=math.log(1 - likely))

@@ -1,4 +1,4 @@
-"""What the judge sees of a record, and what happens where there is nothing to see."""
+"""What the judge sees of a record, also if there is nothing to see."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Real servers of decision models, on this machine: one whose weights lie in its package, and the
-conformance suite's stand-in with faults switched on."""
+"""Real servers of decision models on this machine: one with weights in its package, and the
+conformance suite's test server with faults."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def records(*names: str) -> list[dict[str, str]]:
 
 
 def received(collector: Collector) -> list[dict[str, Any]]:
-    """What came by OTLP: the spans with their attributes by name, and who sent them."""
+    """The spans received by OTLP, with their attributes by name, and their senders."""
     spans = []
     for body in collector.seen:
         for sent in ExportTraceServiceRequest.FromString(body).resource_spans:

@@ -27,7 +27,7 @@ class Typed:
         return f"scripted:{name}"
 
     def write(self, name: str, records: Iterable[Mapping[str, Any]], more: str = "") -> None:
-        """A file of JSON lines, and what else stands in it."""
+        """Write a file of JSON lines, and other text after them."""
         text = "".join(json.dumps(record) + "\n" for record in records)
         (self.folder / name).write_text(text + more)
 

@@ -1,8 +1,6 @@
-"""`judge validate --engine ray` on a real Ray of two nodes, whose processes are killed.
-
-The judge is scripted, and deadly where a test wants a worker killed. Its providers lie in a folder
-that Ray and the command have on their path. Errors, budgets: tests/cluster/test_driver.py.
-"""
+"""`judge validate --engine ray` on a real Ray of two nodes, whose processes are killed. The judge
+is scripted, and kills a worker if a test wants it. Its providers are in a folder on the path of Ray
+and the command. Errors, budgets: tests/cluster/test_driver.py."""
 
 from __future__ import annotations
 
@@ -97,7 +95,7 @@ def prepared(judge: Shell, plugin: Path) -> Shell:
 
 @pytest.fixture(scope="module")
 def local(plugin: Path, tmp_path_factory: pytest.TempPathFactory, judge_path: str) -> bytes:
-    """What a run without Ray writes."""
+    """The output of a run without Ray."""
     judge = prepared(Shell(tmp_path_factory.mktemp("local"), judge_path), plugin)
     assert judge(*RUN, "-o", "out").returncode == 3
     return judge.read("out")

@@ -1,7 +1,5 @@
-"""The two sides of `--engine ray`, put together without Ray: what ends a run, and what is counted.
-
-On a real Ray, with nodes that die: tests/cluster/test_command.py.
-"""
+"""The two sides of `--engine ray`, joined without Ray: how a run ends, and what it counts. On a
+real Ray, with nodes that die: tests/cluster/test_command.py."""
 
 from __future__ import annotations
 
@@ -132,7 +130,7 @@ rubrics: [polite.yaml]
 
 
 def written(judge: Typed | Shell, engine: str, run: Callable[..., Any]) -> tuple[bytes, ...]:
-    """What an engine writes: drafts kept, one of them written anew, and one refused."""
+    """An engine's output: drafts kept, one of them rewritten, one refused."""
     judge.write("mails.jsonl", [{"email": f"Mail {n}."} for n in range(4)])
     (judge.folder / "reply.yaml").write_text(RECIPE)
     (judge.folder / "polite.yaml").write_text("name: polite\nquestion: Is it?\nfields: [reply]")

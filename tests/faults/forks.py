@@ -1,4 +1,4 @@
-"""The other side of `warm.py`: runs of `judge` that cost a fork instead of a start."""
+"""The caller of `warm.py`: runs of `judge` that cost a fork instead of a start."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def paid_twice(folder: Path) -> list[str]:
 
 
 def calls(folder: Path) -> list[tuple[str, str]]:
-    """What all runs in a folder noted: (`asked`, record), (`paid`, key), (`stored`, key)."""
+    """The notes of all runs in a folder: (`asked`, record), (`paid`, key), (`stored`, key)."""
     log = folder / "calls.log"
     lines = log.read_text().splitlines() if log.exists() else []
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
 
 
 def finished(folder: Path) -> set[str]:
-    """The ids of the records whose finished lines lie in `out`."""
+    """The ids of the records with a finished line in `out`."""
     found = set()
     path = folder / "out"
     text = path.read_bytes() if path.exists() else b""

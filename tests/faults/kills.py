@@ -282,7 +282,7 @@ class _Run:
         return ended
 
     def read(self) -> dict[str, bytes]:
-        """What it wrote, and that it left nothing else behind."""
+        """The run's output; fails if it left other files behind."""
         said = (self.folder / "stderr.log").read_text()
         assert "Traceback" not in said, said
         left = [path.name for path in self.folder.glob("out.*")]

@@ -163,7 +163,7 @@ def after(calls: int, deed: Deed, else_: Deed) -> Schedule:
 
 
 def about(deeds: Mapping[str, Deed], else_: Deed, *, times: int | None = None) -> Schedule:
-    """By what stands in the prompt; each at most `times` times (None: always)."""
+    """Choose the answer by words in the prompt, each at most `times` times (None: always)."""
     done: dict[str, int] = {}
 
     def schedule(asked: Asked) -> Deed:

@@ -186,7 +186,7 @@ def run(forks: Forks, folder: Path, words: Sequence[str], rig: Mapping[str, Any]
 
 
 def told(folder: Path) -> str:
-    """What the run said, without its folder."""
+    """The messages of the run, without its folder."""
     text = (folder / "stderr.log").read_text().replace(str(folder), "")
     assert "Traceback" not in text, text
     lines = [line.removeprefix("judge: ") for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""`judge validate` against servers that misbehave: what comes of each fault."""
+"""`judge validate` against servers that misbehave: the outcome of each fault."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def norms(count: int) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run left: its exit code, OUT's lines, what it told."""
+    """The results of a run: its exit code, OUT's lines and its messages."""
 
     code: int
     lines: list[dict[str, Any]]
@@ -112,7 +112,7 @@ class Ran:
 
 
 class Command:
-    """`judge validate` in this process, which waits between tries a hundredth of what it should."""
+    """`judge validate` in this process, with waits between tries shortened a hundredfold."""
 
     def __init__(self, typed: Typed, patch: pytest.MonkeyPatch) -> None:
         self._typed, self._patch = typed, patch

@@ -1,8 +1,6 @@
-"""Rubbish into whatever reads what others wrote: the targets of bench/fuzz.py, by hypothesis.
-
-Inputs are grown from the seeds of each target by cutting, joining and overwriting, and from JSON
-and text made for the place; bench/fuzz.py goes by coverage, with many times the cases.
-"""
+"""Random input for every reader of foreign data: the targets of bench/fuzz.py, by hypothesis.
+Inputs come from each target's seeds by cutting, joining and overwriting, and from JSON and text
+made for it. bench/fuzz.py is guided by coverage, and runs many times the cases."""
 
 from __future__ import annotations
 

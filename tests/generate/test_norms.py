@@ -54,7 +54,8 @@ def faulty(stage: str, draft: str, label: str) -> list[dict[str, Any]]:
 
 
 def sound() -> list[dict[str, Any]]:
-    """Judges who pass everything: the rule of a neutral draft is not from its background."""
+    """Judges that pass everything, and say that a neutral draft's rule is not from its
+    background."""
     derivation = (
         '{"quote": {% if label == "neutral" %}null{% else %}"{{ norm }}"{% endif %}, '
         '"reason": "so", '

@@ -24,7 +24,7 @@ Entry = dict[str, Any]
 
 @dataclass(slots=True)
 class Taken:
-    """What a workflow made of a record, and the calls that the model got."""
+    """A workflow's result for a record, and the calls to the model."""
 
     judgement: Judgement
     changes: dict[str, Any]

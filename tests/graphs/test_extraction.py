@@ -36,7 +36,7 @@ def said(*answers: str | tuple[str, list[int]]) -> dict[str, Any]:
 
 
 def votes(*replies: dict[str, Any] | None) -> list[Entry]:
-    """Vote by vote; None is a reply that never becomes valid."""
+    """The replies, vote by vote; None is a reply that never becomes valid."""
     return [
         entry(CHECK, vote=n, **({"text": "no"} if reply is None else {"reply": reply}))
         for n, reply in enumerate(replies)

@@ -124,7 +124,7 @@ async def test_a_rewriter_that_never_helps_is_asked_as_often_as_allowed(
 async def test_one_pass_goes_on_after_a_rewrite_and_does_not_ask_again(
     take: Take, check: str
 ) -> None:
-    """CQ-Bench, section 2.1: check, rewrite, go on; the final judge decides what it asks."""
+    """CQ-Bench, section 2.1: check, rewrite, continue; the final judge decides what it asks."""
     taken = await take(RECORD, never_helps(check), rounds=2, min_words=5, one_pass=True)
     assert len(taken.asked(LOOPS[check][0])) == len(taken.judgement.edits) == 1
     loop = [str(c.verdict) for c in taken.checks(check) if c.by == "loop"]

@@ -1,4 +1,4 @@
-"""Classifiers: worked by hand, held against scikit-learn, and at their limits."""
+"""Classifiers: worked by hand, compared with scikit-learn, and at their limits."""
 
 from __future__ import annotations
 

@@ -335,7 +335,7 @@ async def test_the_same_call_at_the_same_time_is_made_once(cache: ReplyCache, ke
 
 
 async def under_way(backend: Fake, number: int) -> None:
-    """Come back when this call is made, and whoever asks the same waits for it."""
+    """Return once so many calls are made, and tasks with the same request wait for them."""
     async with asyncio.timeout(60):
         while len(backend.calls) < number:  # noqa: ASYNC110 - other tasks make it true
             await asyncio.sleep(0)

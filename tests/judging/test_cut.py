@@ -1,4 +1,4 @@
-"""A server that reads less of a prompt than it was sent, and says so in its usage alone."""
+"""A server that cuts a prompt, which only its reported usage shows."""
 
 from __future__ import annotations
 

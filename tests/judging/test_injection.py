@@ -1,4 +1,4 @@
-"""Text in the form of a message to the judge: what is found, what is not, and what comes of it."""
+"""Text that imitates a message to the judge: what is recognised, what is not, and the verdicts."""
 
 from __future__ import annotations
 

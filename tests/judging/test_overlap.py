@@ -1,4 +1,4 @@
-"""What is counted without a model: how many of a value's words one sentence of a story has."""
+"""Word overlap, without a model: how many of a value's words one sentence of a story has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions put to each passage of a text: how it is cut, what decides, what is quoted."""
+"""Questions to each passage of a text: the cuts, the deciding passage, the quote."""
 
 from __future__ import annotations
 

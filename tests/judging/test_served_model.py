@@ -1,4 +1,4 @@
-"""Who answered: other models behind one address share no replies, and the run says who it was."""
+"""Which model answered: models behind one address share no replies, and the run names them."""
 
 from __future__ import annotations
 

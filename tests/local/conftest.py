@@ -62,7 +62,7 @@ def write_wheel(folder: Path, number: int, data: bytes) -> Path:
 
 @dataclass
 class Publisher:
-    """What the server serves and how it misbehaves; `ranges` is what it was asked for."""
+    """The files a server publishes and its faults; `ranges` records the requested ranges."""
 
     body: bytes = PAYLOAD
     ranges_work: bool = True
@@ -131,7 +131,7 @@ def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
 
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hub that nobody answers at: port 1 of the loopback address."""
+    """A hub that does not answer: port 1 of the loopback address."""
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
@@ -156,6 +156,6 @@ def empty_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """All of test_transformers.py is slow: where it is not run, PyTorch need not be imported."""
+    """All tests in test_transformers.py are slow: without them PyTorch need not be imported."""
     unwanted = "not slow" in config.option.markexpr
     return True if unwanted and collection_path.name == "test_transformers.py" else None

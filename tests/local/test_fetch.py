@@ -25,7 +25,7 @@ def kept(models: Path) -> list[str]:
 
 
 def begun(models: Path, data: bytes) -> Path:
-    """What an interrupted pull left."""
+    """The files that an interrupted pull leaves."""
     (models / NAME).mkdir(parents=True)
     part = models / NAME / "tiny.bin.part"
     part.write_bytes(data)

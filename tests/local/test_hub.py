@@ -29,7 +29,7 @@ COMMIT = "c" * 40
 
 @dataclass
 class Hub:
-    """A hub and the server of its files: what they send, and what they were asked for."""
+    """A hub and its file server: what they send, and the requests they got."""
 
     body: bytes = PAYLOAD
     cut_after: int | None = None

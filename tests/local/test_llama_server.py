@@ -1,5 +1,5 @@
-"""llama.cpp's own server over HTTP, as `openai:` meets it: JSON and first tokens, from a model of
-135 million parameters that is fetched once."""
+"""llama.cpp's own server over HTTP, through `openai:`: JSON and first tokens, from a model of 135
+million parameters that is fetched once."""
 
 from __future__ import annotations
 

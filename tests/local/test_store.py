@@ -1,4 +1,4 @@
-"""Where weights lie, which are there, what is known of their bytes, and `judge models`."""
+"""Weights on disk: their folder, which are there, what is known of their bytes; `judge models`."""
 
 from __future__ import annotations
 

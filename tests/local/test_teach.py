@@ -1,4 +1,4 @@
-"""From a hundred labels to a judge, as a user types it: fitted, controlled, carried by one file."""
+"""From a hundred labels to a judge, as a user types it: fitted, controlled, in one file."""
 
 from __future__ import annotations
 

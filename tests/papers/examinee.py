@@ -1,4 +1,4 @@
-"""A model that answers by a rule, benchmarks put to it, and looking at the tables."""
+"""A model that answers by a rule, runs of benchmarks on it, and checks of their tables."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def asked(found: Sequence[Record]) -> dict[str, dict[str, Any]]:
 
 
 def problems(found: Sequence[Record]) -> list[str]:
-    """What is wrong with the items that cannot be asked."""
+    """The problems of the items that cannot be asked."""
     return [item.problem.message for item in found if item.problem is not None]
 
 
@@ -143,7 +143,7 @@ def written(path: Path, lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def public(name: str) -> Path:
-    """A public data file beside the repository; skips where it is not there."""
+    """A public data file beside the repository; the test is skipped without it."""
     path = Path(__file__).parents[2].parent / "shared" / "data" / name
     if not path.exists():
         pytest.skip("the public data are not here")

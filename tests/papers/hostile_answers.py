@@ -13,7 +13,7 @@ Answering = Callable[[Rubric, str, dict[str, str]], Iterator[dict[str, Any]]]
 
 
 def answer_of(case: Case, rubric: Rubric, verdict: str) -> str:
-    """An answer that brings a verdict on the case."""
+    """An answer that gives the case this verdict."""
     passing = rubric.passing(case.twin.get("label"))[0]
     if verdict == "pass":
         return passing

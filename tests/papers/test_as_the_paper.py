@@ -175,7 +175,7 @@ def test_cqbench_selection_has_the_scripts_score(typed: Typed) -> None:
 
 
 def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: Typed) -> None:
-    """CQ-Bench, tables 1 and 2, B.1 and 3.4; what the model is asked, and what is right."""
+    """CQ-Bench, tables 1 and 2, B.1 and 3.4: the prompts and the right answers."""
     stances = ["Agree", "Neither agree nor disagree", "Disagree"]
     asked = [
         ("S1", ["Very often", "Not often", "Not at all often"], "Not at all often"),

@@ -1,4 +1,4 @@
-"""What a measured model is asked, and what is made of its replies."""
+"""The prompts of a measured model, and the reading of its replies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Ask = Callable[[MeasuredModel], Coroutine[Any, Any, Any]]
 
 @pytest.fixture
 def given(tmp_path: Path) -> Any:
-    """What the measured model gives, and the model afterwards; NoAnswer where it gives nothing."""
+    """The measured model's answer (NoAnswer if it gives none), and the model after the call."""
 
     def made(
         ask: Ask, *script: dict[str, Any], method: Method = "structured"

@@ -1,4 +1,4 @@
-"""`judge build`: what each set holds, and why the rest is left out."""
+"""`judge build`: the content of each set, and the reasons for left-out records."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def items(
 
 
 def results(rule: Callable[[Mapping[str, Any]], Any], found: Sequence[Any]) -> list[MeasuredAnswer]:
-    """Results with the answer that a rule gives to the fields; None is a refusal."""
+    """Results with a rule's answer to the fields; None is a refusal."""
     made = []
     for fields in found:
         given, gold = rule(fields), fields["gold"]

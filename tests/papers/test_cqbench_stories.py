@@ -1,4 +1,4 @@
-"""CQ-Bench's items: which questions stories give, and which other options stand beside the gold."""
+"""CQ-Bench's items: the questions made of stories, and their wrong options."""
 
 from __future__ import annotations
 

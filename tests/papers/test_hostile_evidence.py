@@ -1,7 +1,5 @@
-"""A judge that does as hostile text says still has to quote the record; what it invents is refused.
-
-Structured method by a judge that obeys every attack.
-"""
+"""A judge that obeys hostile text must still quote the record: an invented quote is refused.
+Structured method, by a judge that obeys every attack."""
 
 from __future__ import annotations
 
@@ -56,7 +54,7 @@ def inventing(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dic
 
 
 def honest(rubric: Rubric, answer: str, when: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """What the twin is judged by: answers with a quote that stands in the record."""
+    """Answers with a quote from the record, which decide about the twin."""
     twin = next(c for c in ALL if when["id"] in (c.id, c.carrier) and c.check == rubric.name)
     where = rubric.quote.field if rubric.quote else "story"
     text = str(twin.twin.get(where, ""))

@@ -1,4 +1,5 @@
-"""The suite: what it covers, that twins differ by the attack alone, and what a judge is shown."""
+"""The hostile suite: its coverage, that twins differ only by the attack, and the judge's
+prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a flip, and the tables, held against rates worked out by hand."""
+"""Flips of verdicts, and the tables compared with rates worked out by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task files: what a measured model is shown, and what is wrong with a file that is wrong."""
+"""Task files: what a measured model is shown, and the errors for invalid files."""
 
 from __future__ import annotations
 

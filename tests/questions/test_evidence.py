@@ -1,4 +1,4 @@
-"""Quotes: what stands in a text in any spelling, what does not, and what is printed of it."""
+"""Quotes: found in any spelling, refused if they are not in the text, and printed."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_of_two_places_the_one_that_has_the_words_whole() -> None:
 
 
 def letters(text: str) -> str:
-    """What a quote may never differ by, however it is written."""
+    """The letters of a quote, which must be the same in every spelling."""
     return "".join(filter(str.isalnum, normalize("NFKC", text)))
 
 

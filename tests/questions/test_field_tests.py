@@ -1,4 +1,4 @@
-"""What each test says of a field's content, by hand, and what a file that has one may not say."""
+"""Each test of a field's content, by hand, and the keys that a rubric with a test must not have."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def value(number: int, quote: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def complaint(model: type[Reply], data: dict[str, Any], record: ReplyContext = RECORD) -> str:
-    """What is wrong with the reply; empty when it stands."""
+    """The fault of the reply; empty if it is valid."""
     with held_against(record):
         try:
             model.model_validate_json(json.dumps(data))

@@ -462,7 +462,7 @@ def test_sources_that_hold_no_rubric_are_refused(tmp_path: Path) -> None:
 def test_the_form_of_a_name_tells_a_path_from_a_built_in_rubric(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies in the working directory changes nothing that was named."""
+    """The files of the working directory do not change the meaning of a name."""
     monkeypatch.chdir(tmp_path)
     planted = OWN.replace("name: own", "name: leakage")
     Path("leakage").write_text(planted, "utf-8")
@@ -497,7 +497,7 @@ def test_two_rubrics_of_one_name_are_refused_with_both_places(
 
 
 def test_a_rubric_that_was_changed_is_another_one() -> None:
-    """NormAd's corrected rubrics are not taken for the paper's, whichever was looked at before."""
+    """NormAd's corrected rubrics differ from the paper's, whichever is read first."""
     papers = {name: builtin()[name].digest for name in ("derivation", "value_derivation")}
     corrected = {one.name: one.digest for one in corrected_normad()}
     assert all(corrected[name] != digest for name, digest in papers.items())

@@ -1,4 +1,4 @@
-"""Files to read, written by the tests themselves, and the public data where it is at hand."""
+"""Files that the tests write and read, and the public data if it is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at what the readers of labels give."""
+"""Helpers that inspect the output of the label readers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def item(found: Found) -> LabelledItem:
 
 
 def says(found: Found) -> str:
-    """What the one problem that was found says."""
+    """The message of the only problem."""
     ((_, message),) = faults(found)
     return message
 
@@ -37,7 +37,7 @@ def sound(found: Found) -> list[LabelledItem]:
 
 
 def faults(found: Found) -> list[tuple[int, str]]:
-    """Where the problems are and what they say."""
+    """The places and messages of the problems."""
     problems = [one for one in found if isinstance(one, Record)]
     assert all(one.fields is None for one in problems)
     return [(one.line, one.problem.message) for one in problems if one.problem is not None]
@@ -49,13 +49,13 @@ def answers(item: LabelledItem) -> dict[str, str]:
 
 
 def lines(*objects: object) -> str:
-    """JSON lines; what is text already stays as it is."""
+    """JSON lines; text is kept unchanged."""
     return "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in objects)
 
 
 def read_back(
     write: Written, *objects: object, name: str = "a.jsonl", set: str = "", **options: Any
 ) -> Found:
-    """What stands in a file of these lines, read as `set` where it is named."""
+    """The labels in a file of these lines, read as the label set `set` if it is named."""
     path = write(name, lines(*objects))
     return list(read_labels(f"{set}:{path}" if set else str(path), **options))

@@ -1,4 +1,4 @@
-"""One spelling for each answer, and what stands for no label."""
+"""One spelling for each answer, and the spellings of no label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of labels in the forms in which people publish them, written here, each as it is read."""
+"""Published forms of label files, written here, and how each is read."""
 
 from __future__ import annotations
 

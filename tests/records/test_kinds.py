@@ -1,4 +1,4 @@
-"""Which kind a record is, what it holds under typed names, and what is wrong with it."""
+"""The kind of a record, its typed fields, and its faults."""
 
 from __future__ import annotations
 

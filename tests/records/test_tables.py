@@ -74,7 +74,7 @@ def test_a_header_that_names_no_columns_is_refused(
 
 
 def test_columns_may_be_separated_by_semicolons(items: ReadBack) -> None:
-    """As spreadsheets write them where the comma stands in numbers."""
+    """As spreadsheets write them in locales with a decimal comma."""
     found = items("a.csv", b'id;"a; b";c\n1;"x; y";0,5\n2;z\n')
     assert found[0].fields == {"id": "1", "a; b": "x; y", "c": "0,5"}
     assert found[1].problem and "has 2 cells, the header 3" in found[1].problem.message

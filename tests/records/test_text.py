@@ -326,7 +326,7 @@ def test_no_text_of_a_message_vanishes(content: Any) -> None:
 
 
 def test_no_text_makes_one_message_read_like_another() -> None:
-    """Texts that say what a structure says, at any indentation, and all structures with them."""
+    """Texts that imitate a structure, at any indentation, and all structures with them."""
     call = {"id": "c", "function": {"name": "f", "arguments": "a"}}
 
     def structures(texts: list[str]) -> list[Any]:

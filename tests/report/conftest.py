@@ -1,4 +1,4 @@
-"""Tests of pages have a browser, where there is one."""
+"""A browser for tests of pages, if one is installed."""
 
 from tests.web.conftest import browser
 

@@ -1,4 +1,4 @@
-"""Judged lines made by hand, the page about them, and what a parser of HTML finds on it."""
+"""Judged lines made by hand, and the page about them, read by an HTML parser."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def page(lines: Iterable[Mapping[str, Any] | str], limit: int = 200, source: str
 
 
 def plain(text: str) -> str:
-    """The text as the page shows it: what cannot be seen is named."""
+    """The text as the page shows it, with invisible characters as code points."""
     return UNSEEN.sub(lambda found: f"U+{ord(found[0]):04X}", text)
 
 

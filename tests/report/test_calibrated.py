@@ -1,4 +1,4 @@
-"""What a calibration says in sentences, and its page: the plots, and that no text acts on it."""
+"""A calibration's sentences and its page: the plots, and that no text is run as markup."""
 
 from __future__ import annotations
 

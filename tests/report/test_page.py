@@ -1,4 +1,4 @@
-"""The page about judged records: its counts, what it shows, and that no text acts on it."""
+"""The page about judged records: counts, shown records, and that no text is run as markup."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def made(html: str) -> set[tuple[str, ...]]:
 
 @cache
 def ours() -> set[tuple[str, ...]]:
-    """What the templates make of texts that do nothing."""
+    """The output of the templates for harmless texts."""
     lines = [full("x\x07 y"), record(), record(reason="r"), record("fail", check(reason="r")), "z"]
     return made(page(lines))
 

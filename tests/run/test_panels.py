@@ -1,4 +1,4 @@
-"""Profiles in a run: which judges it takes, how they read, what is known of their errors."""
+"""Profiles in a run: which judges they apply to, how replies are read, the known error rates."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def planned(records: list[dict[str, Any]], **flags: Any) -> tuple[Plan, dict[str, Any]]:
-    """The plan for these records, and what a run of them asked."""
+    """The plan for these records, and the calls that a run of them made."""
     Path("in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
     given = {"model": ("scripted:clean.yaml",), "cache": False, "min_words": 0, **flags}
     settings = resolve(given)

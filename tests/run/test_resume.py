@@ -1,4 +1,4 @@
-"""`--resume`: whatever is left of an earlier run, the end is that of an undisturbed one."""
+"""`--resume`: whatever an earlier run left, the result equals that of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ class Room:
             description_file(self.out).write_bytes(whole.read_bytes())
 
     def resumed(self, out: bytes, **flags: Any) -> tuple[bytes, Report]:
-        """What stands in OUT after a resume of an OUT with this content."""
+        """OUT's content after resuming from this content."""
         self.put(out)
         report = self.run(self.out, resume=True, **flags)
         self.check_that_nothing_is_lost(out, report)
         return self.out.read_bytes(), report
 
     def check_that_nothing_is_lost(self, before: bytes, report: Report) -> None:
-        """Finished lines whose record does not stand in OUT lie beside it; no others."""
+        """Finished lines without a record in OUT are in a file beside it; no other lines are."""
         found = [Line.parse(line) for line in self.out.read_bytes().splitlines(keepends=True)]
         stands = [line.key for line in found if line and line.finished]
         wanted = []

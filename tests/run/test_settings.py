@@ -1,4 +1,4 @@
-"""Where a setting comes from, who may set it, and what is said when it does not fit."""
+"""Settings: their sources, who may set them, and the errors for invalid ones."""
 
 from __future__ import annotations
 

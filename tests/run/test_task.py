@@ -1,4 +1,4 @@
-"""A run and its files: what is kept where one is lost, what reaches the disk, what is written."""
+"""A run and its files: what is kept after an error, when it reaches the disk, what is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from judge.settings import Settings
 
 
 class Deleting(Watcher):
-    """Takes the review away once something stands in it."""
+    """Deletes the review once it has content."""
 
     def wrote(self, progress: Progress) -> None:
         if progress.summary.records == 1 and Path("review").exists():

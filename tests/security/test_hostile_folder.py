@@ -1,4 +1,4 @@
-"""A folder that somebody else has filled, and packages that somebody else has written."""
+"""A folder with an attacker's files, and packages by an attacker."""
 
 from __future__ import annotations
 

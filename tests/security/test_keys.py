@@ -131,7 +131,7 @@ def test_secrets_in_the_address(
     basic = base64.b64encode(f"ann:{PASSWORD}".encode()).decode()
 
     def loud(asked: Asked) -> Answer:
-        """Repeats the password where it stands alone, and in base64."""
+        """Repeats the password, alone and in base64."""
         if "number 1" in asked.prompt:
             given = asked.headers.get("Authorization")
             return fails(400, f"no: {PASSWORD} {given} http://ann:{PASSWORD}@h/")

@@ -1,4 +1,4 @@
-"""LANGSMITH_TRACING in the environment uploads no record, unless judge itself is told."""
+"""LANGSMITH_TRACING alone uploads no record: judge's own setting must allow it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that lies in a file runs: caches, journals, rubrics, scripts, model folders."""
+"""No file is executed: caches, journals, rubrics, scripts, model folders."""
 
 from __future__ import annotations
 

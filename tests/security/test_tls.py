@@ -1,4 +1,4 @@
-"""Certificates are verified, whatever the environment says but for whom to trust."""
+"""Certificates are verified; the environment can only choose which authorities are trusted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ANSWER = (
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with cert.pem and key.pem for 127.0.0.1, which nobody signed."""
+    """A folder with a self-signed certificate for 127.0.0.1: cert.pem and key.pem."""
     folder = tmp_path_factory.mktemp("tls")
     files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
     name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
@@ -88,7 +88,7 @@ def url(certificate: Path, had: list[str], monkeypatch: pytest.MonkeyPatch) -> I
 
     class Quiet(ThreadingHTTPServer):
         def handle_error(self, *_: object) -> None:
-            """A handshake that the caller breaks off is what these tests are about."""
+            """The tests expect callers to break off the handshake: no traceback is printed."""
 
     server = Quiet(("127.0.0.1", 0), Handler)
     server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

@@ -1,4 +1,4 @@
-"""What a run leaves behind, searched for secrets in every form that they are known to take."""
+"""Search what a run leaves behind for secrets, in every form that they may take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def forms(secret: str) -> set[bytes]:
 
 
 def left(folder: Path, *told: bytes) -> bytes:
-    """All files below `folder`, databases and their logs as they lie, and what was printed."""
+    """All files below `folder`, with the raw bytes of databases and their logs, and the printed
+    output."""
     files = [p for p in folder.rglob("*") if p.is_file()]
     assert files, "a run leaves something"
     named = "\n".join(map(str, files)).encode()

@@ -1,4 +1,4 @@
-"""Agreement of raters: published examples, statsmodels, by hand, and where it is undefined."""
+"""Agreement of raters: published examples, statsmodels, by hand, and undefined cases."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_against_the_procedure_written_out(seed: int, epsilon: float) -> None:
 
 
 def test_half_of_the_annotators_are_enough() -> None:
-    """Two people agree on all items, two answer apart; the judge agrees with nobody."""
+    """Two people agree on all items, two on none; the judge agrees with no one."""
     items = range(40)
     people = {name: dict.fromkeys(items, said) for name, said in zip("wxyz", "aabc", strict=True)}
     found = alternative_annotator(dict.fromkeys(items, "d"), people)

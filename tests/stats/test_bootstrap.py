@@ -1,4 +1,4 @@
-"""Cluster bootstrap: draws, intervals, means, shares, paired differences, and where none is."""
+"""Cluster bootstrap: draws, intervals, means, shares, paired differences, undefined cases."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_by_hand() -> None:
 def test_limits_against_brute_force(
     judged: tuple[int, int], good: tuple[int, int], bad: tuple[int, int]
 ) -> None:
-    """A pass rate is inside exactly where the interval of D(t) holds 0."""
+    """A pass rate is in the interval exactly if the interval of D(t) contains 0."""
     found = rogan_gladen(*judged, *good, bad[1] - bad[0], bad[1])
     assume(found.reason is None or found.reason.startswith(CONTRADICTED))
     passing, hits, alarms = (wilson(*counts) for counts in (judged, good, bad))

@@ -28,7 +28,7 @@ def opened(browser: Any, address: str, faults: list[str], width: int = 1440) -> 
 
 
 def press(page: Any, keys: str) -> None:
-    """Each key, and what it brings: the next question, or the one before."""
+    """Press each key and wait for the question that follows, or the one before."""
     for key in keys:
         page.evaluate("document.querySelector('main > *').id = 'before'")
         page.keyboard.press(key)

@@ -1,4 +1,4 @@
-"""What the pages' server refuses, and the file of answers, without a browser."""
+"""The pages' server and its refusals, and the file of answers, without a browser."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_only_the_page_itself_is_answered(pages: Pages) -> None:
 
 
 def test_the_page_names_no_machine_and_proposes_what_one_or_two_people_need(pages: Pages) -> None:
-    """One person is sent on to calibrate, and given the command of the second, who asks for the
-    same record; two to agreement. `root` is nobody's name."""
+    """After one person the page proposes calibrate and the command for a second person, who is
+    asked about the same record; after two it proposes agreement. `root` is not used as a name."""
     pages.env["LOGNAME"] = "root"
     pages.write("mails.jsonl", MAILS)
 

@@ -1,4 +1,4 @@
-"""The sheet in one file: filled in a real browser from disk, sent back, and read."""
+"""The sheet in one file: filled in from disk in a real browser, saved, and read back."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_gold_answers_and_verdicts_are_not_in_the_page(sheet: Path) -> None:
 
 
 def test_a_saved_file_goes_on_in_another_browser(pages: Pages, browser: Any, sheet: Path) -> None:
-    """Also where the browser keeps nothing, which the page says."""
+    """Also if the browser cannot store answers, which the page says."""
     faults: list[str] = []
     page = opened(browser.new_context(), sheet, "ann", faults)
     first = fill(page, polite, most=3)

@@ -1,4 +1,4 @@
-"""What becomes of a check where a field is there and has nothing to show."""
+"""Checks of a field that is there but has no text to show."""
 
 from __future__ import annotations
 

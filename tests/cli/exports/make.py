@@ -1,5 +1,5 @@
-"""Make the files of this folder: what the tools' own code says of tasks that judge wrote, and what
-it exports when three people have answered (test_sheet_forms.py reads it).
+"""Make the files of this folder: the tools' own code imports the tasks that judge wrote, and
+exports them after three people have answered (test_sheet_forms.py reads the exports).
 
     judge label ... --sheet label-studio:tasks.json     # the commands of the test
     judge label ... --sheet argilla:sheet
