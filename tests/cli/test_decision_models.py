@@ -152,7 +152,7 @@ def test_labels_none_and_orders(judge: Typed, server: DecisionServer) -> None:
     code, out, told = judge.text(*RUN[:4], "--rubric", "topic.yaml", "--check", "topic")
     assert (code, verdicts(out)) == (0, ["pass", "abstain", "abstain"]), told
     reasons = [vote[0].get("reason") for vote in votes(out)]
-    assert reasons[:2] == [None, "the orders disagree"] and "none fits" in reasons[2]
+    assert reasons[:2] == [None, "the orders disagree"] and "none of these fits" in reasons[2]
     assert votes(out)[1][0]["evidence"][0]["probability"] == pytest.approx(0.25)
     first = [call.body for call in server.asked if call.body["state"] == {"mail": MAILS[0]["mail"]}]
     asked = [[*body["questions"]["question"]["criteria"]] for body in first]
