@@ -143,8 +143,8 @@ def validate(
             `datasets`, a path, or several path objects. They are read in a thread of the run.
         rubric: your own: a `Rubric`, its YAML, a dict, a file, a folder, or a built-in name.
         format: of files whose endings do not tell.
-        limit: judge only the first so many records.
-        sample: judge so many at random, drawn evenly from the values of the field, or fields, `by`.
+        limit: judge only the first `limit` records.
+        sample: judge `sample` records at random, drawn evenly from the values of the fields `by`.
         watcher: receives progress and messages.
         settings: as in docs/reference/, with _ for -: `ask`, `on`, `model`, `workflow`, ...
 

@@ -57,13 +57,13 @@ def calibrate(
         sheet: a file with the labels of the records `labels`, by their ids: columns `id`, `label`.
         by: fields whose values get separate results.
         guarantee: the agreement to guarantee, from 0.5 to below 1.
-        sample: use so many records of each check.
+        sample: the number of records to use of each check.
         group: a field whose values are never split between fitting and reporting.
         contrast_set: labels of a set whose deciding field is reversed.
         test_set: further sets to report on, to which nothing is fitted.
         controls: whether judges are also asked without the deciding field, and with another's.
-        folds: split the records into so many parts; each is reported on by what was fitted to the
-            others.
+        folds: the number of parts that the records are split into; each is reported on by a fit to
+            the others.
         out: a folder for report.json, report.html and profile.json; a new one unless `overwrite`.
         progress: is called with a check, a model, how many items are asked, and out of how many.
         settings: settings that are resolved already, instead of `rubric` and `options`.
@@ -162,7 +162,7 @@ def agreement(
             annotator's control questions confirm.
         contrary: files with pairs of records that cannot both have an answer: `item`, `contrary`,
             `answer`; the labels of an annotator who gave it to both do not count.
-        raters: kappas of classes use so many ratings of each item, drawn at random.
+        raters: the number of ratings of each item, drawn at random, for kappas of classes.
         people: a file about the annotators (a column `annotator` and any others): annotators with
             the same content of a column are a group.
         out: a new file, unless `overwrite`, for the majorities: records with their labels.

@@ -114,7 +114,7 @@ class CoreSettings(Options):
         metavar="NAME",
     )
     compare: Words = _several(
-        "Ask which of these fields is best, in both orders.",
+        "Ask which field is best, in both orders.",
         metavar="A,B",
     )
     tie: bool = _choosing("With --compare: allow a tie.", default=False)
@@ -199,9 +199,7 @@ class CoreSettings(Options):
         "abstain, or ask the model all the same.",
         default="abstain",
     )
-    reasks: int = judging(
-        "Ask again after an invalid reply, so many times.", default=2, ge=0, le=10
-    )
+    reasks: int = judging("How often to ask again after an invalid reply.", default=2, ge=0, le=10)
     engine: str = _engine(
         "Where to judge: this process, providers' batch APIs, or a Ray cluster.",
         default="local",

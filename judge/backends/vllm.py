@@ -39,7 +39,7 @@ KEY_VARIABLE = "VLLM_API_KEY"
 that."""
 
 MAX_LOGPROBS = 20
-"""Alternatives of the first token that the server must allow, because judge asks for so many."""
+"""Alternatives of the first token that the server must allow: judge asks for this number."""
 
 READY_SECONDS = 1800.0
 """Time limit from a start to the first answer."""

@@ -296,7 +296,7 @@ def workers_for(number: int | None, gpus: int, resources: dict[str, float]) -> i
         resources: those of the cluster, by Ray's names (CPU, GPU).
 
     Raises:
-        UsageError: the cluster has no room for so many.
+        UsageError: the cluster has no room for this many workers.
     """
     needs = {"CPU": 1, **({"GPU": gpus} if gpus else {})}
     most = int(min(resources.get(name, 0.0) // need for name, need in needs.items()))

@@ -282,7 +282,7 @@ class Lines:
                 self.judged += 1
                 yield pair
         if self.foreign and not self.judged:
-            advice = f"use {self.beside}, which lies beside it" if self.beside else ""
+            advice = f"use {self.beside}, which is beside it" if self.beside else ""
             raise UsageError(
                 f"{', '.join(self.names)}: none of the {self.foreign} lines was written by judge "
                 f"validate or evaluate ({self.first_foreign}): {advice or 'name its output file'}"

@@ -63,8 +63,8 @@ class Job:
         table: a file made from `out` at the end, in the format of its ending.
         resume, overwrite: continue `out`, or replace it; without either it must be new.
         rejudge: with `resume`, judge records with one of these verdicts again.
-        limit: judge only the first so many records.
-        sample: judge so many records, drawn at random (by `sample_seed`), in input order, spread
+        limit: judge only the first `limit` records.
+        sample: judge `sample` records, drawn at random (by `sample_seed`), in input order, spread
             evenly over the values of the fields `by`.
         review: a file for records that need a person.
         review_verdicts: the verdicts whose records go to `review`; empty for the default ones.

@@ -62,7 +62,7 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
     cheap, strong = profiles.models
     if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
         raise UsageError(
-            f"{profiles.told} is for {cheap} before {strong}: leave out --model and "
+            f"{profiles.told} is for the cascade {cheap}, then {strong}: leave out --model and "
             "--cheap-model, or calibrate your judges"
         )
     pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)

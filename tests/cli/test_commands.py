@@ -99,7 +99,7 @@ def test_rubrics_list_and_show(typed: Typed) -> None:
 
 def test_the_table_of_models_is_whole(typed: Typed) -> None:
     lines = typed.text("models", "list")[1].splitlines()
-    assert lines[0].split() == ["name", "size", "licence", "downloaded", "what", "for"]
+    assert lines[0].split() == ["name", "size", "licence", "here", "what", "for"]
     assert [line.split()[0] for line in lines[2:-2] if line[0] != " "] == list(CATALOG)
     assert all(len(line) <= 80 for line in lines[:-2]) and lines[-1].startswith("folder: /")
 

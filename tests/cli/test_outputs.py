@@ -81,7 +81,7 @@ def test_a_table_of_judged_records_is_no_input_and_the_lines_beside_it_are_named
     mails.text(*RUN, "-o", name)
     for words in (("report", name, "-o", "p.html"), ("export", name, "-o", "p.md")):
         code, _, told = mails.text(*words)
-        assert code == 2 and f"use {name}.jsonl, which lies beside it" in " ".join(told.split())
+        assert code == 2 and f"use {name}.jsonl, which is beside it" in " ".join(told.split())
     (mails.folder / f"{name}.jsonl").unlink()
     told = mails.text("report", name, "-o", "p.html")[2]
     assert "name its output file" in " ".join(told.split())

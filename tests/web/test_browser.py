@@ -71,7 +71,7 @@ def test_two_people_label_by_keyboard_through_a_kill(pages: Pages, browser: Any)
     process.wait()
     page.keyboard.press("y")
     page.wait_for_selector("#trouble:not([hidden])")
-    assert "all before it were" in page.inner_text("#trouble")
+    assert "all earlier ones were" in page.inner_text("#trouble")
     written = pages.lines("labels.jsonl")
     assert len(written) == 10, "a line an answer, one taken back"
     assert written[2]["annotators"]["ann"]["why"] == {"question": "no y or n is an answer here"}

@@ -28,7 +28,7 @@ def list_models() -> None:
     """List the models that `local:` knows by name, and their folder."""
     from judge.local import store
 
-    heads = ("name", "size", "licence", "downloaded", "what for")
+    heads = ("name", "size", "licence", "here", "what for")
     rows = [
         (
             model.short,
