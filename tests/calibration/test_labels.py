@@ -217,7 +217,7 @@ STORY = {
     [
         ("incorporation", STORY, 3, "the record has no value 3"),
         ("incorporation", STORY, 0, "the label is about the record, the check about its values"),
-        ("relevance", {"rule_of_thumb": "Greet.", "story": "x"}, 1, "the label is about a value"),
+        ("relevance", {"rule_of_thumb": "Greet.", "story": "x"}, 1, "the label is about an entry"),
         ("irony", {"post": "a"}, 0, "the record has no reply"),
         ("incorporation", {"values": ["one--Agree"]}, 1, "field 'story' is missing"),
     ],

@@ -119,7 +119,7 @@ def test_the_largest_groups_alone_are_kept(typed: Typed) -> None:
     assert [one["id"] for one in made] == ["0", "1", "2", "4"], "of equals the first"
     assert left[0] == ("3", "cluster 'bow' is none of the 2 largest") and len(left) == 3
     for words, fault in (
-        (("--largest", "2"), "name the one field"),
+        (("--largest", "2"), "name one field"),
         (("--largest", "2", "--by", "none"), "no line has a field none"),
     ):
         code, _, told = typed.text("build", "filtered", "r.jsonl", "-o", "x", *words)
