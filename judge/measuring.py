@@ -175,7 +175,8 @@ def agreement(
         UsageError: no file has labels with their annotators, or another file cannot be used.
     """
     from judge.calibration.crowd import Crowd, scale_of
-    from judge.calibration.people import Majority, agreement_of
+    from judge.calibration.majority import Majority
+    from judge.calibration.people import agreement_of
     from judge.records import dump
     from judge.records.answers import OPT_OUTS
     from judge.report.files import writing

@@ -1,22 +1,16 @@
-"""Crowd votes: annotators are tested by control questions, ratings become labels, and majorities
-become records."""
+"""Crowd votes: annotators are tested by control questions, and ratings become labels."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError
-from judge.records import Record, read
+from judge.records import read
 from judge.records.answers import scalar_text, spelling
-from judge.records.fields import LabelError, answer_of, record_name, text_of
+from judge.records.fields import LabelError, answer_of, text_of
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
-from judge.records.labels.matching import need_same_text
-
-if TYPE_CHECKING:
-    from judge.calibration.people import Majority, VotedQuestion
 
 Scale = Mapping[str, tuple[str, ...]]
 """The label of each rating. Of several labels, the one each annotator means is estimated."""
@@ -260,63 +254,3 @@ def demographics(
         column: {group: dict(sorted(part.items())) for group, part in by_group.items()}
         for column, by_group in counts.items()
     }
-
-
-def majority_records(
-    checks: Mapping[str, Mapping[tuple[str, int], VotedQuestion]],
-    majority: Majority,
-    records: Sequence[str] = (),
-) -> list[dict[str, Any]]:
-    """One line per record with answers, in the order of `records`, else of the questions.
-
-    A line holds the record's fields; then `labels`, the majority's answer by check (null if there
-    is none; for a check of list entries, a list); then `annotators`, each with their own `labels`
-    and, if known, `group` and `why`. The fields are those in the files `records`, else those that
-    came with the labels.
-
-    Raises:
-        UsageError: a file of `records` cannot be read, lacks a record, or its text differs from the
-            text that people were shown.
-    """
-    whole = {record_name(item): item for path in records for item in read(path) if item.fields}
-    lines: dict[str, dict[str, Any]] = {}
-    for check, questions in checks.items():
-        # The number of the last answered entry. Blank entries before it count.
-        entries: dict[str, int] = {}
-        for id, number in questions:
-            entries[id] = max(number, entries.get(id, 0))
-        for (id, number), question in questions.items():
-            if not question.answers:
-                continue
-            if id not in lines:
-                if records and id not in whole:
-                    raise UsageError(f"{records[0]}: there is no record {id!r}, which has labels")
-                fields = _fields(whole.get(id), id, question)
-                lines[id] = {**fields, "labels": dict(fields.get("labels") or {}), "annotators": {}}
-            for row in question.rows if id in whole else ():
-                need_same_text(row, whole[id])
-            line = lines[id]
-            winner = majority.winner([*question.answers.values()], id)
-            _put(line["labels"], check, winner, number, entries.get(id, 0))
-            for annotator, answer in question.answers.items():
-                about = line["annotators"].setdefault(annotator, {"labels": {}})
-                _put(about["labels"], check, answer, number, entries.get(id, 0))
-                if (group := question.groups[annotator]) is not None:
-                    about["group"] = group
-                if (why := question.whys[annotator]) is not None:
-                    _put(about.setdefault("why", {}), check, why, number, entries.get(id, 0))
-    return [lines[id] for id in (whole or lines) if id in lines]
-
-
-def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[str, Any]:
-    """The record's own fields, else those that came with its labels."""
-    own = None if record is None else record.fields
-    return own or {"id": id, **question.item.record.visible}
-
-
-def _put(answers: dict[str, Any], name: str, answer: str | None, number: int, entries: int) -> None:
-    """Set an answer. One about entry `number` (from 1) goes into the list of entries' answers."""
-    if number and isinstance(several := answers.setdefault(name, [None] * entries), list):
-        several[number - 1] = answer
-    else:
-        answers[name] = answer

@@ -10,28 +10,19 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from judge.calibration.crowd import (
-    Annotator,
-    Crowd,
-    demographics,
-    majority_records,
-    people_of,
-)
+from judge.calibration.crowd import Annotator, Crowd, demographics, people_of
+from judge.calibration.majority import PLAIN, Majority, VotedQuestion, majority_records
 from judge.errors import UsageError
 from judge.records import Record
-from judge.records.answers import OPT_OUTS, OWN_ANSWERS, SEVERAL, spelling
+from judge.records.answers import OWN_ANSWERS, SEVERAL
 from judge.records.labels import LabelledItem, read_labels, without_label
 from judge.settings import Settings
 from judge.stats.agreement import (
-    MORE_THAN_HALF,
-    MajorityRule,
     class_kappas,
     count_table,
-    majorities,
     rater_agreement,
     scale_alphas,
 )
@@ -54,61 +45,6 @@ _UNSIGNED = (
     "the labels do not say who gave which answer: write them as "
     '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and label'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Majority:
-    """The rule for a majority, and the answers that never make one.
-
-    Args:
-        rule: the votes that make a majority.
-        opt_outs: answers that never make a majority.
-        ties: a seed. If there is no majority, the most frequent answer wins; of several the seed
-            draws one. None: there is no winner then.
-        raters: how many ratings of an item the class kappas draw; None: all.
-    """
-
-    rule: MajorityRule = MORE_THAN_HALF
-    opt_outs: Collection[str] = OPT_OUTS
-    ties: int | None = None
-    raters: int | None = None
-
-    def winner(self, answers: Sequence[str], name: str = "") -> str | None:
-        """The majority answer, or several if annotators gave several; None if there is none.
-
-        `name` is the question's name, which with the seed decides a tie.
-        """
-        several = any(SEVERAL in answer for answer in answers)
-        never = {*map(spelling, self.opt_outs)}
-        winners = majorities([{*answer.split(SEVERAL)} for answer in answers], self.rule)
-        winners = [answer for answer in winners if answer not in never]
-        if self.ties is not None and not winners:
-            counts = Counter(answer for answer in answers if answer not in never)
-            most = max(counts.values(), default=0)
-            equals = sorted(answer for answer, count in counts.items() if count == most)
-            return Random(f"{self.ties} {name}").choice(equals) if equals else None
-        return SEVERAL.join(winners) or None if several or len(winners) == 1 else None
-
-
-PLAIN = Majority()
-"""More than half of the annotators."""
-
-
-@dataclass(slots=True)
-class VotedQuestion:
-    """One check about one record (or entry), with each annotator's answer, group and reason, and
-    the rows of sheets that asked it."""
-
-    item: LabelledItem
-    gold: str | None
-    answers: dict[str, str] = field(default_factory=dict)
-    groups: dict[str, str | None] = field(default_factory=dict)
-    whys: dict[str, str | None] = field(default_factory=dict)
-    rows: list[Record] = field(default_factory=list)
-
-    @property
-    def record(self) -> str:
-        return self.item.record.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +105,7 @@ class Agreement:
         ratings: how often the annotators who count gave each rating, by group, before mapping.
         demographics: how many annotators have each value, by column and group (`all` first).
         most_answers: the most answers to one question.
-        majorities: the records with people's answers (`crowd.majority_records`).
+        majorities: the records with people's answers (`majority.majority_records`).
     """
 
     checks: Sequence[CheckAgreement]

@@ -12,7 +12,8 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
-from judge.calibration.people import Agreement, Majority, agreement
+from judge.calibration.majority import Majority
+from judge.calibration.people import Agreement, agreement
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
 from judge.stats.agreement import MajorityRule

@@ -1,0 +1,132 @@
+"""The majority of people's votes, and the records that carry it as their label."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from judge.errors import UsageError
+from judge.records import Record, read
+from judge.records.answers import OPT_OUTS, SEVERAL, spelling
+from judge.records.fields import record_name
+from judge.records.labels import LabelledItem
+from judge.records.labels.matching import need_same_text
+from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majorities
+
+
+@dataclass(frozen=True, slots=True)
+class Majority:
+    """The rule for a majority, and the answers that never make one.
+
+    Args:
+        rule: the votes that make a majority.
+        opt_outs: answers that never make a majority.
+        ties: a seed. If there is no majority, the most frequent answer wins; of several the seed
+            draws one. None: there is no winner then.
+        raters: how many ratings of an item the class kappas draw; None: all.
+    """
+
+    rule: MajorityRule = MORE_THAN_HALF
+    opt_outs: Collection[str] = OPT_OUTS
+    ties: int | None = None
+    raters: int | None = None
+
+    def winner(self, answers: Sequence[str], name: str = "") -> str | None:
+        """The majority answer, or several if annotators gave several; None if there is none.
+
+        `name` is the question's name, which with the seed decides a tie.
+        """
+        several = any(SEVERAL in answer for answer in answers)
+        never = {*map(spelling, self.opt_outs)}
+        winners = majorities([{*answer.split(SEVERAL)} for answer in answers], self.rule)
+        winners = [answer for answer in winners if answer not in never]
+        if self.ties is not None and not winners:
+            counts = Counter(answer for answer in answers if answer not in never)
+            most = max(counts.values(), default=0)
+            equals = sorted(answer for answer, count in counts.items() if count == most)
+            return Random(f"{self.ties} {name}").choice(equals) if equals else None
+        return SEVERAL.join(winners) or None if several or len(winners) == 1 else None
+
+
+PLAIN = Majority()
+"""More than half of the annotators."""
+
+
+@dataclass(slots=True)
+class VotedQuestion:
+    """One check about one record (or entry), with each annotator's answer, group and reason, and
+    the rows of sheets that asked it."""
+
+    item: LabelledItem
+    gold: str | None
+    answers: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str | None] = field(default_factory=dict)
+    whys: dict[str, str | None] = field(default_factory=dict)
+    rows: list[Record] = field(default_factory=list)
+
+    @property
+    def record(self) -> str:
+        return self.item.record.id
+
+
+def majority_records(
+    checks: Mapping[str, Mapping[tuple[str, int], VotedQuestion]],
+    majority: Majority,
+    records: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """One line per record with answers, in the order of `records`, else of the questions.
+
+    A line holds the record's fields; then `labels`, the majority's answer by check (null if there
+    is none; for a check of list entries, a list); then `annotators`, each with their own `labels`
+    and, if known, `group` and `why`. The fields are those in the files `records`, else those that
+    came with the labels.
+
+    Raises:
+        UsageError: a file of `records` cannot be read, lacks a record, or its text differs from the
+            text that people were shown.
+    """
+    whole = {record_name(item): item for path in records for item in read(path) if item.fields}
+    lines: dict[str, dict[str, Any]] = {}
+    for check, questions in checks.items():
+        # The number of the last answered entry. Blank entries before it count.
+        entries: dict[str, int] = {}
+        for id, number in questions:
+            entries[id] = max(number, entries.get(id, 0))
+        for (id, number), question in questions.items():
+            if not question.answers:
+                continue
+            if id not in lines:
+                if records and id not in whole:
+                    raise UsageError(f"{records[0]}: there is no record {id!r}, which has labels")
+                fields = _fields(whole.get(id), id, question)
+                lines[id] = {**fields, "labels": dict(fields.get("labels") or {}), "annotators": {}}
+            for row in question.rows if id in whole else ():
+                need_same_text(row, whole[id])
+            line = lines[id]
+            winner = majority.winner([*question.answers.values()], id)
+            _put(line["labels"], check, winner, number, entries.get(id, 0))
+            for annotator, answer in question.answers.items():
+                about = line["annotators"].setdefault(annotator, {"labels": {}})
+                _put(about["labels"], check, answer, number, entries.get(id, 0))
+                if (group := question.groups[annotator]) is not None:
+                    about["group"] = group
+                if (why := question.whys[annotator]) is not None:
+                    _put(about.setdefault("why", {}), check, why, number, entries.get(id, 0))
+    return [lines[id] for id in (whole or lines) if id in lines]
+
+
+def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[str, Any]:
+    """The record's own fields, else those that came with its labels."""
+    own = None if record is None else record.fields
+    return own or {"id": id, **question.item.record.visible}
+
+
+def _put(answers: dict[str, Any], name: str, answer: str | None, number: int, entries: int) -> None:
+    """Set an answer. One about entry `number` (from 1) goes into the list of entries' answers."""
+    if number and isinstance(several := answers.setdefault(name, [None] * entries), list):
+        several[number - 1] = answer
+    else:
+        answers[name] = answer
