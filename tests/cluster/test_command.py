@@ -164,8 +164,8 @@ def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_
     judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]], local: bytes
 ) -> None:
     (judge.folder / "hold").touch()
-    asked = judge.folder / "asked"
-    first = on_ray(*RUN, "-o", "out", "--workers", "2")
+    asked, run = judge.folder / "asked", (*RUN, "--cache-dir", "replies", "-o", "out")
+    first = on_ray(*run, "--workers", "2")
     wait_for_lines(judge.folder / "out", 8, LIMIT)
     first.kill()
     first.communicate()
@@ -177,7 +177,7 @@ def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_
     (judge.folder / "hold").unlink()
     kept = judge.read("out").count(b"\n")
     (judge.folder / "deadly").write_text("n43")
-    again = on_ray(*RUN, "-o", "out", "--resume", "--summary", "sums")
+    again = on_ray(*run, "--resume", "--summary", "sums")
     _, told = again.communicate(timeout=LIMIT)
     assert again.returncode == 3, told
     assert judge.read("deadly") == b"n43..."
@@ -193,11 +193,13 @@ def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_
     sums = json.loads(judge.read("sums"))
     assert sums["kept"] >= kept - 2, "what stood was not judged again"
     assert sums["models"]["killing:slow.yaml"]["calls"] <= 45 - kept + 2
-    # What a worker has answered stands in the cache; a kill loses the calls in flight, if any.
+    # What a worker has answered stands in the cache that the run named; a kill loses the calls in flight, if any.
     again = before & Counter(asked.read_text().split())
     assert (again - Counter(n43=1)).total() <= 2 * 4, again
     # n5 stands there twice, and two workers may ask about it at once.
     assert max((before - Counter(n5=1)).values()) == 1, before
+    told = judge("cache", "stats", "--cache-dir", "replies").stdout
+    assert int(re.search(rb"entries +(\d+)", told)[1]) >= 44, told
 
 
 def test_a_ray_writes_the_drafts_that_a_run_here_writes(
