@@ -208,6 +208,22 @@ def test_a_comparison_may_be_a_tie_and_says_where_the_orders_disagreed(typed: Ty
     assert "question: 1 a, 1 tie (2 of 3 answered); the orders disagreed in 1" in told
 
 
+def test_a_comparison_with_one_unreadable_order_is_unreadable(typed: Typed) -> None:
+    """Its reason is that order's, and both orders are paid for."""
+    answer = "{{ '1' if prompt.split('[answer 1')[1].split('[end')[0].count('good') else WRONG }}"
+    text = '{"quote": null, "reason": "So.", "answer": "' + answer.replace("WRONG", "'9'") + '"}'
+    model = typed.script("j.yaml", [{"reply": text}])
+    for name, pair in (("first", ("good", "bad")), ("second", ("bad", "good"))):
+        typed.write("m.jsonl", [{"id": name, "a": pair[0], "b": pair[1]}])
+        words = ("validate", "m.jsonl", "--compare", "a,b", "-m", model, "--reasks", "0")
+        code, out, told = typed.text(*words)
+        (line,) = lines(out.encode())
+        (check,) = line["judge"]["checks"]
+        assert code == 3, told
+        assert check["verdict"] == "unreadable" and "9" in check["votes"][0]["reason"], check
+        assert line["judge"]["usage"]["replies"] == 2, name
+
+
 RANKING = """
 {% set one = prompt.split('[answer 1')[1].split('[end')[0] %}
 {% set two = prompt.split('[answer 2')[1].split('[end')[0] %}
