@@ -193,7 +193,7 @@ def test_the_driver_is_killed_and_the_next_run_tells_of_a_record_that_kills_its_
     sums = json.loads(judge.read("sums"))
     assert sums["kept"] >= kept - 2, "what stood was not judged again"
     assert sums["models"]["killing:slow.yaml"]["calls"] <= 45 - kept + 2
-    # What a worker has answered stands in the cache that the run named; a kill loses the calls in flight, if any.
+    # Answers of a worker are in the cache that the run named; a kill loses the calls in flight.
     again = before & Counter(asked.read_text().split())
     assert (again - Counter(n43=1)).total() <= 2 * 4, again
     # n5 stands there twice, and two workers may ask about it at once.
