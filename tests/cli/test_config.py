@@ -42,6 +42,8 @@ def test_each_setting_has_its_value_and_its_source(
     assert rows["fail_under"] == ["fail_under", "0.9", "mine.toml"]
     assert rows["reasks"] == ["reasks", "2", "default"]
     assert " ".join(rows["method"][1:]) == "(by model) default"
+    assert " ".join(rows["cheap_model"][1:]) == "(not set) default"
+    assert " ".join(rows["model_for"][1:]) == "(not set) default"
     assert all(len(line) <= 80 for line in out.splitlines()[3:])
     changed = {line.partition(" ")[0] for line in typed.text(*words, "--changed")[1].splitlines()}
     assert changed >= {"timeout", "votes", "rounds", "fail_under"} and "reasks" not in changed

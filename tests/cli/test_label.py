@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from judge.cli.label import announce
+
 from .conftest import cells
 from .typed import Typed
 
@@ -315,3 +317,21 @@ def test_hypotheses_of_a_premise_stand_together(typed: Typed) -> None:
     assert code == 2 and "1 rows of the same premise would give the controls away" in told
     code, _, told = typed.text(*words[:-3], "topic", "--sheet", "t.csv")
     assert code == 2 and "--together topic: record 'a1' shows no such field" in told
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("screen", [True, False])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_page_opens_by_itself_only_on_a_screen_and_from_a_terminal(
+    terminal: bool, screen: bool, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    if screen:
+        monkeypatch.setenv("DISPLAY", ":0")
+    announce("http://127.0.0.1:1/", "ann", open_page=wanted)
+    assert opened == ["http://127.0.0.1:1/"] * (terminal and screen and wanted)

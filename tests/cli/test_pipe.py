@@ -60,12 +60,12 @@ def test_a_named_pipe_is_read_once(judge: Shell) -> None:
 def test_a_named_pipe_is_written_to_and_no_file_is_put_beside_it(judge: Shell) -> None:
     judge.write("in.jsonl", map(norm, range(3)))
     os.mkfifo(judge.folder / "out")
-    before = {*os.listdir(judge.folder)}
+    before = {*judge.folder.iterdir()}
     process = judge.start("validate", "in.jsonl", *ONE, "-q", "--no-cache", "-o", "out")
     out = (judge.folder / "out").read_bytes()
     told = process.communicate(timeout=60)[1]
     assert process.returncode == 0 and [line["id"] for line in lines(out)] == ["n0", "n1", "n2"]
-    assert {*os.listdir(judge.folder)} == before, told
+    assert {*judge.folder.iterdir()} == before, told
 
 
 @pytest.mark.slow
