@@ -67,8 +67,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         seed = None if choices.setting == PAPER else f"{choices.seed}/{row.id}"
         forms = {EASY: question.easy(seed), HARD: question.hard()}
         slices = _slices(row.visible, multi=question.multi)
-        if choices.setting == GUESSER and "country" not in slices:
-            raise LabelError("field 'country' is missing: the guesser goes by it", "country")
+        if choices.setting == GUESSER and not slices.get("country", "").strip():
+            raise LabelError("field 'country' is missing: the guesser needs it", "country")
         for condition in conditions:
             yield asked(row, condition, {**forms[condition], **slices})
 

@@ -125,6 +125,14 @@ def test_rows_that_cannot_be_asked_are_problems(
     assert all(item.source == "a.csv" for item in found)
 
 
+def test_the_guesser_asks_no_row_without_a_country(tmp_path: Path) -> None:
+    for country, told in (("Singapore", None), (" ", "field 'country' is missing: the guesser")):
+        row = {**easy_row("1", SINGLE), "country": country}
+        (item,) = items(benchmark, written(tmp_path / "a.csv", [row]), setting="guesser")
+        assert (item.problem is None) == (told is None)
+        assert told is None or (item.problem and told in item.problem.message)
+
+
 async def test_easy_is_answered_by_the_released_letter(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", [easy_row("7", SINGLE), easy_row("8", MULTI)])
     found = asked(items(benchmark, path))
