@@ -79,21 +79,23 @@ class Crowd:
     contrary: Sequence[str] = ()
 
     def kept(
-        self, items: Sequence[LabelledItem]
+        self, items: Sequence[LabelledItem], check: str | None = None
     ) -> tuple[list[LabelledItem], dict[str, Annotator]]:
         """The items without control questions, with the labels that count; and each annotator.
+
+        `check` is the only check of the files that was read; None: all were.
 
         Raises:
             UsageError: controls or contrary pairs cannot be read, controls are about other checks,
                 no annotator answered one, or every annotator is dropped.
         """
-        golds = self._golds({item.check for item in items if item.annotations})
+        golds = self._golds({item.check for item in items if item.annotations}, check)
         answers: dict[str, list[tuple[str, str]]] = defaultdict(list)
         labels: Counter[str] = Counter()
         others = []
         for item in items:
             place = item.record.id, item.number
-            gold = golds.get((*place, item.check), golds.get((*place, UNNAMED)))
+            gold = golds.get((*place, item.check))
             for annotation in item.annotations:
                 if gold is None:
                     labels[annotation.annotator] += 1
@@ -133,10 +135,11 @@ class Crowd:
                         found[name].append(pair)
         return found
 
-    def _golds(self, asked: Collection[str]) -> dict[tuple[str, int, str], str]:
+    def _golds(self, asked: Collection[str], check: str | None) -> dict[tuple[str, int, str], str]:
         """The right answers by record, entry number and check.
 
-        If the controls are about one check, and the labels too, their names need not match.
+        If the controls are about one check, and the labels too, their names need not match, unless
+        the user named the `check`.
 
         Raises:
             UsageError: controls cannot be read, or none is about a check that was asked.
@@ -150,14 +153,15 @@ class Crowd:
                 if (gold := item.reference) is not None:
                     golds[item.record.id, item.number, item.check] = gold
         names = {check for *_, check in golds}
-        if not names or not asked or names & {UNNAMED, *asked}:
-            return golds
-        if len(names) == len(asked) == 1:
-            return {(id, number, UNNAMED): gold for (id, number, _), gold in golds.items()}
-        about, labelled = ", ".join(sorted(names)), ", ".join(sorted(asked))
-        raise UsageError(
-            f"{self.controls[0]}: its answers are about {about}, the labels about {labelled}"
-        )
+        if len(asked) == len(names) == 1 and (check is None or names == {UNNAMED}):
+            (only,) = asked
+            return {(id, number, only): gold for (id, number, _), gold in golds.items()}
+        if names and asked and not names & {*asked}:
+            about, labelled = ", ".join(sorted(names)), ", ".join(sorted(asked))
+            raise UsageError(
+                f"{self.controls[0]}: its answers are about {about}, the labels about {labelled}"
+            )
+        return golds
 
     def _annotator(
         self, controls: Sequence[tuple[str, str]], labels: int, contradictions: int
@@ -230,7 +234,7 @@ def people_of(path: str) -> dict[str, dict[str, str]]:
         known = {key: scalar_text(content) for key, content in fields.items() if key != "annotator"}
         people[name] = {key: text for key, text in known.items() if text}
     if not any(people.values()):
-        raise UsageError(f"{path}: no columns about annotators; name them in a column annotator")
+        raise UsageError(f"{path}: says nothing about annotators; name them in a column annotator")
     return people
 
 

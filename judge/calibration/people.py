@@ -185,7 +185,7 @@ def agreement_of(
     ratings: Mapping[str, Mapping[str, int]] = {}
     if crowd is not None:
         given = [*everything]
-        everything, annotators = crowd.kept(given)
+        everything, annotators = crowd.kept(given, check)
         ratings = crowd.ratings(given, annotators)
     report = agreement(
         everything,

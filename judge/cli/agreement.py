@@ -211,7 +211,11 @@ def command(
             f"than {report.most_answers}, so there is no majority: give a share, such as 80%"
         )
     if out is not None:
-        print_message(f"wrote {out}: {counted(len(report.majorities), 'record')}")
+        names = [check.check for check in report.checks]
+        rows = [line["labels"] for line in report.majorities]
+        without = sum(any(of.get(name, "") is None for name in names) for of in rows)
+        note = f", {without} of them without a majority (null)" if without else ""
+        print_message(f"wrote {out}: {counted(len(rows), 'record')}{note}")
     if report.repeated:
         repeated = counted(report.repeated, "repeated answer")
         others = (

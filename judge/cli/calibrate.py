@@ -209,7 +209,7 @@ def _troubles(report: Calibration) -> Iterator[str]:
     if report.no_label:
         yield f"{no_label(report.no_label)}, left out"
     if report.taught:
-        yield f"{counted(report.taught, 'item')} left out: they taught one of the models"
+        yield f"{counted(report.taught, 'item')} left out, used to teach one of the models"
     for check in report.checks:
         if check.shown:
             yield f"{check.check}: {fields_message(check.shown, check.withheld)}"

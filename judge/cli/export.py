@@ -19,7 +19,7 @@ Examples:
 
 Tables have the record's own columns, then judge's (docs/howto/tables.md).
 
-Exit code 3: some lines are not output of judge, and were left out.
+Exit code 3: some lines could not be read as output of judge, and were left out.
 """
 
 

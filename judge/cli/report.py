@@ -26,7 +26,7 @@ The page is one file and loads nothing from the network. A searched or
 filtered view has its own address. Two files that have records in common are
 shown side by side, differences first; others are counted together.
 
-Exit code 3: some lines are not output of judge, and were left out.
+Exit code 3: some lines could not be read as output of judge, and were left out.
 """
 
 JudgedFiles = Annotated[
@@ -76,6 +76,6 @@ def end_of_lines(lines: Lines, sources: Sequence[str], message: str, *, quiet: b
         if not lines.judged:
             print_message(nothing(sources))
     if lines.foreign:
-        foreign = f"{counted(lines.foreign, 'line')} left out, not output of judge"
+        foreign = f"{counted(lines.foreign, 'line')} could not be read as output of judge"
         print_message(f"{foreign}; the first: {lines.first_foreign}")
         raise typer.Exit(int(Exit.INCOMPLETE))

@@ -78,7 +78,10 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     lines = [*_rates(summary, repair), *_answered(summary)]
     for name, panel in summary.panels.items():
         lines += [f"{name}: {text}" for text in panel.findings(None if all_tables else _PAIRS)]
-    lines += map(str, report.outcomes)
+    if report.finished:
+        lines += map(str, report.outcomes)
+    else:
+        lines += [f"gate {gate}: open, because the run is not finished" for gate in report.gates]
     lines += [*_named(summary), *troubles(summary)]
     for check, reason, count, of in summary.abstentions():
         lines.append(f"{check}: {count} of {of} abstain, {reason}")

@@ -19,7 +19,7 @@ from judge.questions.rubric import Rubric
 from judge.records import Record, mapped
 from judge.records.base import LINEAGE, LabelError
 from judge.run.job import Job
-from judge.stats.text import telling_texts
+from judge.stats.text import MIN_WORDS, telling_texts
 from judge.verdict import SOUND, last_of_each
 from judge.workflows import Work, Workflow
 
@@ -75,7 +75,7 @@ def first_failure(work: Work, judgement: Judgement) -> Lost | None:
         return given_up(work)
     for check in last_of_each(work.checks):
         if check.verdict not in SOUND:
-            reason = (check.reason or "").partition(":")[0] if check.by == "counting" else ""
+            reason = (check.reason or "").partition(": ")[0] if check.by == "counting" else ""
             return check.name, reason or str(check.verdict)
     return None
 
@@ -184,11 +184,17 @@ async def compose(
 
 
 def _copied(rubric: Rubric, written: Mapping[str, Any]) -> bool:
-    """Whether more than half of the texts are those of one of the prompt's examples, which weak
-    models repeat."""
-    texts = {*telling_texts(written)}
-    replies = (json.loads(example.reply) for example in rubric.examples)
-    return any(2 * len(texts.intersection(telling_texts(reply))) > len(texts) for reply in replies)
+    """Whether more than half of the words are those of texts in one of the prompt's examples, which
+    weak models repeat. If no text has `MIN_WORDS`, all of them must be the example's."""
+    texts = {text: len(text.split()) for text in telling_texts(written)}
+    long = max(texts.values(), default=0) >= MIN_WORDS
+    for example in rubric.examples:
+        known = texts.keys() & telling_texts(json.loads(example.reply))
+        if known == texts.keys() or (
+            long and 2 * sum(texts[text] for text in known) > sum(texts.values())
+        ):
+            return True
+    return False
 
 
 def objections(work: Work, names: Sequence[str]) -> list[str]:

@@ -171,7 +171,7 @@ class Client:
             limit = self._negotiation.limit(call)
             detail = f"the reply was cut off at {limit} tokens"
             if not completion.text:
-                detail = f"the reply's thoughts took all of its {limit} tokens"
+                detail = f"the reply has no text: thoughts may have taken its {limit} tokens"
             return "truncated", f"{detail}; --max-tokens N allows more"
         loss = cut(call, completion)
         return ("the prompt was cut", loss) if loss else None
@@ -333,10 +333,13 @@ class Client:
             if self.decides:
                 raise UsageError(f"{flag} {self.spec}: {error}") from error
             remedy = "leave it out" if flag == "--cheap-model" else "use --method structured"
-            why = "" if isinstance(error, UsageError) else f" ({error})"
+            if not isinstance(error, UsageError):
+                raise UsageError(
+                    f"{flag} {self.spec}: {error}. If it gives no log-probabilities: {remedy}"
+                ) from error
             raise UsageError(
-                f"{flag} {self.spec}: this model gives no log-probabilities{why}; {remedy}, or "
-                "name a model that gives them, such as local:... or a server with logprobs"
+                f"{flag} {self.spec}: this model gives no log-probabilities; {remedy}, or name a "
+                "model that gives them, such as local:... or a server with logprobs"
             ) from error
 
     async def prepare(self) -> None:

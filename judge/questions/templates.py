@@ -92,7 +92,8 @@ def _syntax_fault(
         if problem := _forbidden(_environment().parse(source)):
             return f"template: {problem}"
         if unknown := sorted(variables_of(source) - set(names)):
-            return f"unknown variable {unknown[0]!r}; known are {', '.join(sorted(names))}"
+            known = f"known are {', '.join(sorted(names))}; name a field of the record in needs"
+            return f"unknown variable {unknown[0]!r}; {known if names else 'none is known here'}"
         for trial in trials:
             render(source, {**dict.fromkeys(names, "x"), **trial})
     except RecursionError:

@@ -249,7 +249,7 @@ def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
 
 def write_junit(lines: Judged, file: IO[bytes], *, gated: bool = False) -> None:
     """A test case for each record: fail is a failure, unreadable and error are errors, abstain is
-    skipped, or a failure if the run was `gated`, because gates count it as not passing."""
+    skipped, or a failure if the run was `gated` from below, where it counts as not passing."""
     outcomes = _OUTCOMES | ({Verdict.ABSTAIN: _OUTCOMES[Verdict.FAIL]} if gated else {})
     suite, counts = Element("testsuite", name="judge"), Counter[str]()
     for line, judgement in lines:

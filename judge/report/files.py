@@ -123,7 +123,9 @@ def export(outputs: Outputs, out: Pathlike, *, overwrite: bool = False) -> Writt
         lines = Lines.read(sources)
         if write is write_junit:
             runs = (run for source in sources for run in read_description(Path(source)).values())
-            write_junit(lines, file, gated=any(run.get("gates") for run in runs))
+            write_junit(
+                lines, file, gated=any(">" in gate for run in runs for gate in run.get("gates", ()))
+            )
         else:
             write(lines, file)
     return Written(lines, {})

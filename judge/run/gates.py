@@ -44,7 +44,7 @@ class Gate:
         match = _GATE.fullmatch(text.strip())
         if match is None:
             raise UsageError(
-                f"--gate {text!r}: type CHECK >= SHARE or mean CHECK >= SCORE, as in "
+                f"--gate {text!r}: type CHECK >= SHARE or mean CHECK >= SCORE (or <=, >, <), as in "
                 "'faithful >= 0.9'"
             )
         mean, subject, sign, number, percent = match.groups()
@@ -170,10 +170,13 @@ class GateOutcome:
         reached = f"{self.value:.2f}" if self.gate.mean else f"{self.value:.1%}"
         of = f"{self.n} of {self.of}" + (" scored" if self.gate.mean else "")
         notes = [f"{count} {verdict}" for verdict, count in (self.undecided or {}).items()]
-        counted = "not passing" if self.gate.is_floor else "passing"
-        noted = f"; counted as {counted}: {', '.join(notes)}" if notes else ""
+        noted = f"; counted as {self._counted_as}: {', '.join(notes)}" if notes else ""
         noted += f"; {self.open_scores}" if self.open_scores else ""
         return f"gate {self.gate}: {verb} ({reached}, {of}{noted})"
+
+    @property
+    def _counted_as(self) -> str:
+        return "not passing" if self.gate.is_floor else "passing"
 
     def as_json(self) -> dict[str, Any]:
         """The form in the summary file."""
@@ -181,6 +184,7 @@ class GateOutcome:
         undecided: dict[str, Any] = {}
         if self.undecided:
             undecided["undecided"] = dict(self.undecided)
+            undecided["counted_as"] = self._counted_as
         if self.open_scores:
             undecided["without_score"] = asdict(self.open_scores)
         return {

@@ -70,6 +70,13 @@ async def test_no_header_of_ours_follows_a_file_to_another_host() -> None:
             http = HttpServer(f"http://127.0.0.1:{first}/v1", keys)
             response = await http.request("GET", "/files/1/content")
             await http.aclose()
+            away = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://u:pw@"
+            async with server(away + f"127.0.0.1:{port}/g\r\n\r\n".encode()) as (second, _):
+                http = HttpServer(f"http://127.0.0.1:{second}/v1", keys)
+                await http.request("GET", "/files/1/content")
+                await http.aclose()
+    # The other host's own login is not ours to drop.
+    assert b"Authorization: Basic dTpwdw==" in had[1] and b"secret" not in had[1]
     assert (response.status, response.body) == (200, BODY)
     assert b"api-key: secret" in asked[0] and b"X-Team: lab" in asked[0]
     assert had[0].startswith(b"GET /f HTTP/1.1")

@@ -100,9 +100,8 @@ async def test_thoughts_are_not_the_answer(server: Loopback) -> None:
     server.calls.clear()
     outcome = await ask(server, f"<think>I would say {DRAFT}")
     assert (outcome.trouble, outcome.usage.replies) == ("truncated", 1)
-    assert (
-        outcome.detail
-        == "the reply's thoughts took all of its 60 tokens; --max-tokens N allows more"
+    assert outcome.detail == (
+        "the reply has no text: thoughts may have taken its 60 tokens; --max-tokens N allows more"
     )
 
 

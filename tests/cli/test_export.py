@@ -225,7 +225,7 @@ def test_what_is_refused_and_which_lines_are_left_out(judge: Typed) -> None:
     with (judge.folder / "out.jsonl").open("ab") as file:
         file.write(b'{"torn')
     code, _, err = judge.text("export", "out.jsonl", "-o", "o.csv")
-    assert code == 3 and "1 line left out, not output of judge; " in err
+    assert code == 3 and "1 line could not be read as output of judge; " in err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

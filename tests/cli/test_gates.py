@@ -174,10 +174,26 @@ def test_junit_has_abstained_records_as_failures_where_a_gate_was_set(mails: Typ
     votes = [{**said("yes"), "when": {"vote": 0}}, {**said("no"), "when": {"vote": 1}}]
     mails.script("split.yaml", votes)
     run = (*RUN[:3], "scripted:split.yaml", *question, "--overwrite", "-o", "o.jsonl")
-    for gate, tag in (((), b"<skipped"), (("--gate", "polite >= 0"), b"<failure")):
+    floor, ceiling = (("--gate", f"polite {sign} {x}") for sign, x in ((">=", 0), ("<=", 1)))
+    for gate, tag in (((), b"<skipped"), (floor, b"<failure"), (ceiling, b"<skipped")):
         assert mails.text(*run, *gate)[0] == 0
         assert mails.text("export", "o.jsonl", "-o", "o.xml", "--overwrite")[0] == 0
         assert tag in mails.read("o.xml")
+
+
+def test_a_gate_of_a_run_that_is_not_finished_is_open(mails: Typed) -> None:
+    words = (*RUN, *TWO, "--gate", "short >= 1", "--max-calls", "2", "--concurrency", "1")
+    code, _, told = mails.text(*words)
+    assert code == 4 and "gate short >= 1: open, because the run is not finished" in told
+    assert "gate short >= 1: holds" not in told
+
+
+def test_the_summary_file_says_how_a_gate_counts_the_undecided(mails: Typed) -> None:
+    gates = ("--gate", "polite >= 0.5", "--gate", "polite <= 0.8", "--summary", "s.json")
+    assert mails.text(*RUN, *TWO, *gates)[0] == 3
+    floor, ceiling = json.loads(mails.read("s.json"))["gates"]
+    assert (floor["n"], floor["value"], floor["counted_as"]) == (2, 0.5, "not passing")
+    assert (ceiling["n"], ceiling["value"], ceiling["counted_as"]) == (3, 0.75, "passing")
 
 
 def test_gates_stand_in_judge_toml(mails: Typed) -> None:

@@ -193,6 +193,8 @@ def test_what_can_have_no_majority_and_who_may_share_a_name_is_told(mails: Typed
     (mails.folder / "t.csv").write_text(other)
     code, _, told = mails.text("agreement", "s.csv", "t.csv")
     assert code == 3 and "of them different from the first" in told and "may share a name" in told
+    told = mails.text(*words, "4/5", "--records", "mails.jsonl", "-o", "o.jsonl")[2]
+    assert "wrote o.jsonl: 4 records, 4 of them without a majority (null)" in told, told
 
 
 def test_a_sheet_is_read_back_whatever_fields_its_records_have(typed: Typed) -> None:

@@ -66,9 +66,9 @@ def test_torn_and_foreign_lines_are_shown_and_told_by_the_exit_code(typed: Typed
         file.write(b'{"id": "x", "sto\xff')
     code, _, told = typed.text("report", "out.jsonl", "-o", "page.html")
     assert code == 3
-    assert "1 line left out, not output of judge; the first: line 3: " in told
+    assert "1 line could not be read as output of judge; the first: line 3: " in told
     words = Seen(typed.read("page.html").decode()).words
-    assert "1 further line is not output of judge validate" in words
+    assert "1 further line could not be read as output of judge validate" in words
 
 
 def test_two_runs_stand_beside_one_another_and_parts_of_one_together(typed: Typed) -> None:

@@ -257,3 +257,32 @@ def test_a_run_in_which_no_draft_can_be_asked_for_is_no_success(mails: Typed) ->
     assert mails(*words, "--resume").returncode == 3
     mails.write("none.jsonl", [{"email": ""}, {"email": "Thank you!"}])
     assert mails(*words, "--overwrite").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "copied"),
+    [
+        # By words: the new mail is most of it, however many of its short fields are the example's.
+        (
+            {"mail": "Your parcel waits at the desk of the second floor", "tone": "plain and kind"},
+            False,
+        ),
+        ({"mail": "Dear all, the lift works again from today", "tone": "short and dry"}, True),
+        # Categories alone are an example's only if all are.
+        ({"mail": "hi", "tone": "kind"}, False),
+        ({"mail": "yes", "tone": "kind"}, True),
+    ],
+)
+def test_a_draft_is_copied_if_most_of_its_words_are_an_examples(
+    typed: Typed, texts: dict[str, str], copied: bool
+) -> None:
+    example = {"mail": "Dear all, the lift works again from today", "tone": "plain and kind"}
+    short = {"mail": "yes", "tone": "kind"}
+    examples = [{"text": "Of what?", "reply": json.dumps(one)} for one in (example, short)]
+    recipe = {"name": "mail_writing", "fields": ["topic"], "question": "Write.", "writes": [*texts]}
+    (typed.folder / "r.yaml").write_text(json.dumps({**recipe, "examples": examples}))
+    typed.write("t.jsonl", [{"id": "t", "topic": "lifts"}])
+    typed.script("w.yaml", [{"reply": texts}])
+    code, out, told = typed.text("generate", "r.yaml", "t.jsonl", "-m", "scripted:w.yaml")
+    assert code == 0, told
+    assert bool(out) != copied and ("copied 1" in told) == copied, told

@@ -258,4 +258,42 @@ def test_what_is_known_of_people_makes_groups_and_shares(typed: Typed) -> None:
     assert code == 2 and "p.csv, line 3: annotator 'ann' is named twice" in told
     table(typed, "p.csv", [{"annotator": "ann"}])
     code, _, told = typed.text("agreement", "v.csv", "--people", "p.csv")
-    assert code == 2 and "p.csv: no columns about annotators" in told
+    assert code == 2 and "p.csv: says nothing about annotators" in told
+
+
+def test_controls_hold_for_the_check_that_they_are_about(typed: Typed) -> None:
+    """The right answer to one question is no control of another about the same record."""
+    votes = [
+        {"item": item, "check": check, "annotator": name, "label": label}
+        for item in ("c", "d")
+        for check, label in (("polite", "yes"), ("short", "no"))
+        for name in ("ann", "bo")
+    ]
+    table(typed, "v.csv", votes)
+
+    def told(check: str, *words: str) -> tuple[int, str, str]:
+        typed.write("gold.jsonl", [{"id": "c", "text": "Hello.", "labels": {check: "yes"}}])
+        files = () if words[:1] in (("one.csv",), ("nobody.csv",)) else ("v.csv",)
+        return typed.text("agreement", *files, *words, "--controls", "gold.jsonl", "--json")
+
+    code, out, err = told("polite")
+    assert code == 0, err
+    people = json.loads(out)["annotators"]
+    assert {n: (about["controls"], about["right"]) for n, about in people.items()} == {
+        "ann": (1, 1),
+        "bo": (1, 1),
+    }
+    code, _, err = told("kind")
+    assert code == 2
+    assert "gold.jsonl: its answers are about kind, the labels about polite, short" in err
+    # A check that the user names is no other's, and an unnamed one is not all.
+    for check, words in (("kind", ("--check", "polite")), ("label", ())):
+        code, _, err = told(check, *words)
+        assert code == 2 and f"its answers are about {check}, the labels about polite" in err
+    table(typed, "one.csv", [row | {"check": "rude"} for row in votes if row["check"] == "polite"])
+    code, out, err = told("polite", "one.csv")
+    assert (code, json.loads(out)["annotators"]["ann"]["controls"]) == (0, 1), err
+    table(typed, "nobody.csv", [row | {"annotator": ""} for row in votes])
+    code, _, err = told("polite", "nobody.csv")
+    assert code == 2
+    assert "field 'annotator' is empty" in err

@@ -122,7 +122,7 @@ def test_lines_that_judge_did_not_write_count_for_nothing() -> None:
     html = page(strange, limit=4)
     seen = Seen(html)
     assert rows(html, "Verdicts")[1][1] == "1"
-    assert "6 further lines are not output of judge validate" in seen.words
+    assert "6 further lines could not be read as output of judge validate" in seen.words
     assert 'the first: line 2: not JSON: {"torn": <b>' in seen.words
     assert_only_ours(html)
     with pytest.raises(UsageError, match=r"none of the 6 line.*\(line 1: .*not JSON"):

@@ -93,7 +93,7 @@ def command(
         print_message(f"{counted(len(scores.unread), 'answer')} could not be read")
     if scores.unasked:
         lines = counted(scores.unasked, "line")
-        print_message(f"{lines} of {answers} left out: their input could not be read")
+        print_message(f"{lines} of {answers} left out: their input cannot be asked about")
     if not scores.readable:
         print_message("no answer could be read: nothing was scored")
     if scores.unread or not scores.readable:
