@@ -52,6 +52,14 @@ def test_what_does_not_pass_is_written_anew_and_what_never_does_is_told_with_its
         ("friendly", 5, 4, {"fail": 1}),
         ("similarity", 4, 4, {}),
     ]
+    different = json.loads(mails.read("sums.json"))["diversity"]
+    assert (different["records"], different["near_duplicates"]) == (4, 2)
+    assert {n: round(share, 2) for n, share in different["distinct"].items()} == {
+        "1": 0.24,
+        "2": 0.28,
+        "3": 0.3,
+    }
+    assert "distinct-1 0.24, distinct-2 0.28, distinct-3 0.30" in err
     assert "4 of 6 drafts kept" in err and "country: 2 different; JP 2, PE 2" in err
     assert max(map(len, err.splitlines())) <= 80
 

@@ -146,6 +146,9 @@ def test_a_persons_turn_by_file(typed: Typed) -> None:
     assert fooled["lineage"]["parent"] == first["id"]
     code, _, err = typed.text(*again, "--overwrite", "--option", "turn=mine")
     assert code == 2 and "turn is given twice" in err
+    for torn in ("turn", "turn=", "=person"):
+        code, _, err = typed.text(*GO, "--option", torn)
+        assert code == 2 and f"--option {torn}: write NAME=VALUE" in err
     code, _, err = typed.text(*again[:-1], "turn=mine", "--overwrite")
     assert code == 2 and "turn=mine: there are writer and person" in err
 
