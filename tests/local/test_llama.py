@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import subprocess
 import sys
 import urllib.error
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from judge.backends.base import Backend, Call, Completion, Message, Mode
 from judge.errors import BadRequest, ContextExceeded, Denied
 from judge.local.fetch import SourceUnreachable, pull
-from judge.local.llama import LocalBackend
+from judge.local.llama import LocalBackend, _physical_cores
 
 pytestmark = pytest.mark.slow
 
@@ -228,3 +229,11 @@ def test_engines_port_is_closed_to_others(shallow: LocalBackend) -> None:
     ask(shallow, "Hello", max_tokens=1)
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{shallow._engine.listening_address}/v1/models")
+
+
+def test_threads_are_as_many_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 1 <= _physical_cores() <= (os.cpu_count() or 1)
+    monkeypatch.delattr("os.sched_getaffinity")  # As on macOS.
+    for count, threads in ((6, 6), (None, 1)):
+        monkeypatch.setattr("os.cpu_count", lambda count=count: count)
+        assert _physical_cores() == threads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -285,3 +286,22 @@ def test_an_adapter_has_its_rows_in_the_order_of_llama_cpps_weights(
             wanted = wanted[order]
         lora_a, lora_b = (written[f"blk.0.{names[name]}.weight.lora_{side}"] for side in "ab")
         assert torch.allclose(lora_b.float() @ lora_a.float(), wanted, atol=0.05), name
+
+
+def test_the_loss_that_is_shown_is_the_running_mean_over_examples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a model that never learns between two words it is ln 2 at each step."""
+    torch = pytest.importorskip("torch")
+    trainer = object.__new__(Trainer)
+    weight = torch.nn.Parameter(torch.zeros(1))
+    trainer.added = {
+        (0, "q_proj"): SimpleNamespace(down=weight, up=torch.nn.Parameter(torch.zeros(1)))
+    }
+    trainer.device = "cpu"
+    trainer._low = [torch.zeros(3)] * 40
+    monkeypatch.setattr(Trainer, "_logits", lambda _, part: torch.zeros(len(part), 2) + 0 * weight)
+    examples: Any = [SimpleNamespace(word=n % 2) for n in range(40)]
+    told = list(trainer.teach(examples, 4.0, 0))
+    assert [step for step, _, _ in told] == [*range(1, told[0][1] + 1)] and len(told) > 2
+    assert [loss for *_, loss in told] == pytest.approx([math.log(2)] * len(told))
