@@ -66,6 +66,7 @@ Group = Annotated[
     *("map", "id", "method", "votes"),
     *("per_entry", "temperature", "max_tokens", "reasoning_effort", "seed"),
     *("Speed and money", "Cache"),
+    model="Judge to measure; several are compared.",
 )
 def command(
     settings: Settings,
