@@ -142,6 +142,16 @@ def test_more_workers_than_there_is_room_for_are_refused(
     assert not (judge.folder / "out").exists()
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "cluster"])
+def test_an_address_at_which_nothing_answers_is_told_at_once(judge: Shell, address: str) -> None:
+    judge.write("n.jsonl", [norm(0)])
+    judge.script("slow.yaml", [{"p_yes": 0.9}])
+    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", "--check", "relevance")
+    done = judge(*run, "--engine", "ray", "--address", address)
+    assert done.returncode == 2, done.stderr
+    assert f"--address {address}: nothing answers there".encode() in done.stderr
+
+
 def test_a_node_is_killed_midway_and_nothing_is_lost(
     nodes: Any, judge: Shell, on_ray: Callable[..., subprocess.Popen[bytes]], local: bytes
 ) -> None:

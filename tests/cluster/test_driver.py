@@ -221,3 +221,16 @@ def test_workers_for_which_there_is_no_room_are_refused() -> None:
     assert workers_for(None, 2, {"CPU": 16.0, "GPU": 5.0}) == 2
     with pytest.raises(UsageError, match="it holds 2 workers, not 3"):
         workers_for(3, 2, {"CPU": 16.0, "GPU": 5.0})
+
+
+def test_a_ray_that_the_host_program_runs_is_not_taken(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setattr("ray.is_initialized", lambda: True)
+    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("a second Ray"))
+    typed.write("n.jsonl", [NORM])
+    typed.script("j.yaml", [{"p_yes": 0.9}])
+    run = ("validate", "n.jsonl", "-m", "scripted:j.yaml", "--check", "relevance")
+    code, _, told = typed.text(*run, "--engine", "ray")
+    assert code == 2 and "Ray runs in this process already" in told
