@@ -139,11 +139,11 @@ class OpenScores:
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The pass rate or mean that a run reached; `n` records of `of` passed, or have a decided
-    score.
+    """The pass rate or mean that a run reached; `n` records of `of` count as passing, or have a
+    decided score.
 
-    Under a pass rate, `undecided` records, by verdict, count as not passing, and as passing where
-    the bound is an upper one; under a mean they are `open_scores`.
+    Under a pass rate, `undecided` (records by verdict) count as not passing, or as passing if the
+    bound is an upper one; under a mean they are `open_scores`.
     """
 
     gate: Gate
