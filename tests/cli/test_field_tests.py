@@ -191,7 +191,7 @@ def test_python_takes_a_function_or_a_test(mails: Typed) -> None:
     rows = judge.validate([{"answer": a} for a in ANSWERS], rubric=[polite, test]).all()
     named = [(row["polite.verdict"], row["refund.verdict"]) for row in (r.to_dict() for r in rows)]
     assert named == [("pass", "fail"), ("pass", "pass"), ("pass", "fail")]
-    with pytest.raises(UsageError, match="write a def around it"):
+    with pytest.raises(UsageError, match="wrap it in a def"):
         judge.validate(["a"], rubric=len)
 
 

@@ -197,7 +197,8 @@ def test_mistakes_of_several_questions_are_told_at_once_with_their_lines(typed: 
     code, _, told = typed.text("validate", "mails.jsonl", "--rubric", "bad.yaml", "-m", "openai:x")
     assert code == 2
     assert told.removeprefix("judge: ").splitlines() == [
-        "bad.yaml:3: questions.polite.question: unknown variable 'it'; known are label",
+        "bad.yaml:3: questions.polite.question: unknown variable 'it'; known are label; name a "
+        "field of the record in needs",
         "bad.yaml:7: questions.tone.pass: 'c' is not one of the answers a, b",
         "bad.yaml:8: questions.tone.feilds: unknown key",
         "bad.yaml:10: questions.list: write the question's text, or a mapping of its keys",
