@@ -202,6 +202,11 @@ def test_where_first_tokens_decide_the_reason_has_answer_and_probability(
     vote = Vote(model="m:x", method="logprobs", verdict=found.verdict, evidence=(found,))
     check = Check(name="question", verdict=found.verdict, probability=0.1, votes=(vote,))
     assert reason_of([check]) == told
+    for part in ("quote", "reason"):
+        said = found.model_copy(update={part: "I hate tea"})
+        heard = check.model_copy(update={"votes": (vote.model_copy(update={"evidence": (said,)}),)})
+        reason = reason_of([heard]) or ""
+        assert "I hate tea" in reason and "P(pass)" not in reason
     assert reason_of([check.model_copy(update={"answer": "rude"})]) == f"question: {verdict} (rude)"
     # A table counts what was decided: an undecided check leans to an answer, and has none.
     assert check.to_dict()["answer"] == (None if verdict == "abstain" else answer)
