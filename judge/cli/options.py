@@ -56,7 +56,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="jsonl, json, csv, tsv, parquet, arrow or xlsx. [default: by the file's ending]",
+        help="jsonl, json, csv, tsv, parquet, arrow or xlsx. [default: by ending, else first bytes]",
         rich_help_panel=_INPUT,
         autocompletion=completed("formats"),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 import tempfile
@@ -40,6 +41,10 @@ _BEGINNINGS = {
     b"PK\x03\x04": "xlsx",
 }
 
+_COLUMN = r'(?:[^\W\d][\w.-]*|"[^\W\d][\w.-]*")'
+_HEADER = re.compile(rf"{_COLUMN}([,;\t|]){_COLUMN}(?:\1{_COLUMN})*\r?\n")
+"""A line of at least two names without blanks: the header of a table, and no sentence."""
+
 
 class InMemory(str):
     """Records in memory, usable in place of a file name.
@@ -66,7 +71,8 @@ def read(
     """The records of a file, or of standard input where `source` is `-`, in order.
 
     The format is `format` (one of FORMATS), else that of the file's extension, else guessed from
-    the first bytes; compression and encoding are detected from the first bytes. A folder must be
+    the first bytes (a table's from a header of at least two names without blanks); compression and
+    encoding are detected from the first bytes. A folder must be
     one of `datasets.save_to_disk`. A record that cannot be read has a `problem`; it never raises. A
     stream that breaks off yields the records before the break, then one whose problem says so.
 
@@ -207,9 +213,12 @@ def _looks(head: bytes, display: str) -> str:
         return "json"
     if not head:
         return "jsonl"
+    if _HEADER.match(head.decode("utf-8", "replace")):
+        return "csv"
     raise UsageError(
-        f"cannot tell the format of {display}: name it (--format csv, in judge validate), or "
-        f"give a file name that ends in {', '.join(f'.{name}' for name in FORMATS)}"
+        f"cannot tell the format of {display}: if it is a table, type --format csv (judge "
+        "validate, plan and label), or give a file name that ends in "
+        f"{', '.join(f'.{name}' for name in FORMATS)}"
     )
 
 

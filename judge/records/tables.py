@@ -27,6 +27,8 @@ _NOT_UTF8 = "is not UTF-8, or holds a NUL byte (from a spreadsheet: iconv -f CP1
 _MISSING = frozenset(("NaTType", "NAType"))
 """pandas' types of missing values."""
 
+_COUNT = re.compile(r"(.*?)([0-9]{1,18})")
+"""A name that ends in a number."""
 
 _MARKS = (",", ";", "\t", "|")
 _NAMED_MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
@@ -61,13 +63,13 @@ def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
         except StopIteration:
             return
         except csv.Error as error:
-            cells, problem = [""], _explained(error)
+            cells, problem = [""], _explained(error, lines.text(), line, separator)
         if not "".join(cells).strip() and (len(cells) < 2 or not header) and problem is None:
             continue
-        if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
-            problem = (
-                "a stray quote joins this row to the next: quote the cell, or remove the quote"
-            )
+        several = f"lines {line} to {source.line}" if source.line > line else ""
+        if several and problem is None and _holds_rows(cells, lines.text(), separator):
+            problem = f"a stray quote joins {several}, each a row: remove it"
+            problem += "; if they are one cell, give JSON lines"
         if not header:
             refuse_header(source.name, cells, problem)
             header = cells
@@ -76,6 +78,7 @@ def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
             continue
         if problem is None and len(cells) != len(header):
             problem = f"the row has {len(cells)} cells, the header {len(header)}"
+            problem += f"; a quote joins {several}" if several else ""
         fields = dict(zip(header, cells, strict=False))
         spoilt = (name for name, cell in fields.items() if _UNREADABLE.search(cell))
         field = next(spoilt, None) if problem is None else None
@@ -154,11 +157,47 @@ class _Lines(Iterator[str]):
         text = b"\n".join(self._taken)
         return text if self.size <= self._limit else text[:SAMPLE]
 
+    def text(self) -> str:
+        """The whole text of the row as far as it was read."""
+        return b"\n".join(self._taken).decode("utf-8", "surrogateescape")
 
-def _explained(error: csv.Error) -> str:
+
+def _holds_rows(cells: Sequence[str], text: str, separator: str) -> bool:
+    """Whether a stray quote joined the lines of a row, which are rows themselves.
+
+    A tab beside a line break in a cell tells, and a first cell that counts on in every line
+    (`7,"Hi`, `8,Bye"`). Other lines may be the cell's own: a letter, a program, a table.
+    """
+    if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+        return True
+    lines = text.split("\n")
+    first = _COUNT.fullmatch(lines[0].partition(separator)[0])
+    return first is not None and all(
+        (count := _COUNT.fullmatch(cell))
+        and mark
+        and count[1] == first[1]
+        and int(count[2]) == int(first[2]) + number
+        for number, (cell, mark, _) in enumerate(line.partition(separator) for line in lines)
+    )
+
+
+def _explained(error: csv.Error, text: str, line: int, separator: str) -> str:
+    """What is wrong with the row of this text, which begins on `line`."""
+    mark = re.escape(separator)
+    # Whole cells, so that the match ends where the open quote stands.
+    cells = rf'(?:(?:"[^"]*+(?:""[^"]*+)*+"|(?!")[^{mark}\n]*+){mark})*+'
+    before = re.match(cells, text)
+    opened = line + text.count("\n", 0, before.end() if before else 0)
+    last = line + text.count("\n")
     message = str(error).partition(" - ")[0]
     if message == "unexpected end of data":
-        return "a quote opened in this row is never closed, so the rest of the file is one cell"
+        return (
+            f"the quote opened on line {opened} is never closed: the rest of the file is one cell"
+        )
+    if message.endswith("expected after '\"'"):  # The csv module's words about "a"b.
+        message = 'text follows the closing quote: write a quote within a quoted cell twice ("")'
+    if last > opened:
+        message = f"the quote opened on line {opened} runs to line {last}: {message}"
     return f"the row is not CSV: {message}"
 
 

@@ -82,12 +82,34 @@ def test_files_and_standard_input(
     assert read.returncode == 0, read.stderr
     own = [{k: v for k, v in line.items() if k != "judge"} for line in lines(read.stdout)]
     assert own == ROWS
+    for named in (("--format", form), ()):
+        pipe(monkeypatch, data)
+        assert typed("validate", "-", *named, *NORM).stdout == read.stdout
+
+
+def pipe(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Pipe the data into the next command."""
     reading, writing = os.pipe()
     os.write(writing, data)
     os.close(writing)
-    with os.fdopen(reading) as piped:
-        monkeypatch.setattr("sys.stdin", piped)
-        assert typed("validate", "-", "--format", form, *NORM).stdout == read.stdout
+    monkeypatch.setattr("sys.stdin", os.fdopen(reading))
+
+
+OPEN = b'id,story,label\n1,x,yes\n2,"y,no\n3,z,yes\n'
+
+
+def test_a_quote_that_never_closes_is_an_error_with_its_line(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (typed.folder / "a.csv").write_bytes(OPEN)
+    asked = ("--ask", "Is it polite?", "--on", "story", "-m", "scripted:yes.yaml")
+    read = typed("validate", "a.csv", *asked)
+    pipe(monkeypatch, OPEN)
+    for done in (read, typed("validate", "-", *asked)):
+        assert done.returncode == 3 and b"the quote opened on line 3 is never" in done.stderr
+        good, bad = lines(done.stdout)
+        assert good["id"] == "1" and bad["raw"] == '2,"y,no\n3,z,yes'
+    assert b"line 3, the quote opened on line 3 is never" in typed("agreement", "a.csv").stderr
 
 
 @pytest.mark.parametrize("content", ["x" * 4_100_000, ["x" * 100] * 45_000], ids=["text", "list"])

@@ -34,13 +34,25 @@ def test_the_format_asked_for_wins(items: ReadBack) -> None:
         items("a.jsonl", "", format="xml")
 
 
-def test_what_cannot_be_told_is_refused(write: Written) -> None:
-    with pytest.raises(
-        UsageError, match=r"cannot tell the format .* file name that ends in \.jsonl, \.json, "
-    ):
-        read(write("a.txt", "id,story\n1,x\n"))
-    with pytest.raises(UsageError, match="cannot tell the format of standard input"):
-        read("-", stdin=io.BytesIO(b"id\tstory\n"))
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_a_header_of_names_tells_a_table(items: ReadBack, mark: str) -> None:
+    text = 'id,"mail_text",note\r\n1,"Hi\nBo",x\n'.replace(",", mark)
+    row = {"id": "1", "mail_text": "Hi\nBo", "note": "x"}
+    assert [item.fields for item in items("a", text)] == [row]
+    assert [item.fields for item in read("-", stdin=io.BytesIO(text.encode()))] == [row]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Dear Bo, hi\nBye, Ann\n", "mail\nHi\n", "1,Hi\n2,Bye\n", "id,a b\n", "a,b;c\n", "- a: b\n"],
+)
+def test_what_cannot_be_told_is_refused(write: Written, text: str) -> None:
+    says = r"cannot tell the format of {}: .* type --format csv .* file name that ends in \.jsonl, "
+    path = write("a.txt", text)
+    with pytest.raises(UsageError, match=says.format(path)):
+        read(path)
+    with pytest.raises(UsageError, match=says.format("standard input")):
+        read("-", stdin=io.BytesIO(text.encode()))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.records import read
+from judge.records import Record, read
 
 from .conftest import ReadBack, Written
 from .test_jsonl import problem_of
@@ -223,11 +223,63 @@ def test_quoted_cells_of_other_tsv_files_are_unquoted(items: ReadBack) -> None:
 def test_a_stray_quote_in_a_tsv_joins_no_rows_silently(items: ReadBack, rows: list[str]) -> None:
     found = items("a.tsv", "\n".join(["x\ty", *rows, ""]))
     assert "quote" in problem_of(found[0]) or "not CSV" in problem_of(found[0])
-    told = [
-        item.raw if item.raw is not None else "\t".join((item.fields or {}).values())
-        for item in found
+    assert as_written(found, "\t") == "\n".join(rows)
+
+
+def as_written(found: list[Record], mark: str) -> str:
+    """The text of rows without quotes, or of unreadable ones."""
+    return "\n".join(
+        mark.join((item.fields or {}).values()) if item.raw is None else item.raw for item in found
+    )
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";"])
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (["3,Al", '1,"Hello', "2,Fine", "3,ok"], "opened on line 3 is never closed: the rest"),
+        (['1,"Hi', 'Bo","open', "2,Fine,3"], "opened on line 3 is never closed: the rest"),
+        (['1,"Hello', "2,Fine", '3,"Hi, Bo"'], "opened on line 2 runs to line 4: text follows"),
+        (
+            ['1,"a', 'b","c""', "d", '2,""', '3,"e"'],
+            "opened on line 3 runs to line 6: text follows",
+        ),
+        (['1,"Hello, Bo', "2,Fine", '3,said hi"'], "joins lines 2 to 4, each a row: remove it"),
+        (['m9,"Hello', 'm10,said hi"'], "joins lines 2 to 3, each a row"),
+        (['1,"Hello', 'Bo, hi",c,d,e'], "quote joins lines 2 to 3"),
+        (['1,"She said "hi"."'], 'closing quote: write a quote within a quoted cell twice ("")'),
+    ],
+)
+def test_an_open_quote_is_named_with_its_line(
+    items: ReadBack, mark: str, rows: list[str], says: str
+) -> None:
+    form = "a.tsv" if mark == "\t" else "a.csv"
+    found = items(form, "".join(f"{row}\n".replace(",", mark) for row in ["id,mail", *rows]))
+    bad = next(item for item in found if item.problem)
+    assert says in problem_of(bad)
+    assert as_written(found, mark) == "\n".join(rows).replace(",", mark)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "Dear Bo,\n\nthanks, and bye,\nAnn",
+        "1. milk, fresh\n2. eggs, six",
+        "Total\n10,5",
+        "f(x):\ng(x,y)\nh(y,x)",
+        "Sort:\nid,name\n1,Bo\n2,Ann",
+        "2\n3",
+        'He said: "7,\n8,"',
+        "line, one\n" * 20_000,
+    ],
+)
+def test_a_cell_may_have_many_lines(items: ReadBack, cell: str) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows([["id", "mail"], ["1", cell], ["2", "x"]])
+    assert [item.fields for item in items("a.csv", out.getvalue())] == [
+        {"id": "1", "mail": cell},
+        {"id": "2", "mail": "x"},
     ]
-    assert "\n".join(told) == "\n".join(rows)
 
 
 CELL = st.text(alphabet="ab\",'\n é", max_size=8)
