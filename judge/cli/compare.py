@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import print_message, print_output
+from judge.cli.printing import counted, print_message, print_output
 from judge.errors import UsageError
 
 EPILOG = """\b
@@ -77,7 +77,7 @@ def command(
 
         sources = [f"{name}: {source}" for name, source in comparison.runs.items()]
         items = ", ".join(f"{comparison.items[name]} in {name}" for name in comparison.runs)
-        items = f"{comparison.items['all']} items in all runs; {items}\n"
+        items = f"{counted(comparison.items['all'], 'item')} in all runs; {items}\n"
         print_output("\n".join([comparison.made_by, *sources, items]))
         ours = 2 if by else 1
         print_results(comparison.tables[:ours], all_tables=all_tables, headlines=ours)

@@ -6,7 +6,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -151,16 +151,18 @@ def print_table(
     *,
     title: str = "",
     labels: int = 1,
+    totals: Collection[str] = (),
     all_pieces: bool = True,
     err: bool = False,
 ) -> int:
     """Print a table in the width of the terminal; words and numbers are not broken.
 
     A table that is too wide is split into pieces below one another, each with the label columns. A
-    column with only zeros and blanks is left out.
+    column with only zeros and blanks is left out, unless `totals` has its head.
 
     Args:
         labels: number of label columns, on the left, which say what a row is about.
+        totals: heads of the columns that say over how many the figures are.
         all_pieces: print every piece, not only the first.
 
     Returns:
@@ -171,7 +173,8 @@ def print_table(
 
     columns: list[_Column] = []
     for number, (head, *cells) in enumerate(zip(heads, *rows, strict=True)):
-        if number >= labels and rows and {"", "0"}.issuperset(cells):
+        is_label_or_total = number < labels or head in totals
+        if not is_label_or_total and rows and {"", "0"}.issuperset(cells):
             continue
         head, *cells = map(_plain, (head, *cells))
         is_text = number < labels or not all(map(_NUMBER.match, cells))
@@ -252,6 +255,7 @@ class Tables:
         notes: Sequence[str] = (),
         title: str = "",
         labels: int = 1,
+        totals: Collection[str] = (),
     ) -> None:
         """Print a table, if it is a headline or `--all` is set."""
         if not (headline or self._all):
@@ -261,7 +265,13 @@ class Tables:
             typer.echo(err=self._err)
         self._printed += 1
         self._columns += print_table(
-            heads, rows, title=title, labels=labels, all_pieces=self._all, err=self._err
+            heads,
+            rows,
+            title=title,
+            labels=labels,
+            totals=totals,
+            all_pieces=self._all,
+            err=self._err,
         )
         self._notes |= dict.fromkeys(notes)
 

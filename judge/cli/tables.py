@@ -62,6 +62,7 @@ def print_results(
             notes=table.notes,
             title=table.title,
             labels=len(table.heads),
+            totals=_COUNTS,
         )
     printer.end(*cut)
 

@@ -1,8 +1,8 @@
 """Runs on the same items: which is better, by how much, and could that be chance?
 
-Runs are output lines of `judge evaluate` or `judge validate`. Answers are paired by id (which holds
-the condition), records by their id, else by the hash of their content before edits; the second
-record of the same name is paired with the second one in the other runs.
+Runs are output lines of `judge evaluate`, `judge score` or `judge validate`. Answers are paired by
+id (which holds the condition), records by their id, else by the hash of their content before edits;
+the second record of the same name is paired with the second one in the other runs.
 """
 
 from __future__ import annotations
@@ -35,8 +35,12 @@ run repaired any."""
 
 NO_SCORE, ABSENT = "no score", "not there"
 
-_EVALUATE = "judge evaluate "
+_BENCHMARK = "benchmark "
 _NOTE = "Intervals draw items of one row of the source together; McNemar's test takes each alone."
+_NO_INTERVAL = (
+    "A difference without an interval is the same in every draw: the pairs are too few, or the "
+    "runs never differ (McNemar's p is then 1). It does not show that they are equal."
+)
 _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as not right."
 
 
@@ -54,7 +58,8 @@ class RunItem:
 
 @dataclass(slots=True)
 class Run:
-    """A file of output lines; `made_by` is its command with its benchmark or workflow.
+    """A file of output lines; `made_by` is its benchmark or workflow. The command is not known:
+    lines of `judge score` are those of `judge evaluate`.
 
     `unread` counts lines about input that could not be read.
     """
@@ -78,14 +83,14 @@ class Run:
                 earlier answer, or holds no valid one; `where` names the line.
         """
         if line.benchmark is not None:
-            made_by, key, entry = f"{_EVALUATE}{line.benchmark}", *_answer(line, where)
+            made_by, key, entry = f"{_BENCHMARK}{line.benchmark}", *_answer(line, where)
         elif line.workflow is not None:
-            made_by, key, entry = f"judge validate ({line.workflow})", *_record(line)
+            made_by, key, entry = f"workflow {line.workflow}", *_record(line)
         else:
             self.unread += 1
             return self._told_apart(f"unread {line.name}")
         if self.made_by not in ("", made_by):
-            raise UsageError(f"{where}: was written by {made_by}, earlier lines by {self.made_by}")
+            raise UsageError(f"{where}: is of {made_by}, earlier lines are of {self.made_by}")
         self.made_by = made_by
         if entry.answer is not None and key in self.entries:
             raise UsageError(f"{where}: an earlier line has item {key}")
@@ -181,14 +186,15 @@ def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = (
     keys = _common_keys(list(runs.values()))
     items = {"all": len(keys), **{name: len(run.entries) for name, run in runs.items()}}
     made_by, series = runs["A"].made_by, _series(runs, keys)
-    head = "condition" if made_by.startswith(_EVALUATE) else "verdict of"
+    head = "condition" if made_by.startswith(_BENCHMARK) else "verdict of"
     tables = [_table(series, runs, head)]
     if by:
         tables += _by_stratum(runs, keys, head, by)
+    tables = [*map(_with_missing_intervals_noted, tables)]
     if paper:
-        if not made_by.startswith(_EVALUATE):
-            raise UsageError(f"--paper: {files[0].source} was not written by judge evaluate")
-        tables += _paper_tables(made_by.removeprefix(_EVALUATE), runs, keys)
+        if not made_by.startswith(_BENCHMARK):
+            raise UsageError(f"--paper: {files[0].source} holds no answers to a benchmark")
+        tables += _paper_tables(made_by.removeprefix(_BENCHMARK), runs, keys)
     sources = {name: run.source for name, run in runs.items()}
     return Comparison(made_by, sources, items, tables, [*_notes(runs, series)])
 
@@ -199,9 +205,7 @@ def _common_keys(runs: Sequence[Run]) -> list[str]:
     first, *later = runs
     for run in later:
         if run.made_by != first.made_by:
-            raise UsageError(
-                f"{first.source} was written by {first.made_by}, {run.source} by {run.made_by}"
-            )
+            raise UsageError(f"{first.source} is of {first.made_by}, {run.source} of {run.made_by}")
     keys = [key for key in first.entries if all(key in run.entries for run in later)]
     if not keys:
         files = " and ".join(run.source for run in runs)
@@ -228,7 +232,7 @@ def read_run(source: str) -> Run:
         if item.fields is None:
             raise UsageError(f"{where}: {item.problem.message if item.problem else 'no record'}")
         if (line := Line.of(item.fields)) is None:
-            hint = "name outputs of judge evaluate or validate"
+            hint = "name outputs of judge evaluate, score or validate"
             raise UsageError(f"{where}: field 'judge' holds no verdict: {hint}")
         run.add(line, where)
     if not run.entries:
@@ -308,6 +312,15 @@ def _table(series: Mapping[str, Series], runs: Mapping[str, Run], head: str) -> 
         cells[f"Holm p {run}"] = f"{p:.3g}"
     title = "Mean scores on the same items, and differences from A (95 % intervals)"
     return Table("comparison", title, (head,), rows, (_NOTE,), tuple(runs))
+
+
+def _with_missing_intervals_noted(table: Table) -> Table:
+    """The table, with a note if a difference has no interval, so that no reader takes it for
+    exact."""
+    cells = (row.cells.get(f"{run} - A") for row in table.rows for run in table.brief)
+    if not any(isinstance(c, Estimate) and c.value is not None and c.low is None for c in cells):
+        return table
+    return replace(table, notes=(*table.notes, _NO_INTERVAL))
 
 
 def _by_stratum(

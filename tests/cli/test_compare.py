@@ -61,6 +61,30 @@ def test_the_table_in_pieces_of_80_columns(typed: Typed) -> None:
     assert "judge: country: 1 of 8 pairs are left out: 1 error in A\n" in told
 
 
+NO_INTERVAL = "A difference without an interval is the same in every draw"
+
+
+def test_what_few_pairs_or_none_do_not_say(typed: Typed) -> None:
+    """Of (A, B): the cells of the row, and whether the table says why a difference has no
+    interval."""
+    for a, b, found, noted in (
+        ("eee", "111", ["0", "3", "–", "–", "–"], False),
+        ("1ee", "011", ["1", "3", "1.00", "0.00", "-1.00", "1", "1", "1"], True),
+        ("11e", "111", ["2", "3", "1.00", "1.00", "0.00", "1", "1"], True),
+    ):
+        typed.write("a.jsonl", answers(a))
+        typed.write("b.jsonl", answers(b))
+        code, out, _ = typed.text("compare", "a.jsonl", "b.jsonl")
+        assert (code, row(out, "country")[1:]) == (0, found)
+        assert (NO_INTERVAL in " ".join(out.split())) == noted
+    typed.write("a.jsonl", [*answers("0110"), *answers("11", "value")])
+    typed.write("b.jsonl", [*answers("1010"), *answers("11", "value")])
+    slices = ("compare", "a.jsonl", "b.jsonl", "--by", "condition", "--json")
+    whole, by = json.loads(typed.text(*slices)[1])["tables"]
+    assert any(NO_INTERVAL in note for note in whole["notes"])
+    assert any(NO_INTERVAL in note for note in by["notes"]), "the second slice lacks one"
+
+
 def test_bad_usage(typed: Typed) -> None:
     typed.write("other.jsonl", answers("11", benchmark="cali"))
     typed.write("plain.jsonl", [{"id": "n0", "story": "Ann greets."}])
@@ -69,7 +93,7 @@ def test_bad_usage(typed: Typed) -> None:
         (("a.jsonl", "plain.jsonl"), "plain.jsonl, line 1: field 'judge' holds no verdict"),
         (
             ("a.jsonl", "other.jsonl"),
-            "was written by judge evaluate normad, other.jsonl by judge evaluate cali",
+            "a.jsonl is of benchmark normad, other.jsonl of benchmark cali",
         ),
         (("-", "-"), "standard input can be one run, not both"),
         (("a.jsonl",), "RUN_B"),
@@ -87,7 +111,7 @@ def test_two_runs_of_validate_as_json(typed: Typed) -> None:
         assert typed(*words, f"scripted:{name}.yaml", "-o", f"{name}.jsonl").returncode == 0
     code, out, _ = typed.text("compare", "no.jsonl", "yes.jsonl", "--json")
     found = json.loads(out)
-    assert (code, found["made_by"]) == (0, "judge validate (norm)")
+    assert (code, found["made_by"]) == (0, "workflow norm")
     assert [one["verdict of"] for one in found["tables"][0]["rows"]] == [
         "record",
         "check relevance",
@@ -118,6 +142,8 @@ def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
         "compare", "m.jsonl", "p.jsonl", "--paper", "--json", "--figure", "f.svg"
     )
     assert code == 0, told
+    # No line tells judge score's from judge evaluate's, so no command is named.
+    assert json.loads(out)["made_by"] == "benchmark cali"
     rows = {row["run"]: row for row in json.loads(out)["tables"][1]["rows"]}
     # Of six entailed and six not, all called entailed: F1 2/3 and 0.
     assert round(rows["A"]["IN"]["value"], 3) == 0.333 and rows["B"]["IN"]["value"] == 1

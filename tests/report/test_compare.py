@@ -201,12 +201,12 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
         (
             scores(1),
             [record("pass", id="n0")],
-            "was written by judge evaluate normad, .* by judge validate",
+            "is of benchmark normad, .* of workflow norm",
         ),
         (
             [record("pass", id="1")],
             [record("pass", id="1", judge={"workflow": "story"})],
-            r"by judge validate \(norm\), .* \(story\)",
+            "of workflow norm, .* of workflow story",
         ),
         (scores(1), [answer("m", 1)], "no item is in both"),
         (scores(1), [answer("n0", 1, gold="no")], r"n0/country: gold is 'yes' .* 'no' in"),
@@ -219,7 +219,7 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
         (
             scores(1),
             [answer("n0", 1), record("pass", id="1")],
-            "line 2: was written by judge validate",
+            "line 2: is of workflow norm, earlier lines are of benchmark normad",
         ),
         (scores(1), [answer("n0", 7)], "line 1: not an answer: id"),
     ],
@@ -233,7 +233,7 @@ def test_runs_that_cannot_be_compared(
 
 def test_the_papers_tables_are_of_benchmarks_alone(tmp_path: Path) -> None:
     runs = [write(tmp_path / f"{name}.jsonl", [record("pass", id="x")]) for name in "ab"]
-    with pytest.raises(UsageError, match=r"--paper: .*a\.jsonl was not written by judge evaluate"):
+    with pytest.raises(UsageError, match=r"--paper: .*a\.jsonl holds no answers to a benchmark"):
         compare(runs, paper=True)
 
 
