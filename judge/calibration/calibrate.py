@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from threadpoolctl import threadpool_limits
 
@@ -13,7 +14,7 @@ from judge.backends.base import Taught
 from judge.calibration.controls import Controls, LabelLeak, controls_of, leak_of
 from judge.calibration.fit import LearningCurve, curve
 from judge.calibration.guarantee import decided, policy_of, refusal
-from judge.calibration.labels import CalibrationJob, gather, grouped
+from judge.calibration.labels import CalibrationJob, gather, grouped, labels_taken
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observe import LabelledAnswer, key_of, texts_of
 from judge.calibration.report import (
@@ -273,6 +274,7 @@ async def _check(
         held_out=len(parts.held_out),
         folds=len(parts.folds),
         read_as=dict(pair for item in items for pair in item.read_as.items()),
+        taken=labels_taken(chain(items, *study.further.values())),
         judges=[await _judge(study, *pair, leak) for pair in zip(trials, stages, strict=True)],
         policy=policy,
         refused=refused,

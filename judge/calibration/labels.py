@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -71,7 +71,8 @@ def gather(
 
     Raises:
         UsageError: a source cannot be read, a requested check has no labels, a check with labels
-            has no rubric, or an item lacks the field to group by.
+            has no rubric, the labels for an unnamed question name different checks, or an item
+            lacks the field to group by.
     """
     sources, checks = job.sources, job.checks
     rubrics: dict[str, Rubric] = {}
@@ -81,8 +82,9 @@ def gather(
     places: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     unknown: dict[str, None] = {}
     blank: list[int] = []
+    others: dict[str, str] = {}
     for source in sources:
-        for item in _asked_for(source, checks, columns, blank):
+        for item in _asked_for(source, checks, columns, blank, others):
             if isinstance(item, Record):
                 problems.append(item)
                 continue
@@ -119,6 +121,8 @@ def gather(
     checks_without = [f"for {check}" for check in checks if check not in labels]
     if checks_without or not labels:
         message = f"{', '.join(sources)}: no labels {(checks_without or ['at all'])[0]}"
+        if others:
+            message += f"; there are labels for {', '.join(others)}"
         if blank:
             message += f"; {without_label(len(blank))}: people answer in the column label"
         for item in problems[:1]:
@@ -129,12 +133,17 @@ def gather(
 
 
 def _asked_for(
-    source: str, checks: Sequence[str], columns: Mapping[str, str], blank: list[int]
+    source: str,
+    checks: Sequence[str],
+    columns: Mapping[str, str],
+    blank: list[int],
+    others: dict[str, str],
 ) -> Iterator[LabelledItem | Record]:
     """The source's items for the requested checks, and its problems.
 
     Labels without a check get the check that was requested, if it is one. If the request is for an
-    unnamed question, it gets the labels of the source's only check.
+    unnamed question, it gets the labels of the source's only check, which must be the same in all
+    sources. `others` collects the checks of the other labels, each with its first source.
     """
     labels = list(read_labels(source, columns=columns, blank=blank))
     there = dict.fromkeys(item.check for item in labels if isinstance(item, LabelledItem))
@@ -145,8 +154,26 @@ def _asked_for(
     for item in labels:
         if isinstance(item, Record) or not checks or item.check in checks:
             yield item
-        elif unnamed and len(checks) == 1:
+        elif not (unnamed and len(checks) == 1):
+            others.setdefault(item.check, source)
+        elif item.check == UNNAMED:
             yield replace(item, check=checks[0])
+        else:
+            if not others.keys() <= {item.check}:
+                (first, place), *_ = others.items()
+                raise UsageError(
+                    f"{source} has labels for {item.check}, and {place} for {first}: choose one, "
+                    f"--name {item.check}"
+                )
+            others[item.check] = source
+            yield replace(item, check=checks[0], named=item.check)
+
+
+def labels_taken(items: Iterable[LabelledItem]) -> tuple[str, ...]:
+    """The checks that the items' labels name, where they were taken for another."""
+    return tuple(
+        dict.fromkeys(item.named for item in items if item.named not in (None, item.check))
+    )
 
 
 def _words_for(rubric: Rubric) -> dict[str, str]:

@@ -174,6 +174,7 @@ class CheckReport:
         policy: the cascade's thresholds; `refused` says why there is no guarantee.
         folds: how many folds there are; each was answered by a fit to the others.
         read_as: maps words of labels to the answers they were read as.
+        taken: other checks whose labels were taken as answers to this one.
     """
 
     rubric: Rubric
@@ -193,6 +194,7 @@ class CheckReport:
     refused: str | None = None
     folds: int = 0
     read_as: Mapping[str, str] = field(default_factory=dict)
+    taken: tuple[str, ...] = ()
 
     @property
     def check(self) -> str:

@@ -201,6 +201,11 @@ def fields_message(fields: Sequence[str], withheld: Sequence[str]) -> str:
     return f"{text}; not shown: {answers}" if withheld else text
 
 
+def taken_message(check: str, names: Sequence[str]) -> str:
+    """The note on labels that name another check than the one they were taken for."""
+    return f"{check}: its labels are the answers to {', '.join(map(repr, names))}"
+
+
 def _troubles(report: Calibration) -> Iterator[str]:
     """Notes: unused lines, the fields shown, unanswered items, why there is no profile."""
     for item in report.problems[:MAX_PROBLEMS]:
@@ -214,6 +219,8 @@ def _troubles(report: Calibration) -> Iterator[str]:
     for check in report.checks:
         if check.shown:
             yield f"{check.check}: {fields_message(check.shown, check.withheld)}"
+        if check.taken:
+            yield taken_message(check.check, check.taken)
         if check.read_as:
             words = ", ".join(f"{word} as {answer}" for word, answer in check.read_as.items())
             yield f"{check.check}: labels read as answers: {words}"

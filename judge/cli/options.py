@@ -56,7 +56,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="jsonl, json, csv, tsv, parquet, arrow or xlsx. [default: by ending, else first bytes]",
+        help="jsonl, json, csv, tsv, parquet, arrow or xlsx. [default: by ending or first bytes]",
         rich_help_panel=_INPUT,
         autocompletion=completed("formats"),
     ),

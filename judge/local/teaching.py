@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from judge.calibration.labels import CalibrationJob, gather
+from judge.calibration.labels import CalibrationJob, gather, labels_taken
 from judge.calibration.observe import key_of, record_for, texts_of
 from judge.calibration.split import clustered, split
 from judge.errors import UsageError, missing_extra, unwritable
@@ -42,7 +42,8 @@ class Teaching:
     `model`: the model's name with it. `shown`: the fields shown if the rubric names none.
     `withheld`: fields withheld as people's answers. `items`, `kept`: how many items were used for
     training, and kept out. `problems`: lines that could not be used. `loss`: the mean at the end,
-    in nats. `no_label`: how many answers are no label.
+    in nats. `no_label`: how many answers are no label. `taken`: other checks whose labels were
+    taken as answers to this one.
     """
 
     model: str
@@ -54,6 +55,7 @@ class Teaching:
     problems: Sequence[Record]
     loss: float
     no_label: int
+    taken: tuple[str, ...]
 
 
 def teach(
@@ -121,6 +123,7 @@ def teach(
         problems=problems,
         loss=loss,
         no_label=sum(item.left_out for item in items),
+        taken=labels_taken(items),
     )
 
 

@@ -75,6 +75,50 @@ def test_words_that_might_mean_either_are_refused_with_what_to_type(typed: Typed
     assert code == 2 and "type --answers 'nice,rude' --pass and the one that passes" in told
 
 
+def named(typed: Typed, file: str, check: str) -> None:
+    """Labels for a check in JSON lines, as `table` gives them."""
+    rows = [(f"m{n}", "no" if n % 2 or n == 38 else "yes") for n in range(40)]
+    typed.write(
+        file,
+        [{"id": i, "mail": f"Mail {i[1:]} of {file}", "labels": {check: a}} for i, a in rows],
+    )
+
+
+def test_labels_for_another_check_are_named_in_note_and_report(typed: Typed) -> None:
+    named(typed, "tone.jsonl", "tone")
+    _, told = agreed(typed, "tone.jsonl", "-o", "done")
+    assert "question: its labels are the answers to 'tone'" in told
+    (check,) = json.loads(typed.read("done/report.json"))["checks"]
+    assert check["taken"] == ["tone"] and b"<bdi>tone</bdi>, taken as" in typed.read(
+        "done/report.html"
+    )
+    assert "tone" not in agreed(typed, "tone.jsonl", "--name", "tone")[1]
+
+    named(typed, "haste.jsonl", "haste")
+    _, told = agreed(typed, "tone.jsonl", "--test-set", "haste.jsonl")
+    assert "the answers to 'tone', 'haste'" in told
+    for files in (("tone.jsonl", "haste.jsonl"), ("haste.jsonl", "tone.jsonl")):
+        code, _, told = typed.text("calibrate", *files, *ASK)
+        says = "{1} has labels for {3}, and {0} for {2}: choose one, --name {3}"
+        assert code == 2 and says.format(*files, *(f[:-6] for f in files)) in told
+    code, _, told = typed.text("calibrate", "tone.jsonl", *ASK, "--name", "polite")
+    assert code == 2 and "no labels for polite; there are labels for tone" in told
+
+
+def test_the_only_question_of_an_export_is_named(typed: Typed) -> None:
+    rows = []
+    for n in range(40):
+        choice = "no" if n % 2 or n == 38 else "yes"
+        result = [{"from_name": "tone", "type": "choices", "value": {"choices": [choice]}}]
+        texts = {"id": f"m{n}", "mail": f"Mail number {n}"}
+        rows.append({"id": f"m{n}", "data": texts, "annotations": [{"result": result}]})
+    typed.write("export.jsonl", rows)
+    assert (
+        "polite: its labels are the answers to 'tone'"
+        in agreed(typed, "export.jsonl", "--name", "polite")[1]
+    )
+
+
 def test_a_sheet_is_joined_by_the_ids(typed: Typed) -> None:
     table(typed, "mails.csv", "id", "mail")
     table(typed, "sheet.csv", "id", label=("yes", "no"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -236,10 +237,38 @@ def test_lines_that_could_not_be_used_are_told_and_end_with_3(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = Record("labels.jsonl", 2, None, problem=Problem("no label"))
-    made = Teaching("local:m+mine.gguf", "question", (), (), 31, 9, [bad], 0.5, 0)
+    made = Teaching("local:m+mine.gguf", "question", (), (), 31, 9, [bad], 0.5, 0, ("tone",))
     monkeypatch.setattr("judge.local.teaching.teach", lambda *_, **__: made)
     code, _, err = typed.text(*TEACH, *ASK, "-m", "local:m")
     assert code == 3 and "labels.jsonl:2: no label" in err
+    assert "question: its labels are the answers to 'tone'" in err
+
+
+@pytest.mark.parametrize(
+    ("wrote", "told"),
+    [
+        (None, "no adapter was written; mine.gguf.part is of an earlier run"),
+        (True, "the adapter so far is mine.gguf.part"),
+        (False, "interrupted; no adapter was written\n"),
+    ],
+)
+def test_an_interrupted_run_names_only_an_adapter_that_it_wrote(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, wrote: bool | None, told: str
+) -> None:
+    partly = typed.folder / "mine.gguf.part"
+    partly.write_text("earlier")
+    os.utime(partly, (1, 1))
+
+    def teach(*_: Any, **__: Any) -> Teaching:
+        if wrote is not None:
+            partly.unlink()
+        if wrote:
+            partly.write_text("made")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("judge.local.teaching.teach", teach)
+    code, _, err = typed.text(*TEACH, *ASK, "-m", "local:m")
+    assert code == 130 and told in err
 
 
 def test_a_question_that_does_not_settle_the_answer_is_not_taught() -> None:

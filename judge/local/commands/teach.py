@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.calibrate import Group, Labels, SampleOfCheck, fields_message
+from judge.cli.calibrate import Group, Labels, SampleOfCheck, fields_message, taken_message
 from judge.cli.printing import counted, no_label, print_message, shortened
 from judge.errors import Exit, UsageError
 
@@ -80,12 +80,16 @@ def command(
     if len(settings.ask) > 1:
         raise UsageError("--ask: a model is taught one question at a time")
     job = CalibrationJob(sources=labels, records=sample, group=group)
+    partly = unfinished(out)
+    earlier = _written(partly)
     try:
         with steps("items", quiet=quiet) as show:
             report = teach(job, settings, out, epochs=epochs, progress=show)
     except KeyboardInterrupt:
-        old = unfinished(out)
-        remark = f"the adapter so far is {old}" if old.exists() else "no adapter was written"
+        remark, now = "no adapter was written", _written(partly)
+        if now is not None:
+            old = f"{remark}; {partly} is of an earlier run"
+            remark = old if now == earlier else f"the adapter so far is {partly}"
         print_message(f"interrupted; {remark}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
     for item in report.problems[:_TOLD]:
@@ -94,6 +98,8 @@ def command(
         print_message(f"and {len(report.problems) - _TOLD} more such lines")
     if report.no_label:
         print_message(f"{no_label(report.no_label)}, left out")
+    if report.taken:
+        print_message(taken_message(report.check, report.taken))
     if report.shown:
         print_message(fields_message(report.shown, report.withheld))
     if not quiet:
@@ -109,3 +115,8 @@ def command(
         )
     if report.problems:
         raise typer.Exit(int(Exit.INCOMPLETE))
+
+
+def _written(path: Path) -> int | None:
+    """When the file was written; None if there is none."""
+    return path.stat().st_mtime_ns if path.exists() else None

@@ -73,6 +73,7 @@ class LabelledItem:
             texts that people were shown.
         weight: the number of records that this one stands for in estimates.
         read_as: the labels that `answered` read as another answer, each with that answer.
+        named: the check that the label names, if it was taken for another.
     """
 
     record: Record
@@ -88,6 +89,7 @@ class LabelledItem:
     rows: tuple[Record, ...] = ()
     weight: float = 1.0
     read_as: Mapping[str, str] = field(default_factory=dict)
+    named: str | None = None
 
     @property
     def cluster(self) -> str:

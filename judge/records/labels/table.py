@@ -141,7 +141,9 @@ class LabelTable(LabelSet):
         items = [*super().rest()]
         # A file's only question is the check that was asked for.
         alone = self.form.reader is not None and len({item.check for item in items}) == 1
-        yield from (replace(item, check=self.check or UNNAMED) if alone else item for item in items)
+        for item in items:
+            named = None if item.check == UNNAMED else item.check
+            yield replace(item, check=self.check or UNNAMED, named=named) if alone else item
 
     def _column(self, fields: Mapping[str, Any], role: str) -> str | None:
         """The column of a role; None if the line has none."""
