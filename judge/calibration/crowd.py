@@ -80,8 +80,9 @@ class Crowd:
 
     def kept(
         self, items: Sequence[LabelledItem], check: str | None = None
-    ) -> tuple[list[LabelledItem], dict[str, Annotator]]:
-        """The items without control questions, with the labels that count; and each annotator.
+    ) -> tuple[list[LabelledItem], dict[str, Annotator], frozenset[str]]:
+        """The items without control questions, with the labels that count; each annotator; and the
+        ids of the records of control questions.
 
         `check` is the only check of the files that was read; None: all were.
 
@@ -114,7 +115,8 @@ class Crowd:
             raise UsageError(
                 f"{self.controls[0]}: {message}: lower --least, or map ratings with --scale"
             )
-        return [self._read(item, annotators, against) for item in others], annotators
+        read = [self._read(item, annotators, against) for item in others]
+        return read, annotators, frozenset(id for id, *_ in golds)
 
     def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[set[CheckOfRecord]]]:
         """By annotator, the pairs of questions whose answers contradict each other."""

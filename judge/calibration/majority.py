@@ -76,16 +76,18 @@ def majority_records(
     checks: Mapping[str, Mapping[tuple[str, int], VotedQuestion]],
     majority: Majority,
     records: Sequence[str] = (),
+    controls: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """One line per record with answers, in the order of `records`, else of the questions.
 
     A line holds the record's fields; then `labels`, the majority's answer by check (null if there
     is none; for a check of list entries, a list); then `annotators`, each with their own `labels`
     and, if known, `group` and `why`. The fields are those in the files `records`, else those that
-    came with the labels.
+    came with the labels: records of `controls`, whose answers to other checks count, are in other
+    files, and their lines are last.
 
     Raises:
-        UsageError: a file of `records` cannot be read, lacks a record, or its text differs from the
+        UsageError: a file of `records` cannot be read, lacks another record, or its text differs from the
             text that people were shown.
     """
     whole = {record_name(item): item for path in records for item in read(path) if item.fields}
@@ -99,7 +101,7 @@ def majority_records(
             if not question.answers:
                 continue
             if id not in lines:
-                if records and id not in whole:
+                if records and id not in whole and id not in controls:
                     raise UsageError(f"{records[0]}: there is no record {id!r}, which has labels")
                 fields = _fields(whole.get(id), id, question)
                 lines[id] = {**fields, "labels": dict(fields.get("labels") or {}), "annotators": {}}
@@ -115,7 +117,7 @@ def majority_records(
                     about["group"] = group
                 if (why := question.whys[annotator]) is not None:
                     _put(about.setdefault("why", {}), check, why, number, entries.get(id, 0))
-    return [lines[id] for id in (whole or lines) if id in lines]
+    return [lines[id] for id in dict.fromkeys((*whole, *lines)) if id in lines]
 
 
 def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[str, Any]:

@@ -183,9 +183,10 @@ def agreement_of(
     everything: Iterable[LabelledItem] = items()
     annotators: Mapping[str, Annotator] = {}
     ratings: Mapping[str, Mapping[str, int]] = {}
+    controls: frozenset[str] = frozenset()
     if crowd is not None:
         given = [*everything]
-        everything, annotators = crowd.kept(given, check)
+        everything, annotators, controls = crowd.kept(given, check)
         ratings = crowd.ratings(given, annotators)
     report = agreement(
         everything,
@@ -193,6 +194,7 @@ def agreement_of(
         answers=settings.answers,
         seed=seed,
         records=records,
+        controls=controls,
         people=people_of(people) if people else {},
     )
     if not report.checks:
@@ -224,6 +226,7 @@ def agreement(
     draws: int = 1000,
     seed: int = 0,
     records: Sequence[str] | None = None,
+    controls: Collection[str] = (),
     people: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Agreement:
     """The report on the items' annotations; items without any contribute their gold only.
@@ -231,7 +234,7 @@ def agreement(
     Items of the same record, check and number become one question, so that gold may come from
     another file. Intervals are from a bootstrap over records: questions about one record are drawn
     together, and the annotators are fixed. A spelling of "no label" (`none`) in `answers` counts as
-    an answer. The columns about `people` (`crowd.people_of`) form groups of annotators, too.
+    an answer. `records` need not have the records of `controls`. The columns about `people` (`crowd.people_of`) form groups of annotators, too.
     """
     checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
     repeated = differing = conflicting = no_label = 0
@@ -254,7 +257,7 @@ def agreement(
         rated = [question for question in by_item.values() if question.answers]
         if rated:
             reports.append(_check(check, rated, majority, draws, seed, people))
-    lines = [] if records is None else majority_records(checks, majority, records)
+    lines = [] if records is None else majority_records(checks, majority, records, controls)
     asked = [question for by_item in checks.values() for question in by_item.values()]
     counts = demographics({n: g for q in asked for n, g in q.groups.items()}, people)
     return Agreement(

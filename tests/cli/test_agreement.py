@@ -209,3 +209,24 @@ def test_forty_answers_are_shown_and_all_of_them_where_they_are_asked_for(typed:
     assert "--all shows 5 more answers" in short and len(re.findall(r"\bt\d+ ", short)) == 40
     long = typed.text("agreement", "topics.jsonl", "--all")[1]
     assert "more answers" not in long and {f"t{n}" for n in range(45)} <= {*long.split()}
+
+
+def test_a_control_that_has_other_answers_needs_no_record(typed: Typed) -> None:
+    """The control is about one check; the answers to the other one count, and are written."""
+    votes = {"relevance": {"ann": "yes", "bo": "no"}, "derivation": {"ann": "no", "bo": "no"}}
+    typed.write("votes.jsonl", [norm(id, votes) for id in ("k", "b", "a")])
+    typed.write("controls.jsonl", [norm("k", {"relevance": "yes"})])
+    typed.write("records.jsonl", [{**norm(id, {}), "story": f"Whole {id}."} for id in ("a", "b")])
+    words = ("agreement", "votes.jsonl", "--least", "0.5", "--controls", "controls.jsonl")
+    code, out, told = typed.text(*words, "--records", "records.jsonl", "-o", "m.jsonl")
+    assert code == 0 and cells(out, "derivation", "all", "3"), told
+    assert "1 of 2 annotators dropped" in told and "wrote m.jsonl: 3 records" in told
+    lines = [json.loads(line) for line in typed.read("m.jsonl").splitlines()]
+    assert [(line["id"], line["story"], line["labels"]) for line in lines] == [
+        ("a", "Whole a.", {"relevance": "yes", "derivation": "no"}),
+        ("b", "Whole b.", {"relevance": "yes", "derivation": "no"}),
+        ("k", "k greets.", {"derivation": "no"}),
+    ]
+    typed.write("records.jsonl", [norm("a", {})])
+    words += ("--records", "records.jsonl", "-o", "n.jsonl")
+    assert "records.jsonl: there is no record 'b', which has labels" in typed.text(*words)[2]
