@@ -87,8 +87,8 @@ def majority_records(
     files, and their lines are last.
 
     Raises:
-        UsageError: a file of `records` cannot be read, lacks another record, or its text differs from the
-            text that people were shown.
+        UsageError: a file of `records` cannot be read, lacks another record, or its text differs
+            from the text that people were shown.
     """
     whole = {record_name(item): item for path in records for item in read(path) if item.fields}
     lines: dict[str, dict[str, Any]] = {}

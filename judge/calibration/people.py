@@ -234,7 +234,8 @@ def agreement(
     Items of the same record, check and number become one question, so that gold may come from
     another file. Intervals are from a bootstrap over records: questions about one record are drawn
     together, and the annotators are fixed. A spelling of "no label" (`none`) in `answers` counts as
-    an answer. `records` need not have the records of `controls`. The columns about `people` (`crowd.people_of`) form groups of annotators, too.
+    an answer. `records` need not have the records of `controls`. The columns about `people`
+    (`crowd.people_of`) form groups of annotators, too.
     """
     checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
     repeated = differing = conflicting = no_label = 0
