@@ -40,6 +40,9 @@ _WORDS: Mapping[str, str] = {
 """The message for each of pydantic's types of error; placeholders are from pydantic's context."""
 
 
+_UNKNOWN = "unknown key"
+
+
 class Problems(ValueError):
     """Several mistakes in one mapping, each with the path of its key."""
 
@@ -83,4 +86,11 @@ def worded(error: Any) -> str:
 def no_such_key(key: str, keys: Iterable[str]) -> str:
     """The message for an unknown key, with the nearest of `keys`."""
     near = nearest(key, {*keys} - {key})
-    return "unknown key" + (f"; did you mean {near!r}?" if near else "")
+    return f"{_UNKNOWN}; did you mean {near!r}?" if near else _UNKNOWN
+
+
+def may_mean(problem: KeyProblem, place: KeyPath) -> bool:
+    """Whether the problem is an unknown key that may be a misspelling of the key at `place`."""
+    (*above, key), message = problem
+    alike = tuple(above) == place[:-1] and nearest(key, place[-1:])
+    return message.startswith(_UNKNOWN) and bool(alike)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from judge.errors import UsageError
-from judge.problems import KeyPath, KeyProblem, problems_of
+from judge.problems import KeyPath, KeyProblem, may_mean, problems_of
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -36,10 +37,13 @@ class YamlMapping:
     def refused(self, problems: Iterable[KeyProblem]) -> UsageError:
         """An error with a line `file:line: key: problem` per problem, in the order of the file.
 
-        A missing key gets the line of the nearest key above it.
+        A missing key gets the line of the nearest key above it, and is not reported beside a
+        misspelling of it.
         """
-        messages = []
-        for place, problem in dict.fromkeys(problems):
+        found, messages = dict.fromkeys(problems), []
+        for place, problem in found:
+            if place not in self.lines and any(may_mean(other, place) for other in found):
+                continue
             above = (place[:length] for length in range(len(place), 0, -1))
             line = next((self.lines[parent] for parent in above if parent in self.lines), 1)
             messages.append((line, f"{self.name}:{line}: {'.'.join(place) or 'file'}: {problem}"))
@@ -120,7 +124,28 @@ def _composed(text: str, name: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         problem = f"{getattr(error, 'problem', None) or error}"
         line = mark.line + 1 if mark else 1
-        raise UsageError(f"{name}:{line}: not valid YAML: {problem}") from error
+        of_line = "".join(text.split("\n")[line - 1 : line])
+        message = f"{name}:{line}: not valid YAML: {problem}{_to_type(of_line, problem)}"
+        raise UsageError(message) from error
+
+
+_ENTRY = re.compile(r"\s*((?:- +)?[\w.-]+: +|- +)(.*?)\s*")
+_SPECIAL = tuple("@`%*&!|>")
+_CLOSING = {'"': '"', "'": "'", "[": "]", "{": "}"}
+
+
+def _to_type(line: str, problem: str) -> str:
+    """What to type if a text without quotes on the line is no YAML; "" if that is no reason."""
+    entry = _ENTRY.fullmatch(line)
+    key, content = entry.groups() if entry else ("", "")
+    opened = _CLOSING.get(content[:1])
+    unclosed = opened is not None and not content.endswith(opened)
+    if ": " in content or content.endswith(":") or content.startswith(_SPECIAL) or unclosed:
+        quoted = content.replace("'", "''")
+        return f"; put the text in quotes: {key}'{quoted}'"
+    if problem.startswith("mapping values"):
+        return "; a text with ': ' needs quotes, and the keys of a mapping the same indent"
+    return ""
 
 
 def _data(

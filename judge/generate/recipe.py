@@ -128,8 +128,9 @@ def _generator(
         return {k: c for k, c in row.visible.items() if k not in ("id", *recipe.writes)}
 
     def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
-        needed = {name for name in writer.required if name not in recipe.writes}
-        lines = _with_fields(rows(sources, options), needed, content, path.name)
+        compared = (*recipe.counted, *([recipe.text] if recipe.text else []))
+        needed = {*writer.required, *compared} - {*recipe.writes}
+        lines = _with_fields(rows(sources, options), needed, content, path.name, recipe.writes)
         each = options.each or recipe.each
         return drafts_of(stem, lines, options, lambda row, place: [content(row.usable())] * each)
 
@@ -151,8 +152,10 @@ def _with_fields(
     names: set[str],
     content: Callable[[Record], Mapping[str, Any]],
     origin: str,
+    written: Sequence[str],
 ) -> Iterator[Record]:
-    """Yield the source lines, once a draft from them has been seen to have each of these fields.
+    """Yield the source lines, once a draft from them has been seen to have each of these fields;
+    a misspelt one may also mean one of those `written`.
 
     Raises:
         UsageError: a field is in no draft; raised only for fewer than `MAX_LOOK_AHEAD` lines.
@@ -167,7 +170,7 @@ def _with_fields(
             names = {name for name in names if not made.has(name)}
     if names and there and len(seen) < MAX_LOOK_AHEAD:
         field = min(names)
-        raise UsageError(no_such_field(f"{origin}: field {field}", field, there))
+        raise UsageError(no_such_field(f"{origin}: field {field}", field, [*there, *written]))
     yield from chain(seen, lines)
 
 

@@ -175,6 +175,34 @@ def test_all_mistakes_of_a_question_are_told_at_once(typed: Typed) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("question: Is it so: yes?", """3: not valid YAML: *question: 'Is it so: yes?'"""),
+        ("question: Ann's: so?", """3: not valid YAML: *question: 'Ann''s: so?'"""),
+        ("question: {email} polite?", "3: not valid YAML: *question: '{email} polite?'"),
+        ('question: "It" is?', """3: not valid YAML: *question: '"It" is?'"""),
+        ("question: @home?", "3: not valid YAML: *question: '@home?'"),
+        ("answers: [a, - b: c: d]", "3: not valid YAML: "),
+        ("question: Is it\n  so: yes?", "4: not valid YAML: *a text with ': ' needs quotes, and"),
+        ("qestion: Is it so?", "3: qestion: unknown key; did you mean 'question'?"),
+        ("questoins: {a: Is it so?}", "3: questoins: unknown key; did you mean 'questions'?"),
+    ],
+)
+def test_a_misspelt_key_or_a_text_without_quotes_is_told_alone(
+    typed: Typed, line: str, told: str
+) -> None:
+    Path("bad.yaml").write_text(f"title: So\nname: so\n{line}\n")
+    typed.write("mails.jsonl", MAILS)
+    code, _, err = typed.text("validate", "mails.jsonl", "--rubric", "bad.yaml", "-m", "scripted:x")
+    assert code == 2 and err.count("\n") == 1
+    begins, _, ends = told.partition("*")
+    assert err.startswith(f"judge: bad.yaml:{begins}") and ends in err
+    assert (
+        not begins.endswith("YAML: ") or not ends.startswith("q") or f"in quotes: {ends}\n" in err
+    )
+
+
 def test_labels_of_ones_own_are_what_passes(typed: Typed) -> None:
     labels = ("JP", "de", "FR")
     typed.write("in.jsonl", [{"id": label, "text": "Rice.", "label": label} for label in labels])

@@ -212,7 +212,7 @@ def test_a_wrong_recipe_is_refused_before_anything_is_asked(
 
 
 def test_bad_lines_and_failing_servers_lose_nothing(mails: Typed) -> None:
-    mails.write("in.jsonl", [{"email": "Hello."}], "not JSON\n")
+    mails.write("in.jsonl", [{"email": "Hello.", "country": "FR"}], "not JSON\n")
     flaky = mails.script("flaky.yaml", [{"error": "bad-request", "times": 1}, {"reply": {}}])
     go = ("generate", "reply.yaml", "in.jsonl", "-m", flaky, "-o", "kept.jsonl")
     code, _, err = mails.text(*go)
@@ -242,6 +242,15 @@ def test_a_field_that_no_line_has_is_refused_before_anything_is_asked(mails: Typ
         code, out, err = mails.text(*GO, *more)
         assert (code, out) == (2, "") and "did you mean email?" in " ".join(err.split())
         assert "reply.yaml: field emial: no record has this field" in " ".join(err.split())
+    for more, right in (("counted: [emial]", "email"), ("text: rpely", "reply")):
+        plain = recipe.replace("counted: [country]\n", "")
+        (mails.folder / "reply.yaml").write_text(f"{plain.rstrip()}\n{more}\n")
+        code, _, err = mails.text(*GO)
+        field = more.split()[1].strip("[]")
+        assert (
+            code == 2 and f"field {field}: no record has this field; did you mean {right}?" in err
+        )
+    (mails.folder / "reply.yaml").write_text(recipe.replace("[email]", "[country, emial]"))
     assert not list(mails.folder.glob("kept*"))
     # A field that some lines have is asked of these.
     few = b'{"id": "x", "country": "FR"}\n{"id": "y", "country": "FR", "emial": "Received."}\n'
@@ -258,12 +267,12 @@ def test_where_nothing_is_kept_nothing_is_compared(mails: Typed) -> None:
 
 
 def test_a_run_in_which_no_draft_can_be_asked_for_is_no_success(mails: Typed) -> None:
-    mails.write("none.jsonl", [{"email": ""}, {"id": "b"}])
+    mails.write("none.jsonl", [{"email": "", "country": "FR"}, {"id": "b"}])
     words = ("generate", "reply.yaml", "none.jsonl", *GO[3:], "-o", "none.out.jsonl")
     assert mails(*words, "--summary", "sums.json").returncode == 3
     assert json.loads(mails.read("sums.json"))["exit_code"] == 3
     assert mails(*words, "--resume").returncode == 3
-    mails.write("none.jsonl", [{"email": ""}, {"email": "Thank you!"}])
+    mails.write("none.jsonl", [{"email": ""}, {"email": "Thank you!", "country": "FR"}])
     assert mails(*words, "--overwrite").returncode == 0
 
 
