@@ -54,6 +54,9 @@ SETTLED = frozenset((Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED))
 SOUND = frozenset((Verdict.PASS, Verdict.SKIPPED))
 """The verdicts of checks that let a record through."""
 
+LOST = (Verdict.UNREADABLE, Verdict.ERROR)
+"""The verdicts for want of a reply that can be read."""
+
 _GRAVITY = (
     *(Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS),
     Verdict.ANSWERED,

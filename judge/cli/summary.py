@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -12,7 +12,7 @@ import typer
 from judge.cli.printing import counted, nothing, print_lines, print_message, print_table, shortened
 from judge.errors import ContextExceeded, Exit
 from judge.reasons import MAX_LENGTH
-from judge.verdict import Verdict
+from judge.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +82,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
         lines += map(str, report.outcomes)
     else:
         lines += [f"gate {gate}: open, because the run is not finished" for gate in report.gates]
-    lines += [*_named(summary), *troubles(summary)]
+    lines += [*_named(summary, (Verdict.FAIL, Verdict.ABSTAIN, *LOST)), *troubles(summary)]
     for check, reason, count, of in summary.abstentions():
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
@@ -106,6 +106,7 @@ def _what_next(report: Report, job: Job) -> Iterator[str]:
     if out is not None:
         page = shlex.quote(str(out.with_suffix(".html")))
         made = report.finished
+        yield from _another_model(report.summary) if made else ()
         yield f"output: {out if job.table is None else _table(job.table, out, made=made)}"
         yield f"next: judge report {shlex.quote(str(out))} -o {page}"
     elif job.silent:
@@ -155,8 +156,10 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
 
 
 def print_short(report: Report, noun: str) -> None:
-    """Print why items have no verdict, and the effort; their tables have the rest."""
-    print_lines([*troubles(report.summary), *_effort(report, noun)], err=True)
+    """Print which items have no verdict, why, and the effort; their tables have the rest."""
+    summary = report.summary
+    lines = [*_named(summary, LOST), *troubles(summary), *_effort(report, noun)]
+    print_lines(lines, err=True)
 
 
 def end(report: Report, job: Job, settings: Settings, *, quiet: bool) -> NoReturn:
@@ -176,9 +179,14 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
     count, out = report.summary.records, job.out
     again = f"the same command {'run again' if out is None else 'with --resume'}"
     if report.finished:
-        if not (errors := report.summary.transient_errors):
+        counts = {
+            "the server failed": report.summary.transient_errors,
+            "no reply could be read": report.summary.misread,
+        }
+        if not any(counts.values()):
             return None
-        records = f"{counted(errors, 'record')} without a verdict because the server failed"
+        why = " or ".join(reason for reason, number in counts.items() if number)
+        records = f"{counted(sum(counts.values()), 'record')} without a verdict because {why}"
         return f"{records}; {again} asks once more"
     if report.exit_code == Exit.USAGE and not count:
         return None  # The same command would end in the same way.
@@ -242,11 +250,16 @@ def _answered(summary: Summary) -> Iterator[str]:
         yield f"{name}: {text} ({counts.total()} of {summary.asked(name)} answered){torn}"
 
 
-def _named(summary: Summary) -> Iterator[str]:
-    """The first records that failed, and the first that abstained, with their reasons."""
-    for word, verdict in (("failed", Verdict.FAIL), ("abstained", Verdict.ABSTAIN)):
+_WORDS = {Verdict.FAIL: "failed", Verdict.ABSTAIN: "abstained"}
+"""What a summary calls the records of a verdict, if not by the verdict."""
+
+
+def _named(summary: Summary, verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """The first records of each of these verdicts, with their reasons."""
+    for verdict in verdicts:
         if examples := summary.named.get(verdict):
             count, shown = summary.verdicts[verdict], len(examples)
+            word = _WORDS.get(verdict, verdict)
             yield f"{word}: {count}" + (f", the first {shown}:" if count > shown else "")
             for name, reason in examples:
                 yield f"  {shortened(name, 40)}  {shortened(reason, MAX_LENGTH)}"
@@ -259,9 +272,15 @@ def troubles(summary: Summary) -> list[str]:
         example = shortened(summary.examples.get(kind, ""), _MAX_MESSAGE)
         first = "first, " if count > 1 and example.startswith("line ") else ""
         lines.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
-        if kind == ContextExceeded.kind:
-            lines[-1] += " For a model with a longer context: --resume --rejudge error -m MODEL"
     return lines
+
+
+def _another_model(summary: Summary) -> Iterator[str]:
+    """The command by which another model judges the records without a verdict."""
+    if lost := ",".join(verdict for verdict in LOST if summary.lost[verdict]):
+        longer = summary.errors[ContextExceeded.kind] > 0
+        model = "a model with a longer context" if longer else "another model"
+        yield f"to ask {model}: --resume --rejudge {lost} -m MODEL"
 
 
 def _corrected(rate: CorrectedRate, profile: str | None) -> str:

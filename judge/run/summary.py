@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from judge.errors import RateLimited, ServerFault
+from judge.errors import RateLimited, Refused, ServerFault
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.judging.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
 from judge.run.votes import PanelVotes, count_votes
-from judge.verdict import SOUND, Verdict
+from judge.verdict import LOST, SOUND, Verdict
 
 if TYPE_CHECKING:
     from judge.stats.intervals import Estimate
     from judge.stats.ranking import Ranking
 
 FAILURES_SHOWN = 5
-"""How many failed records, and how many abstaining ones, are shown at the end of a run."""
+"""How many records of a verdict are named at the end of a run."""
 
 SLICES = 20
 """How many values of a field are listed with their counts; rarer ones are summed."""
@@ -32,10 +32,13 @@ _MAX_SLICES = 10_000
 OTHERS = "(others)"
 """The name for the rarer values together."""
 
-_LOST = (Verdict.ERROR, Verdict.UNREADABLE)
+_TRANSIENT = (RateLimited.kind, ServerFault.kind)
 
-UNDECIDED = (Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
+UNDECIDED = (Verdict.ABSTAIN, *LOST)
 """Verdicts without a decision: no pass, no fail, no counted answer."""
+
+_NAMED = (Verdict.FAIL, *UNDECIDED)
+"""Verdicts whose first records are named: a person looks at these."""
 
 
 @dataclass(slots=True)
@@ -53,7 +56,10 @@ class Summary:
     - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
       the answers of these checks.
     - `checked_errors`: how many of the `error_lines` have a check, by check.
-    - `named`: the first records that fail, and that abstain, with their reasons.
+    - `named`: by verdict the first records that do not pass, with their reasons.
+    - `lost`: records that judges were asked about and that have no verdict, by verdict of `LOST`.
+    - `transient_errors`: records that are errors because the server failed; `misread`: those that
+      are unreadable, but not for a refusal. Another call can help both.
     - `votes`: the votes of each check.
     """
 
@@ -89,10 +95,13 @@ class Summary:
     cheap_problem: str = ""
     kept: int = 0
     named: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    lost: Counter[str] = field(default_factory=Counter)
+    transient_errors: int = 0
+    misread: int = 0
     votes: dict[str, PanelVotes] = field(default_factory=lambda: defaultdict(PanelVotes))
 
     def add(self, line: Line) -> None:
-        """Count one line; keep name and reason of the first records that fail or abstain."""
+        """Count one line; keep name and reason of the first of each verdict that do not pass."""
         self.records += 1
         self.kept += line.kept
         verdict = line.verdict
@@ -104,10 +113,12 @@ class Summary:
         if cause := _cause(line):
             kind, message = cause
             self.errors[kind] += 1
+            self.transient_errors += verdict == Verdict.ERROR and kind in _TRANSIENT
+            self.misread += verdict == Verdict.UNREADABLE and kind != Refused.kind
             self.examples.setdefault(kind, message)
-        for_people = verdict in (Verdict.FAIL, Verdict.ABSTAIN)
-        if for_people and len(self.named[verdict]) < FAILURES_SHOWN:
-            self.named[verdict].append((line.name, line.reason))
+        if verdict in _NAMED and len(self.named[verdict]) < FAILURES_SHOWN:
+            self.named[verdict].append((line.name, line.reason or ": ".join(cause or ())))
+        self.lost[verdict] += verdict in LOST and line.asked
         count_votes(self.votes, line)
         self.edits += line.edits
         self.dropped += line.dropped
@@ -150,7 +161,7 @@ class Summary:
 
     def _count_cheap(self, vote: Mapping[str, Any]) -> None:
         self.cheap_votes += 1
-        if all(answer["verdict"] in _LOST for answer in vote.get("evidence") or (vote,)):
+        if all(answer["verdict"] in LOST for answer in vote.get("evidence") or (vote,)):
             self.cheap_lost += 1
             self.cheap_problem = self.cheap_problem or f"{vote['model']}: {vote.get('reason')}"
 
@@ -287,11 +298,6 @@ class Summary:
         return f"cheap model {self.cheap_problem} ({counts}; the other judges were asked instead)"
 
     @property
-    def transient_errors(self) -> int:
-        """Records without a verdict because of transient errors."""
-        return self.errors[RateLimited.kind] + self.errors[ServerFault.kind]
-
-    @property
     def pass_rate(self) -> float | None:
         """Share of all records that pass before repair; None without records."""
         return self.before_repair[Verdict.PASS] / self.records if self.records else None
@@ -364,11 +370,11 @@ def _cause(line: Line) -> tuple[str, str] | None:
             return error["type"], error["message"]
         file = f" of {error['file']}" if error.get("file") else ""
         return error["type"], f"line {error['line']}{file}: {error['message']}"
-    if line.verdict not in _LOST:
+    if line.verdict not in LOST:
         return None
     checks = [check for check in line.checks if check["verdict"] == line.verdict]
     votes = (vote for check in checks for vote in check.get("votes", ()))
-    reason = next((v["reason"] for v in votes if v["verdict"] in _LOST and v.get("reason")), None)
+    reason = next((v["reason"] for v in votes if v["verdict"] in LOST and v.get("reason")), None)
     if reason is None:
         # A benchmark's line, which has no votes of its own.
         return line.verdict, line.reason

@@ -468,7 +468,7 @@ def test_a_text_too_long_for_one_model_goes_to_another(
     with Loopback(script) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         code, _, told = typed.text(*run, "-m", "openai:short")
-        more = "For a model with a longer context: --resume --rejudge error -m MODEL"
+        more = "to ask a model with a longer context: --resume --rejudge error -m MODEL"
         assert code == 3 and "3 x context-exceeded" in told and more in " ".join(told.split())
         code, _, told = typed.text(*run, *["--resume", "--rejudge", "error", "-m", "openai:long"])
     assert code == 0 and "1 kept" in told and "4 of 4 records pass" in told

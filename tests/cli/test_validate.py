@@ -351,6 +351,35 @@ def test_the_first_fault_of_a_kind_is_told_with_its_line(typed: Typed) -> None:
     assert "2 x bad-input: first, line 1: NaN is not a JSON number" in told
 
 
+def test_records_without_a_verdict_are_named_with_the_command_that_asks_again(
+    typed: Typed,
+) -> None:
+    typed.write("r.jsonl", [{"id": f"r{n}", "text": "hm"} for n in range(8)], "[1]\n")
+    good = {"quote": None, "reason": "So.", "answer": "yes"}
+    lost = [{"when": {"id": "r0"}, "error": "bad-request"}, {"when": {"id": "r1"}, "reply": good}]
+    bad = typed.script("bad.yaml", [*lost, {"reply": "no JSON"}])
+    words = ("validate", "r.jsonl", "--ask", "Polite?", "--reasks", "0", "-o", "o.jsonl")
+    code, _, text = typed.text(*words, "-m", bad)
+    told = text.splitlines()
+    assert code == 3
+    at = told.index("unreadable: 6, the first 5:")
+    why = "question: invalid: Invalid JSON: expected"
+    for number, line in enumerate(told[at + 1 : at + 6], 2):
+        assert line.startswith(f"  r{number}  {why}")
+    assert told[at + 6 : at + 9] == [
+        "error: 2",
+        "  r0  question: bad-request: scripted bad-request",
+        "  r.jsonl:9  bad-input: line 9: a record must be an object, not a list",
+    ]
+    assert "to ask another model: --resume --rejudge unreadable,error -m MODEL" in told
+    assert "6 records without a verdict because no reply could be read; the same" in text
+    again = (*words, "--resume", "--rejudge", "unreadable,error", "-m")
+    code, _, text = typed.text(*again, typed.script("good.yaml", [{"reply": good}]))
+    # No model reads the line that is no record, so none is offered.
+    assert code == 3 and "8 of 9 records pass" in text and "error: 1\n" in text
+    assert "another model" not in text and "the same command" not in text
+
+
 def test_the_summary_ends_with_what_a_person_does_next(typed: Typed) -> None:
     reply = {"quote": "greets Bo", "reason": "No rule.", "answer": "no"}
     judge = typed.script("no.yaml", [{"reply": reply}])

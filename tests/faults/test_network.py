@@ -199,7 +199,8 @@ def _of_one(ran: Ran) -> str:
     told, summary = f" x {kind}: {message[:60].rstrip()}", " ".join(ran.told.split())
     assert " ".join(told.split()) in summary, "the summary says what happened"
     advised = "the same command with --resume asks once more" in ran.told
-    assert advised == (kind in ("server-fault", "rate-limited"))
+    unread = bad == "unreadable" and kind != "refused"
+    assert advised == (unread or kind in ("server-fault", "rate-limited"))
     return f"lasting: `{bad}` ({_shown(reason)}), exit 3; twice: `{passing}`"
 
 
