@@ -226,3 +226,28 @@ def test_a_field_judge_of_the_input_is_kept(typed: Typed) -> None:
     )
     typed("validate", "a.jsonl", *asked[:2], "-m", "scripted:who.yaml", "-o", "out.jsonl", *shown)
     assert [one["judge"]["verdict"] for one in lines(typed.read("out.jsonl"))] == ["fail", "pass"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "similar"),
+    [
+        ({"text": "a", "human": "yes"}, ""),
+        (
+            dict.fromkeys(("prompt", "response_0", "response_1", "better"), "a"),
+            "Of similar forms, safe-rlhf also has better_response_id. ",
+        ),
+        (
+            dict.fromkeys(("question_id", "model", "turn", "chosen", "annotator", "data"), "a"),
+            "Of similar forms, fastchat-single also has judgment, score; label-studio also has "
+            "annotations; preference-pairs also has rejected. ",
+        ),
+    ],
+)
+def test_labels_of_no_known_form_are_told_with_fields_and_similar_forms(
+    typed: Typed, fields: dict[str, str], similar: str
+) -> None:
+    typed.write("a.jsonl", [fields])
+    code, _, told = typed.text("agreement", "a.jsonl")
+    assert code == 2 and f"cannot tell what these labels are; the fields are {[*fields]}. " in told
+    assert f"item, annotator and label. {similar}All published forms are in docs/howto" in told
+    assert "pandalm" not in told

@@ -188,12 +188,12 @@ def test_a_check_keeps_its_items_and_every_problem(write: Written) -> None:
     [
         (
             "moral-storys:{}/b.jsonl",
-            "no labelled set 'moral-storys': there are own, table, .*moral-stories",
+            "no labelled set 'moral-storys'; did you mean moral-stories",
         ),
         ("{}/missing.jsonl", "does not exist"),
         ("table:{}", "is a folder"),
         ("llmbar:{}", "holds no file of llmbar: LLMBar_"),
-        ("{}/a.jsonl", "--label-column NAME.* a field 'labels'.* as in label-studio:.*a.jsonl"),
+        ("{}/a.jsonl", "--label-column NAME.* a field 'labels'.* docs/howto/calibrate.md"),
     ],
 )
 def test_a_source_that_cannot_be_used_is_refused_at_the_call(

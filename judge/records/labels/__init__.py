@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from judge import plugins
-from judge.errors import UsageError
+from judge.errors import UsageError, meant
 from judge.records.answers import spelling
+from judge.records.base import clip
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
 from judge.records.labels.table import QUESTION, ROLES, TABLE, LabelTable
@@ -32,6 +33,9 @@ __all__ = [
 
 _FORMS = {form.name: form for form in (TABLE, *FORMS)}
 _LOOK = 1_000
+_SIMILAR = 3
+"""Most published forms that a message names."""
+
 _NAME = re.compile(r"[A-Za-z][\w-]+")
 
 
@@ -74,7 +78,7 @@ def read_labels(
     names = set_names()
     if not colon or name not in names:
         if colon and _NAME.fullmatch(name) and not Path(source).exists():
-            raise UsageError(f"there is no labelled set {name!r}: there are {', '.join(names)}")
+            raise UsageError(f"there is no labelled set {name!r}; {meant(name, names)}")
         name, path = "", source
     if name == "argilla" and (Path(path) / "records.json").is_file():
         path = str(Path(path) / "records.json")  # A folder of `Dataset.to_disk`.
@@ -140,11 +144,21 @@ def _recognised(
     if by_hand or "label" in roles or any(map(LabelTable.knows, lines)):
         return TABLE, () if form is None else (form.label, *form.annotators, *form.annotator)
     raise UsageError(
-        f"{source}: cannot tell what these labels are. Name their column: --label-column NAME. Or "
-        'give each line a field \'labels\' ({"labels": {"relevance": "yes"}}), or the columns '
-        f"item, annotator and label; or name the set, as in label-studio:{source}; there are "
-        f"{', '.join(set_names())}"
+        f"{source}: cannot tell what these labels are; the fields are {clip([*lines[0]], 300)}. "
+        "Name the column of the labels: --label-column NAME. Or give each line a field 'labels' "
+        '({"labels": {"relevance": "yes"}}), or the columns item, annotator and label. '
+        f"{_similar(lines[0])}All published forms are in docs/howto/calibrate.md, and public sets, "
+        "which are named as in NAME:PATH, in docs/papers/protocols.md"
     )
+
+
+def _similar(fields: Collection[str]) -> str:
+    """The published forms of which a line has at least half of the fields, and the other fields."""
+    others = {form.name: [need for need in form.needs if need not in fields] for form in FORMS}
+    shares = {form.name: len(others[form.name]) / len(form.needs) for form in FORMS}
+    near = sorted((name for name, share in shares.items() if share <= 0.5), key=shares.__getitem__)
+    told = [f"{name} also has {', '.join(others[name])}" for name in near[:_SIMILAR]]
+    return f"Of similar forms, {'; '.join(told)}. " if told else ""
 
 
 def _about(
