@@ -293,7 +293,7 @@ def _print(report: Agreement, all_tables: bool, by_class: bool) -> None:
         if all_tables or who == "all"
     ]
     tables = Tables(all_tables=all_tables)
-    title = "Agreement among annotators (95 % intervals)"
+    title = "Agreement among annotators (95% intervals)"
     heads = ["check", "who", "labels", *map(_MEASURES.__getitem__, measures), "annotators"]
     tables.add(heads, agreement, headline=True, title=title, labels=2)
     hidden = 0 if all_tables else max(len(answers) - _MAX_ANSWERS, 0)

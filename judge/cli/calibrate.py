@@ -98,7 +98,7 @@ def command(
         typer.Option(
             min=0.5,
             max=0.999,
-            help="Guarantee this agreement with 95 % confidence; abstain on the rest.",
+            help="Guarantee this agreement with 95% confidence; abstain on the rest.",
         ),
     ] = None,
     sample: SampleOfCheck = None,

@@ -231,7 +231,7 @@ def _answered(summary: Summary) -> Iterator[str]:
     how often each label was the answer."""
     for name in summary.scores:
         mean = summary.mean_score(name)
-        between = "" if mean.low is None else f", 95 % interval {mean.low:.2f} to {mean.high:.2f}"
+        between = "" if mean.low is None else f", 95% interval {mean.low:.2f} to {mean.high:.2f}"
         yield f"{name}: mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
     if recalls := summary.mean_recalls():
         records, values = recalls["records"], recalls["values"]

@@ -233,7 +233,7 @@ _MEASURED = (
     "over all ratings, and over those of each group."
 )
 _PAPERS_PAIRS = (
-    "Of pairs on which one group at least agrees by 75 %, and all have a majority (3.6). All: "
+    "Of pairs on which one group at least agrees by 75%, and all have a majority (3.6). All: "
     "those of them where the groups' ratings together have one."
 )
 
@@ -265,7 +265,7 @@ def _matrix(results: Sequence[MeasuredAnswer], first: str, second: str) -> Table
     apart = both - sum(counts[name, name] for name in _RANK)
     note = (
         f"All pairs on which both groups have a majority, {both} of {len(labels)}, before the "
-        f"75 % filter, as in the paper; the groups differ on {apart}"
+        f"75% filter, as in the paper; the groups differ on {apart}"
     )
     note += f" ({apart / both:.1%})." if both else "."
     title = f"Labels of {_head(first)} (rows) and {_head(second)} (columns), pairs (CALI, figure 3)"

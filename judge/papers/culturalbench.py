@@ -203,8 +203,8 @@ _MEAN_NOTE = (
     "tables 5 and 6 have it; accuracy is over questions."
 )
 _CHANCE = (
-    "A Hard question is right only if all four of its answers are judged rightly. Chance is 25 % "
-    "in Easy, 6.25 % in Hard."
+    "A Hard question is right only if all four of its answers are judged rightly. Chance is 25% "
+    "in Easy, 6.25% in Hard."
 )
 
 

@@ -191,7 +191,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
                 raise LabelError(f"{check}: people diverge", "labels", REJECTED)
         _refuse_unsound(row)
         if rated and not pair_of(row, groups).kept:
-            raise LabelError("in no group do 75 % of the raters agree", None, REJECTED)
+            raise LabelError("in no group do 75% of the raters agree", None, REJECTED)
         yield own_fields(row.visible)
 
     return each_row(sources, of_row)
@@ -244,7 +244,7 @@ DATASETS: Mapping[str, tuple[str, Build]] = {
     ),
     "filtered": (
         "Records that passed, and those with people's majorities; of rated pairs those on which "
-        "one group agrees by 75 %, as in CALI",
+        "one group agrees by 75%, as in CALI",
         _filtered,
     ),
 }

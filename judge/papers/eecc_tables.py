@@ -280,7 +280,7 @@ _RULE = (
     "spaces each letter is a word."
 )
 _OVER_CONCEPTS = (
-    "Means over concepts; intervals are 95 %, bootstrapped over concepts. Outputs of one template "
+    "Means over concepts; intervals are 95%, bootstrapped over concepts. Outputs of one template "
     "are compared with one another; of several, a concept's value is the mean."
 )
 _ABOVE = (

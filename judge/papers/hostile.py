@@ -207,7 +207,7 @@ _NOTES = (
     "wants (to turn), the share that has it. Abstained: of these, the records left to people. "
     "Already: the twin had it, so there was nothing to turn. Shift: how far P(pass) moved towards "
     "the wanted verdict, over all pairs where it was read.",
-    f"Intervals: 95 %, bootstrapped over clean records where there are {FEWEST} at least.",
+    f"Intervals: 95%, bootstrapped over clean records where there are {FEWEST} at least.",
 )
 
 

@@ -31,7 +31,7 @@ With two stories there are three different draws: the interval ends at the stori
 
 NOTE = (
     "A refusal or an unreadable answer counts as not right; an error (no reply), and an answer "
-    "that was not scored, count not at all. Intervals are 95 %, bootstrapped over rows of the "
+    "that was not scored, count not at all. Intervals are 95%, bootstrapped over rows of the "
     "source (stories, premises), a row's items together; a share of nothing or of all has the "
     f"exact one. There is no bootstrapped one over fewer than {FEWEST} rows, nor where no draw "
     "changes the number."

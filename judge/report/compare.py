@@ -310,7 +310,7 @@ def _table(series: Mapping[str, Series], runs: Mapping[str, Run], head: str) -> 
             tests += [(cells, run, p) for run, p in p_values.items()]
     for (cells, run, _), p in zip(tests, holm([p for _, _, p in tests]), strict=True):
         cells[f"Holm p {run}"] = f"{p:.3g}"
-    title = "Mean scores on the same items, and differences from A (95 % intervals)"
+    title = "Mean scores on the same items, and differences from A (95% intervals)"
     return Table("comparison", title, (head,), rows, (_NOTE,), tuple(runs))
 
 

@@ -106,7 +106,7 @@ def rogan_gladen(
     if least <= 0:
         most = youden + hypot(hits.distance(up=True), alarms.distance(up=False))
         reason = (
-            f"TPR + TNR - 1 is {youden:.2f} (95 % interval {least:.2f} to "
+            f"TPR + TNR - 1 is {youden:.2f} (95% interval {least:.2f} to "
             f"{most:.2f}): not clearly above 0, so the judge may be no better than chance"
         )
         return _refused(raw, labels, reason)

@@ -70,7 +70,7 @@ def test_scores_without_a_bound_have_a_mean_and_an_interval(mails: Typed) -> Non
     code, out, told = mails.text(*RUN, *TONE, "--limit", "3")
     assert code == 0
     # Mean 10/3, s = sqrt(13/3) = 2.0817, t(2) = 4.3027: 3.33 -+ 5.17, cut to the scale.
-    assert "tone: mean score 3.33, 95 % interval 1.00 to 5.00 (3 of 3 scored)" in told
+    assert "tone: mean score 3.33, 95% interval 1.00 to 5.00 (3 of 3 scored)" in told
     assert lines(out.encode())[0]["judge"]["checks"][0]["score"] == 5
 
 

@@ -117,7 +117,7 @@ def test_scores_have_their_mean_and_interval_in_the_summary(typed: Typed) -> Non
     done = typed("validate", "mails.jsonl", *SCALE, "--on", "text", "-m", "scripted:judge.yaml")
     # Mean 15/4; s = sqrt(19/12) = 1.2583; t(3) = 3.1824: 3.75 -+ 2.0023
     assert (
-        "question: mean score 3.75, 95 % interval 1.75 to 5.00 (4 of 5 scored)"
+        "question: mean score 3.75, 95% interval 1.75 to 5.00 (4 of 5 scored)"
         in done.stderr.decode()
     )
     assert b"question: fail (score 2)" in done.stdout

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+import judge
 from judge.cli.printing import (
     Tables,
     print_lines,
@@ -125,3 +128,15 @@ def test_verdicts_have_colours_on_a_terminal_unless_they_are_not_wanted(
         monkeypatch.setenv("NO_COLOR", unwanted)
         print_table(("check", "pass", "fail"), [("polite", "4", "2")])
         assert ("\x1b[32mpass" in screen.getvalue()) == coloured
+
+
+def test_percent_is_written_in_one_form() -> None:
+    """Texts that are printed say 95%; docstrings and comments are not printed."""
+    spaced: list[str] = []
+    for path in Path(judge.__file__).parent.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        nodes = [*ast.walk(tree)]
+        docs = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        texts = (n for n in nodes if isinstance(n, ast.Constant) and n not in docs)
+        spaced += [f"{path.name}: {n.value}" for n in texts if re.search(r"\d %", str(n.value))]
+    assert spaced == []

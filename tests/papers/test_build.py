@@ -104,7 +104,7 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     made, left = build(typed, "filtered", "r.jsonl", code=3)
     assert made == [lines[0], {"id": "passed", "email": "Hi."}]
     assert {id: reason.split(":")[0] for id, reason in left} == {
-        "split": "in no group do 75 % of the raters agree",
+        "split": "in no group do 75% of the raters agree",
         "failed": "fail",
         "unknown": "it has no verdict (judge validate), no labels (judge agreement -o), no ratings",
     }

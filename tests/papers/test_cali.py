@@ -232,7 +232,7 @@ def test_the_matrix_of_the_two_groups_labels(tmp_path: Path) -> None:
     }
     assert next(iter(cells["neutral",])) == "IN: contradiction"
     (matrix,) = (one for one in tables_of(benchmark, made) if one.name == "cali-matrix")
-    assert "4 of 5, before the 75 % filter" in matrix.notes[0]
+    assert "4 of 5, before the 75% filter" in matrix.notes[0]
     assert "the groups differ on 2 (50.0%)" in matrix.notes[0]
 
 
