@@ -8,7 +8,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,12 @@ def module(path: Path) -> str:
 MODULES = {module(path): path for path in SOURCES}
 
 
+@cache
+def tree() -> Tree:
+    return Tree(ROOT)
+
+
+@cache
 def imports(name: str) -> set[str]:
     """The modules of ours that a module imports, also inside of functions, for other reasons than
     type checking."""
@@ -63,7 +70,7 @@ def imports(name: str) -> set[str]:
     parts = name.split(".")
     package = parts if path.name == "__init__.py" else parts[:-1]
     found: set[str] = set()
-    for node in _executed(ast.parse(path.read_text("utf-8"))):
+    for node in _executed(tree().trees[str(path.relative_to(ROOT))]):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -117,8 +124,7 @@ def test_the_core_reaches_papers_local_models_and_the_cluster_by_entry_points_on
 
 
 def test_the_core_names_no_paper() -> None:
-    tree = Tree(ROOT)
-    core = {path: text for path, text in tree.texts.items() if tree.part(path) == "core"}
+    core = {path: text for path, text in tree().texts.items() if tree().part(path) == "core"}
     places = {
         f"{path}: {word}" for path, text in core.items() for word in PAPER_WORDS.findall(text)
     }
@@ -126,12 +132,12 @@ def test_the_core_names_no_paper() -> None:
 
 
 def test_a_type_name_stands_once() -> None:
-    assert list(Tree(ROOT).type_names()) == []
+    assert list(tree().type_names()) == []
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:
     """Imports inside of functions included."""
-    assert Tree(ROOT).circles() == []
+    assert tree().circles() == []
 
 
 def test_every_room_is_installed() -> None:
@@ -157,6 +163,28 @@ def test_the_architecture_names_every_room_and_file_and_what_it_names_is_there()
     assert sorted((rooms | files) - named) == []
 
 
+def loaded_by(folder: Path, replies: Sequence[object], words: tuple[str, ...]) -> set[str]:
+    """The libraries that a run loads, whose record passes."""
+    (folder / "n.jsonl").write_text('{"rule_of_thumb": "Greet.", "story": "He greets."}\n')
+    (folder / "yes.yaml").write_text(json.dumps({"replies": replies}))
+    program = (
+        "import sys\nfrom judge.cli import main\n"
+        "sys.argv = 'judge validate n.jsonl -m scripted:yes.yaml --no-cache -q'.split()\n"
+        f"sys.argv += {words!r}\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=folder
+    )
+    assert json.loads(done.stdout)["judge"]["verdict"] == "pass", done
+    return {*done.stderr.split()}
+
+
+YES = {"quote": "He greets.", "reason": "He does.", "answer": "yes"}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "graphs"),
     [
@@ -168,26 +196,21 @@ def test_the_architecture_names_every_room_and_file_and_what_it_names_is_there()
 def test_a_run_loads_no_library_that_it_does_not_need(
     tmp_path: Path, words: tuple[str, ...], graphs: bool
 ) -> None:
-    (tmp_path / "n.jsonl").write_text('{"rule_of_thumb": "Greet.", "story": "He greets."}\n')
-    reply = {"quote": "He greets.", "reason": "He does.", "answer": "yes"}
-    (tmp_path / "yes.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
-    program = (
-        "import sys\nfrom judge.cli import main\n"
-        "sys.argv = 'judge validate n.jsonl -m scripted:yes.yaml --no-cache -q'.split()\n"
-        f"sys.argv += {words!r}\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
-    assert json.loads(done.stdout)["judge"]["verdict"] == "pass", done
-    loaded = done.stderr.split()
+    loaded = loaded_by(tmp_path, [{"reply": YES}], words)
     assert ("langgraph" in loaded) is graphs
     unwanted = "instructor openai langchain_openai aiohttp pyarrow numpy ray torch"
     # LangGraph's langsmith looks whether it is there.
     unwanted += "" if graphs else " opentelemetry"
-    assert sorted({*unwanted.split()} & {*loaded}) == []
+    assert sorted({*unwanted.split()} & loaded) == []
+
+
+@pytest.mark.slow
+def test_a_reply_that_is_asked_again_loads_no_other_provider(tmp_path: Path) -> None:
+    """instructor loads anthropic for three seconds, unless replies say how long they are."""
+    pytest.importorskip("anthropic")
+    replies = [{"reply": {**YES, "answer": "perhaps"}, "times": 1}, {"reply": YES}]
+    loaded = loaded_by(tmp_path, replies, ("--ask", "Is this about greeting?"))
+    assert "instructor" in loaded and "anthropic" not in loaded
 
 
 HEAVY = """

@@ -47,6 +47,7 @@ def _table(name: str) -> Any:
 TABLES = "pandas polars polars.lazy pyarrow pyarrow.batch pyarrow.reader datasets datasets.stream"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES.split())
 def test_a_table_of_any_library_is_records(asked: dict[str, Any], name: str) -> None:
     found = judge.validate(_table(name), **asked).all()

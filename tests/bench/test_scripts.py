@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from shutil import copytree
+from shutil import copy, copytree
 
 import pytest
 
@@ -140,6 +140,7 @@ def test_the_tests_that_call_a_function_are_the_ones_to_notice_its_mutant(
     monkeypatch.syspath_prepend(BENCH)
     mutants = importlib.import_module("mutants")
     copytree(BENCH, tmp_path / "bench")
+    copy(CHECKOUT / "pyproject.toml", tmp_path)
     for folder in ("judge", "graphs", "rubrics", "tests"):
         (tmp_path / folder).mkdir()
     (tmp_path / "judge/parts.py").write_text(PARTS)

@@ -89,6 +89,7 @@ def test_several_votes_are_asked_at_another_temperature_than_one(labels: Written
 # ---------------------------------------------------------------- what is reported
 
 
+@pytest.mark.slow
 def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Written) -> None:
     """By hand: 3 of 4 yes and 1 of 2 no right, one unreadable, one error, one without labels."""
     gold = dict(zip("abcdefgh", ["yes"] * 4 + ["no"] * 4, strict=True))
@@ -206,6 +207,7 @@ def _said(profile: JudgeProfile, chance: float) -> str | None:
     return decided.answer if decided.sure else None
 
 
+@pytest.mark.slow
 def test_the_fit_never_sees_the_held_out_part(
     labels: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +233,7 @@ def test_the_fit_never_sees_the_held_out_part(
     assert only(before).rates != only(after).rates
 
 
+@pytest.mark.slow
 def test_a_group_is_fitted_to_tested_on_or_reported_on_and_never_two_of_these(
     labels: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +261,7 @@ def test_a_group_is_fitted_to_tested_on_or_reported_on_and_never_two_of_these(
     assert sum(map(len, apart)) == len(set().union(*apart)) == 40
 
 
+@pytest.mark.slow
 def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written) -> None:
     """Half is fitted to, by record or country. The set has all, all under other ids, 15 others, and
     one of each country."""
@@ -285,6 +289,7 @@ def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written
     assert items == {other: 30, contrast: 35}
 
 
+@pytest.mark.slow
 def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
     labels: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:

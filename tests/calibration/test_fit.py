@@ -74,6 +74,7 @@ def test_platt_scaling_where_the_log_odds_are_shifted_and_stretched() -> None:
     assert intercepts[0] - intercepts[1] == pytest.approx(-3.0, rel=0.2)
 
 
+@pytest.mark.slow
 def test_several_questions_where_each_tells_half() -> None:
     """Yes only where questions 2 and 3 both say so; 0 and 4 are noise, 1 has three words."""
 

@@ -71,6 +71,7 @@ def verdicts(out: bytes) -> list[str]:
     return [line["judge"]["verdict"] for line in lines(out)]
 
 
+@pytest.mark.slow
 def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> None:
     judge = typed.script(
         "half.yaml",
@@ -103,6 +104,7 @@ def test_the_fixtures_in_one_command_leave_report_and_profile(typed: Typed) -> N
     assert measures[kappa + 1] == "kappa without rule_of_thumb", "controls stand beside it"
 
 
+@pytest.mark.slow
 def test_validate_goes_by_the_profile_that_calibrate_wrote(typed: Typed) -> None:
     """What says yes to all alone says no to dim stories once it is calibrated."""
     judge = script(typed, "judge.yaml", YES_SAYER)
@@ -144,6 +146,7 @@ def test_the_corrected_rate_says_what_it_takes_as_independent(typed: Typed) -> N
     assert told("fresh.jsonl", "plain") == (None, True)
 
 
+@pytest.mark.slow
 def test_with_folds_every_label_is_reported_on(typed: Typed) -> None:
     judge = script(typed, "judge.yaml", YES_SAYER)
     typed.write("labels.jsonl", seeming(60))
@@ -158,6 +161,7 @@ def test_with_folds_every_label_is_reported_on(typed: Typed) -> None:
     assert verdicts(typed("validate", "fresh.jsonl", *ASKED, *by).stdout) == ["pass", "fail"]
 
 
+@pytest.mark.slow
 def test_a_cascade_that_was_guaranteed_is_used_by_validate(typed: Typed) -> None:
     """The cheap judge is right on bright and dim days and lost on grey ones."""
     rng = random.Random(1)

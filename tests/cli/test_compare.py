@@ -121,6 +121,7 @@ def test_two_runs_of_validate_as_json(typed: Typed) -> None:
         assert one["McNemar p B"] == "0.125"
 
 
+@pytest.mark.slow
 def test_several_runs_in_the_papers_table_and_in_a_figure(typed: Typed) -> None:
     """People beside a model."""
     pairs = [
@@ -162,6 +163,7 @@ def svg(text: bytes) -> list[str]:
     return ["".join(node.itertext()).strip() for node in nodes]
 
 
+@pytest.mark.slow
 def test_a_figure_has_a_panel_for_each_slice(typed: Typed) -> None:
     for name in ("a", "b"):
         lines = [*answers("1100"), *answers("0011", "value")]

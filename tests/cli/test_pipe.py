@@ -57,6 +57,7 @@ def test_a_named_pipe_is_read_once(judge: Shell) -> None:
     assert [line["id"] for line in lines(out)] == ["n0", "n1", "n2"], told
 
 
+@pytest.mark.slow
 def test_a_named_pipe_is_written_to_and_no_file_is_put_beside_it(judge: Shell) -> None:
     judge.write("in.jsonl", map(norm, range(3)))
     os.mkfifo(judge.folder / "out")

@@ -26,7 +26,7 @@ from .conftest import Shell, jsonl, wait_until_told
 
 QUESTION = "Is this e-mail polite?"
 KEY = "for-clients"
-pytestmark = pytest.mark.xdist_group("serve")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("serve")]
 POLITE, RUDE = {"email": "Dear Ann, thank you."}, {"email": "Fool, go away."}
 
 
@@ -200,7 +200,6 @@ def test_a_score_has_a_share_for_each_of_the_rubrics_answers_in_their_order() ->
     assert shares == {"0": 0.3, "1": 0.2, "2": 0.5}
 
 
-@pytest.mark.slow
 def test_the_public_conformance_suite_finds_nothing(served: str) -> None:
     """jevcompat: every MUST and every SHOULD that applies, and the public Python SDK."""
     command = shutil.which("jevcompat", path=str(Path(sys.executable).parent))

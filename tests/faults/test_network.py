@@ -250,6 +250,7 @@ def test_a_server_that_does_not_come_back(
 # ---------------------------------------------------------------- storms
 
 
+@pytest.mark.slow
 def test_a_storm_that_outlasts_all_tries(
     judge: Command, server: Misbehaving, outcome: Outcome
 ) -> None:

@@ -95,6 +95,7 @@ def crowd(typed: Typed) -> Typed:
     return typed
 
 
+@pytest.mark.slow
 def test_calis_crowd(crowd: Typed) -> None:
     """Sections 3.6, B.3 and B.4: 16 % of the annotations and 30 % of the pairs are dropped."""
     words = ("agreement", "votes.csv", "--controls", "gold.jsonl", "--scale", SCALE)

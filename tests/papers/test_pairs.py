@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from judge.papers import pairs
 from tests.cli.conftest import lines
 from tests.cli.typed import Typed
@@ -43,6 +45,7 @@ def lost(typed: Typed) -> list[tuple[str, str]]:
     return [(one["stage"], one["cause"]) for one in told]
 
 
+@pytest.mark.slow
 def test_a_behaviour_gets_two_premises_with_opposite_judgements_and_three_inferences(
     typed: Typed,
 ) -> None:
@@ -221,6 +224,7 @@ def test_a_line_that_is_no_script_is_told_and_the_plan_counts_both_loops(typed: 
     assert told["behaviour"] == "nodding" and told["judge"]["error"]["field"] == "location"
 
 
+@pytest.mark.slow
 def test_thirty_of_a_hundred_pairs_are_dropped_by_the_papers_rule(typed: Typed) -> None:
     """300 premises, 900 pairs, five raters a group made by rule: 630 pairs have a group of which
     75 % agree, and 270, the paper's 30 %, have none (3.6)."""

@@ -88,6 +88,7 @@ def csv(count: int) -> str:
     return "id,story,rot\n" + "".join(f"{n},A story.,x\n" for n in range(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "count"),
     [("a.jsonl", jsonl, 40_000), ("a.json", json_list, 20_000), ("a.csv", csv, 20_000)],

@@ -280,6 +280,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_any_value_has_a_text_or_none(content: Any) -> None:
     found = shown(content)
@@ -307,6 +308,7 @@ MESSAGES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(MESSAGES)
 def test_no_text_of_a_message_vanishes(content: Any) -> None:
@@ -325,6 +327,7 @@ def test_no_text_of_a_message_vanishes(content: Any) -> None:
             assert "".join(one.split()) in text or "".join(name.split()) in text, one
 
 
+@pytest.mark.slow
 def test_no_text_makes_one_message_read_like_another() -> None:
     """Texts that imitate a structure, at any indentation, and all structures with them."""
     call = {"id": "c", "function": {"name": "f", "arguments": "a"}}

@@ -69,6 +69,7 @@ pass: ["yes", "no"]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["relevance", "relevance/relevance.yaml"])
 def test_a_planted_file_takes_no_built_in_rubrics_place(
     typed: Typed, tmp_path: Path, planted: str

@@ -53,6 +53,7 @@ def sql(folder: Path, text: str, *values: object) -> list[Any]:
         return database.execute(text, values).fetchall()
 
 
+@pytest.mark.slow
 def test_a_run_over_a_cache_full_of_pickles(typed: Typed) -> None:
     """Every row and every file of the folder is a pickle, of whatever mode and raw."""
     whole = typed(*RUN)
@@ -183,6 +184,7 @@ def test_what_is_named_like_a_model_and_is_none_is_not_called(typed: Typed) -> N
     assert not (typed.folder / "boom").exists()
 
 
+@pytest.mark.slow
 def test_libraries_are_never_told_to_run_what_a_file_holds() -> None:
     """The keywords that no rule of ruff's looks at."""
     wanted = {"allow_pickle": "False", "trust_remote_code": "False"}

@@ -7,6 +7,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,6 +34,7 @@ def test_what_judge_needs_is_under_licences_that_are_allowed() -> None:
     assert len(warnings) == 1 and warnings[0].endswith("accepted: so")
 
 
+@pytest.mark.slow
 def test_every_extra_that_a_message_names_can_be_installed() -> None:
     calls = (
         node

@@ -44,6 +44,7 @@ def test_fleiss_against_statsmodels(raters: int) -> None:
     assert found(ratings, "abc")["fleiss"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_kappas_of_classes_against_statsmodels() -> None:
     """Each class beside all others; of five ratings drawn out of more, the mean over draws."""
     chance = random.Random(1)

@@ -88,6 +88,7 @@ def test_only_the_page_itself_is_answered(pages: Pages) -> None:
     assert len(pages.lines("labels.jsonl")) == 1
 
 
+@pytest.mark.slow
 def test_the_page_names_no_machine_and_proposes_what_one_or_two_people_need(pages: Pages) -> None:
     """After one person the page proposes calibrate and the command for a second person, who is
     asked about the same record; after two it proposes agreement. `root` is not used as a name."""
@@ -244,6 +245,7 @@ def test_a_review_says_what_cannot_be_shown(pages: Pages) -> None:
     assert "o.jsonl: nothing is open that can be shown" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_review_asks_about_open_entries_alone(pages: Pages) -> None:
     pages.write("r.jsonl", [{"id": "r", "text": "One.", "values": ["zebra", "quartz", "fjord"]}])
     rubric = "name: says\nfields: [text]\neach: values\nquestion: Does it say {{ value }}?\n"
