@@ -17,6 +17,7 @@ from instructor.core.exceptions import (
     InstructorRetryException,
     ResponseParsingError,
 )
+from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.chat.chat_completion import Choice
 from pydantic import BaseModel, ValidationError
@@ -93,8 +94,13 @@ def _chat_completion(completion: Completion) -> ChatCompletion:
     """A completion in the form that instructor parses and shows to the model again."""
     message = ChatCompletionMessage.model_construct(role="assistant", content=completion.text)
     choice = Choice.model_construct(finish_reason="stop", index=0, message=message)
+    read, written = completion.input_tokens, completion.output_tokens
+    # Without it instructor looks for another provider's usage, and loads anthropic (3 s) for that.
+    usage = CompletionUsage(
+        prompt_tokens=read, completion_tokens=written, total_tokens=read + written
+    )
     return ChatCompletion.model_construct(
-        id="", choices=[choice], created=0, model="", object="chat.completion"
+        id="", choices=[choice], created=0, model="", object="chat.completion", usage=usage
     )
 
 
