@@ -13,6 +13,7 @@ from judge.arguments import Pathlike, sources_of, texts
 from judge.errors import UsageError, unwritable
 from judge.judgement import Judgement
 from judge.records.lines import Lines
+from judge.run.gates import described_gates
 from judge.run.output import input_path, read_description, refuse_nameless, refuse_same, replacing
 from judge.verdict import Verdict
 
@@ -123,9 +124,7 @@ def export(outputs: Outputs, out: Pathlike, *, overwrite: bool = False) -> Writt
         lines = Lines.read(sources)
         if write is write_junit:
             runs = (run for source in sources for run in read_description(Path(source)).values())
-            write_junit(
-                lines, file, gated=any(">" in gate for run in runs for gate in run.get("gates", ()))
-            )
+            write_junit(lines, file, gated=any(gate.is_floor for gate in described_gates(runs)))
         else:
             write(lines, file)
     return Written(lines, {})

@@ -30,6 +30,7 @@ from judge.report import text
 from judge.report.compare import Comparison, Run, compared
 from judge.report.entry import drawn, probability
 from judge.report.overview import Bar, LabelPair, Overview
+from judge.run.gates import GateOutcome, described_gates
 from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Verdict
@@ -76,6 +77,12 @@ def asked_by(described: Mapping[str, Any], overview: Overview) -> dict[str, str]
     return {name: str(known[name]) for name in overview.summary.checks if name in known}
 
 
+def gates_held(described: Mapping[str, Any], overview: Overview) -> list[GateOutcome]:
+    """The outcomes of the gates of the runs, over all records of the overview."""
+    runs = (described.get(fingerprint) or {} for fingerprint, _ in overview.runs if fingerprint)
+    return [gate.outcome(overview.summary) for gate in described_gates(runs)]
+
+
 def span(bar: Bar) -> str:
     """The values of a bar, such as `0.05 to 0.1`."""
     return f"at {bar.low:g}" if bar.low == bar.high else f"from {bar.low:g} to {bar.high:g}"
@@ -90,11 +97,11 @@ def dollars(overview: Overview) -> str:
 
 
 def details(described: Any) -> dict[str, str]:
-    """The description of a run by name: its models, settings and rubrics."""
+    """The description of a run by name: its models, settings and rubrics. Gates have a table."""
     return {
         name: ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
         for name, detail in flat(described).items()
-        if detail not in (None, "", [], {})
+        if detail not in (None, "", [], {}) and name != "gates"
     }
 
 
@@ -283,7 +290,10 @@ def templates() -> Environment:
     )
     environment.filters["short"] = text.short
     environment.filters["span"] = span
-    helpers = (percent, between, passing, details, asked_by, dollars, wilson, probability)
+    helpers = (
+        *(percent, between, passing, details, asked_by),
+        *(gates_held, dollars, wilson, probability),
+    )
     environment.globals |= {helper.__name__: helper for helper in helpers}
     environment.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS}
     return environment

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError, meant
@@ -26,13 +27,15 @@ _GATE = re.compile(r"(mean\s+)?(\S+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)")
 class Gate:
     """A bound on the pass rate of a check, or on its `mean` score.
 
-    The subject `record` stands for whole records: before repair, or after it (`repaired`).
+    The subject `record` stands for whole records: before repair, or after it (`repaired`). `scale`
+    is the lowest and highest score of a check with scores, if it is known.
     """
 
     subject: str
     bound: Bound
     mean: bool = False
     repaired: bool = False
+    scale: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, text: str) -> Gate:
@@ -55,6 +58,33 @@ class Gate:
             hint = f"type {limit:g}%" if 1 < limit <= 100 else "a share is from 0 to 1"
             raise UsageError(f"--gate {text!r}: {hint}")
         return cls(subject, Bound(sign, limit), bool(mean))
+
+    @classmethod
+    def from_json(cls, content: Any) -> Gate | None:
+        """The gate of `as_json`; None if it is none, such as after an edit by hand."""
+        match content:
+            case {
+                "subject": str(subject),
+                "sign": ">=" | "<=" | ">" | "<" as sign,
+                "limit": float() as limit,
+                "mean": bool(mean),
+                "repaired": bool(repaired),
+                "scale": None | [float(), float()] as ends,
+            }:
+                scale = None if ends is None else (ends[0], ends[1])
+                return cls(subject, Bound(sign, limit), mean, repaired, scale)
+        return None
+
+    def as_json(self) -> dict[str, Any]:
+        """The form in the description of a run."""
+        return {
+            "subject": self.subject,
+            "sign": self.bound.sign,
+            "limit": self.bound.limit,
+            "mean": self.mean,
+            "repaired": self.repaired,
+            "scale": self.scale and [*map(float, self.scale)],
+        }
 
     @property
     def is_floor(self) -> bool:
@@ -99,8 +129,11 @@ class Gate:
             counts[Verdict.ERROR] += summary.unread(self.subject)
         of = counts.total() - counts[Verdict.SKIPPED]
         undecided = {str(v): counts[v] for v in UNDECIDED if counts[v]}
-        passed = counts[Verdict.PASS] + (0 if self.is_floor else sum(undecided.values()))
-        return GateOutcome(self, passed / of if of else None, passed, of, undecided)
+        if not of:
+            return GateOutcome(self, None, 0, of)
+        passed = (counts[Verdict.PASS], counts[Verdict.PASS] + sum(undecided.values()))
+        worst, best = passed if self.is_floor else passed[::-1]
+        return GateOutcome(self, worst / of, worst, of, undecided, at_best=best / of)
 
     def _mean_outcome(self, summary: Summary) -> GateOutcome:
         """The mean of the decided scores; each undecided record counts as the end of the scale that
@@ -114,11 +147,13 @@ class Gate:
         total -= sum(unsure)
         value, left = total / count, of - count
         if not left:
-            return GateOutcome(self, value, count, of)
-        scale = summary.scales.get(self.subject)
-        end = None if scale is None else scale[0 if self.is_floor else 1]
-        least = None if end is None else (total + left * end) / of
-        return GateOutcome(self, value, count, of, open_scores=OpenScores(left, end, least))
+            return GateOutcome(self, value, count, of, at_best=value)
+        if self.scale is None:
+            return GateOutcome(self, value, count, of, open_scores=OpenScores(left, None, None))
+        worst, best = self.scale if self.is_floor else self.scale[::-1]
+        open_scores = OpenScores(left, worst, (total + left * worst) / of)
+        at_best = (total + left * best) / of
+        return GateOutcome(self, value, count, of, open_scores=open_scores, at_best=at_best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +178,8 @@ class GateOutcome:
     decided score.
 
     Under a pass rate, `undecided` (records by verdict) count as not passing, or as passing if the
-    bound is an upper one; under a mean they are `open_scores`.
+    bound is an upper one; under a mean they are `open_scores`. `at_best` is the value if they were
+    all decided in favour of the gate; None if that is unknown.
     """
 
     gate: Gate
@@ -152,6 +188,7 @@ class GateOutcome:
     of: int
     undecided: Mapping[str, int] | None = None
     open_scores: OpenScores | None = None
+    at_best: float | None = None
 
     @property
     def holds(self) -> bool:
@@ -162,17 +199,33 @@ class GateOutcome:
         value = self.value if self.open_scores is None else self.open_scores.with_them
         return value is not None and self.gate.bound.holds(round(value, 9))
 
-    def __str__(self) -> str:
-        verb = "holds" if self.holds else "does not hold"
+    @property
+    def undecidable(self) -> bool:
+        """Whether the gate does not hold, but could if the undecided records were decided."""
+        best = self.at_best
+        return not self.holds and (best is None or self.gate.bound.holds(round(best, 9)))
+
+    @property
+    def reached(self) -> str | None:
+        """The value in words; None if it is undefined."""
         if self.value is None:
-            why = f"none of {self.of} has a score" if self.of else "there is no record"
-            return f"gate {self.gate}: {verb} ({why})"
-        reached = f"{self.value:.2f}" if self.gate.mean else f"{self.value:.1%}"
+            return None
+        return f"{self.value:.2f}" if self.gate.mean else f"{self.value:.1%}"
+
+    @property
+    def counts(self) -> str:
+        """Over how many records of how many the value is, and how the undecided ones count."""
+        if self.value is None:
+            return f"none of {self.of} has a score" if self.of else "there is no record"
         of = f"{self.n} of {self.of}" + (" scored" if self.gate.mean else "")
         notes = [f"{count} {verdict}" for verdict, count in (self.undecided or {}).items()]
         noted = f"; counted as {self._counted_as}: {', '.join(notes)}" if notes else ""
-        noted += f"; {self.open_scores}" if self.open_scores else ""
-        return f"gate {self.gate}: {verb} ({reached}, {of}{noted})"
+        return of + noted + (f"; {self.open_scores}" if self.open_scores else "")
+
+    def __str__(self) -> str:
+        verb = "holds" if self.holds else "does not hold"
+        reached = "" if self.reached is None else f"{self.reached}, "
+        return f"gate {self.gate}: {verb} ({reached}{self.counts})"
 
     @property
     def _counted_as(self) -> str:
@@ -197,6 +250,14 @@ class GateOutcome:
         }
 
 
+def described_gates(runs: Iterable[Mapping[str, Any]]) -> list[Gate]:
+    """The gates in the descriptions of runs, each once."""
+    lists = (run.get("gates") for run in runs)
+    contents = chain.from_iterable(each for each in lists if isinstance(each, list))
+    found = map(Gate.from_json, contents)
+    return [*dict.fromkeys(gate for gate in found if gate is not None)]
+
+
 def gates_of(rubrics: RubricSet) -> list[Gate]:
     """The gates of a run: `--fail-under` and `--fail-under-repaired`, on whole records, and
     `--gate`.
@@ -207,7 +268,8 @@ def gates_of(rubrics: RubricSet) -> list[Gate]:
     settings = rubrics.settings
     shares = ((settings.fail_under, False), (settings.fail_under_repaired, True))
     gates = [Gate(RECORD, Bound(">=", x), repaired=late) for x, late in shares if x is not None]
-    gates += map(Gate.of, settings.gate)
+    typed = map(Gate.of, settings.gate)
+    gates += [replace(gate, scale=rubrics.scales.get(gate.subject)) for gate in typed]
     for gate in gates:
         gate.refuse_unfit(rubrics.by_name, rubrics.checks())
         if gate.subject == RECORD and rubrics.counting:

@@ -290,7 +290,7 @@ class _Run:
         if mark is None:
             return
         before = runs.get(mark) or self.task.run_info(line.made_by).described
-        gates = {"gates": list(map(str, self.task.gates))} if self.task.gates else {}
+        gates = {"gates": [gate.as_json() for gate in self.task.gates]} if self.task.gates else {}
         now = {**before, **self._seen(before), **gates}
         if mark in runs and now == before:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from judge.records.lines import Line
 from judge.run.gates import Gate
 from judge.run.summary import Summary
+from tests.report.pages import rows
 
 from .conftest import Typed, lines
 
@@ -128,17 +130,58 @@ def test_a_mean_holds_only_whatever_undecided_records_would_say(
 def test_a_mean_on_an_unknown_scale_or_of_unsure_scores_does_not_hold() -> None:
     unsure = {"check": "tone", "verdict": "abstain", "score": 5.0}
     checks = [{"check": "tone", "verdict": "answered", "score": 5.0}, unsure]
-    gate = Gate.of("mean tone >= 4")
-    scales: dict[str, tuple[float, float]] = {"tone": (1.0, 5.0)}
-    for known, told in (
-        (scales, "1 without a score counts as 1"),
-        ({}, "1 without a score, on an unknown scale"),
+    for scale, told in (
+        ((1.0, 5.0), "1 without a score counts as 1"),
+        (None, "1 without a score, on an unknown scale"),
     ):
-        summary = Summary(scales=known)
+        gate, summary = replace(Gate.of("mean tone >= 4"), scale=scale), Summary()
         for check in checks:
             summary.add(Line({}, {"verdict": check["verdict"], "checks": [check]}))
         outcome = gate.outcome(summary)
-        assert not outcome.holds and told in str(outcome)
+        assert not outcome.holds and outcome.undecidable and told in str(outcome)
+
+
+def gates_on_page(judge: Typed) -> list[list[str]]:
+    assert judge.text("report", "o.jsonl", "-o", "o.html", "--overwrite")[0] == 0
+    html = judge.read("o.html").decode()
+    assert ("Gates" in html) == ('href="#gates"' in html)
+    return rows(html, "Gates")[1:] if "Gates" in html else []
+
+
+def test_the_page_has_the_outcome_of_each_gate(mails: Typed) -> None:
+    def gated(*gates: str) -> list[str]:
+        return ["-o", "o.jsonl", "--overwrite", *(w for gate in gates for w in ("--gate", gate))]
+
+    unread = "; counted as not passing: 1 unreadable"
+    mails.text(*RUN, *TWO, *gated("polite >= 75%", "polite > 0.75", "polite < 0.7654321"))
+    assert gates_on_page(mails) == [
+        ["polite >= 0.75", "undecided", "50.0%", f"2 of 4{unread}"],
+        ["polite > 0.75", "does not hold", "50.0%", f"2 of 4{unread}"],
+        ["polite < 0.765432", "holds", "75.0%", "3 of 4; counted as passing: 1 unreadable"],
+    ]
+    mails.text(*RUN, *TONE, *gated("mean tone > 3.7", "mean tone >= 3.9", "mean tone < 3.75"))
+    # 5, 4, 1 and one without a score: from 11 / 4 to 15 / 4.
+    scored = "3 of 4 scored; 1 without a score counts as"
+    assert gates_on_page(mails) == [
+        ["mean tone > 3.7", "undecided", "3.33", f"{scored} 1"],
+        ["mean tone >= 3.9", "does not hold", "3.33", f"{scored} 1"],
+        ["mean tone < 3.75", "undecided", "3.33", f"{scored} 5"],
+    ]
+    mails.text(*RUN, *TWO, "-o", "o.jsonl", "--overwrite")
+    assert gates_on_page(mails) == []
+
+
+def test_gates_that_a_hand_edited_are_none(mails: Typed) -> None:
+    mails.text(*RUN, *TWO, "-o", "o.jsonl", "--gate", "polite >= 0.5")
+    runs = json.loads(mails.read("o.jsonl.run.json"))
+    (run,) = runs.values()
+    (gate,) = run["gates"]
+    wrong = [{**gate, name: content} for name in gate for content in ([10**400], "x", {})]
+    for gates in (wrong, ["polite >= 0.5", None, 7], "polite >= 0.5", [{**gate, "limit": 10**400}]):
+        run["gates"] = gates
+        mails.write("o.jsonl.run.json", [runs])
+        left = [] if gates is not wrong else ["x >= 0.5"]
+        assert [row[0] for row in gates_on_page(mails)] == left
 
 
 def test_lines_that_are_errors_count_for_gates_on_checks(mails: Typed) -> None:
