@@ -115,7 +115,9 @@ class Copy:
     def run(self, words: list[str], seconds: float | None = None) -> int | None:
         """pytest's exit code; None if it does not end within the seconds."""
         words = [str(self.python), "-m", "pytest", "-p", "called", "-p", "no:cacheprovider", *words]
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        # Bytecode is written, so that not every start compiles every library.
+        unwanted = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+        environment = {k: v for k, v in os.environ.items() if k not in unwanted}
         with subprocess.Popen(
             words,
             cwd=self.root,
