@@ -200,7 +200,7 @@ class GateOutcome:
         return value is not None and self.gate.bound.holds(round(value, 9))
 
     @property
-    def undecidable(self) -> bool:
+    def could_hold(self) -> bool:
         """Whether the gate does not hold, but could if the undecided records were decided."""
         best = self.at_best
         return not self.holds and (best is None or self.gate.bound.holds(round(best, 9)))
