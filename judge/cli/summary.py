@@ -168,6 +168,11 @@ def end(report: Report, job: Job, settings: Settings, *, quiet: bool) -> NoRetur
         print_message(report.fatal)
     if report.finished and not report.summary.records and not quiet:
         print_message(nothing(job.inputs, job.limit))
+    if quiet and report.finished:
+        # Nothing else says why the exit code is 1.
+        for outcome in report.outcomes:
+            if not outcome.holds:
+                print_message(str(outcome))
     advice = None if report.broken_pipe else _advice(report, job, settings)
     if advice and not (report.finished and quiet):
         print_message(advice)
@@ -227,8 +232,8 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
 
 
 def _answered(summary: Summary) -> Iterator[str]:
-    """The mean score of each check that has scores, the mean recall of extractions, rankings, and
-    how often each label was the answer."""
+    """The mean score of each check that has scores, the mean recall of extractions, rankings, how
+    often each label was the answer, the verdicts on entries, and how many quotes do not stand."""
     for name in summary.scores:
         mean = summary.mean_score(name)
         between = "" if mean.low is None else f", 95% interval {mean.low:.2f} to {mean.high:.2f}"
@@ -248,6 +253,12 @@ def _answered(summary: Summary) -> Iterator[str]:
         text = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
         torn = f"; the orders disagreed in {summary.torn[name]}" if summary.torn[name] else ""
         yield f"{name}: {text} ({counts.total()} of {summary.asked(name)} answered){torn}"
+    for name, counts in summary.entries.items():
+        text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        yield f"{name}: of {counted(counts.total(), 'entry', 'entries')}: {text}"
+    for name, count in summary.quotes_lost.items():
+        shares = f"{count} of {counted(summary.asked(name), 'record')}"
+        yield f"{name}: quotes of {shares} are not in the text, and are left out"
 
 
 _WORDS = {Verdict.FAIL: "failed", Verdict.ABSTAIN: "abstained"}

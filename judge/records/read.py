@@ -72,9 +72,9 @@ def read(
 
     The format is `format` (one of FORMATS), else that of the file's extension, else guessed from
     the first bytes (a table's from a header of at least two names without blanks); compression and
-    encoding are detected from the first bytes. A folder must be
-    one of `datasets.save_to_disk`. A record that cannot be read has a `problem`; it never raises. A
-    stream that breaks off yields the records before the break, then one whose problem says so.
+    encoding are detected from the first bytes. A folder must be one of `datasets.save_to_disk`. A
+    record that cannot be read has a `problem`; it never raises. A stream that breaks off yields the
+    records before the break, then one whose problem says so. Lines count up in every format.
 
     Raises UsageError, at the call: the file cannot be opened, its format cannot be determined, or
     its content does not have the format that its name promises.
@@ -187,9 +187,14 @@ def _records(
 
 
 def _objects(source: Input) -> Iterator[Record]:
+    """The records of a JSON file. Several that begin on one line are numbered on from it: records
+    without an id are told apart by their line."""
     from judge.records.wrapped import read_one_or_more
 
-    return read_one_or_more(source)
+    line = 0
+    for item in read_one_or_more(source):
+        line = max(item.line, line + 1)
+        yield item if item.line == line else replace(item, line=line)
 
 
 def _rows(form: str, source: Input, display: str, file: IO[bytes]) -> Iterator[Record]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from judge.errors import RateLimited, Refused, ServerFault
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
+from judge.judging.judge import QUOTE_NOT_FOUND
 from judge.judging.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
 from judge.run.votes import PanelVotes, count_votes
-from judge.verdict import LOST, SOUND, Verdict
+from judge.verdict import LOST, SOUND, Check, Verdict
 
 if TYPE_CHECKING:
     from judge.stats.intervals import Estimate
@@ -56,6 +57,8 @@ class Summary:
     - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
       the answers of these checks.
     - `checked_errors`: how many of the `error_lines` have a check, by check.
+    - `entries`: verdicts on the entries of checks with `each`, by check.
+    - `quotes_lost`: on how many records a judge's quote is not in the text, by check.
     - `named`: by verdict the first records that do not pass, with their reasons.
     - `lost`: records that judges were asked about and that have no verdict, by verdict of `LOST`.
     - `transient_errors`: records that are errors because the server failed; `misread`: those that
@@ -94,6 +97,8 @@ class Summary:
     cheap_lost: int = 0
     cheap_problem: str = ""
     kept: int = 0
+    entries: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    quotes_lost: Counter[str] = field(default_factory=Counter)
     named: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     lost: Counter[str] = field(default_factory=Counter)
     transient_errors: int = 0
@@ -141,6 +146,10 @@ class Summary:
                 self.answers[name][answer] += 1
             votes = check.get("votes") or ()
             reasons = {vote.get("reason") for vote in votes}
+            if QUOTE_NOT_FOUND in reasons:
+                self.quotes_lost[name] += 1
+            if any("value" in answer for vote in votes for answer in vote.get("evidence") or ()):
+                self.entries[name].update(Check.model_validate(check).verdicts().values())
             if FAR in reasons:
                 self.far[name] += 1
             if ORDERS_DISAGREE in reasons:
@@ -343,6 +352,8 @@ class Summary:
             **({"scores": self._mean_scores()} if self.scores else {}),
             **({"recall": self._recalls()} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
+            **({"entries": {n: dict(c) for n, c in self.entries.items()}} if self.entries else {}),
+            **({"quotes_not_found": dict(self.quotes_lost)} if self.quotes_lost else {}),
             **({"rankings": self._rankings()} if self.compared else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
             **({"panels": {n: p.as_json() for n, p in panels.items()}} if panels else {}),

@@ -97,14 +97,6 @@ def _skipped(rubric: Rubric, record: Record) -> str | None:
     return f"{rubric.name}: {LACKS}{', '.join(lacking)}" if lacking else None
 
 
-def _unseen_field(origin: str, name: str, first: Record) -> str:
-    """The message that no record has a rubric's field; for a ready-made rubric it suggests
-    --map."""
-    message = no_such_field(origin, name, [*first.texts])
-    of_ready = origin.removeprefix("rubric ").partition(":")[0] in ready_made()
-    return f"{message} (--map {name}=COLUMN names yours)" if of_ready else message
-
-
 def _listed(names: Mapping[str, str]) -> str:
     parts = [
         f"{plain_name(name)} ({why})" if why else plain_name(name)
@@ -237,14 +229,25 @@ class Validation(Task):
         if first is None and problem is not None:
             raise UsageError(f'add --ask "QUESTION" or --rubric FILE: {problem}')
         if first is not None and on and len(items) < MAX_LOOK_AHEAD:
-            raise UsageError(no_such_field(f"--on {min(on)}", min(on), [*first.texts]))
+            raise UsageError(self._no_field(f"--on {min(on)}", min(on), first))
         if first is not None and not askable and len(items) < MAX_LOOK_AHEAD:
             records = [item.of_kind(self.kind_of(item)) for item in items]
             for name, origin in self._unseen.items():
                 if not any(r.has(name) for r in records if r.problem is None):
-                    raise UsageError(_unseen_field(origin, name, first))
+                    raise UsageError(self._no_field(origin, name, first))
             raise UsageError(f"every record would be skipped: {reason}")
         self._items = chain(items, self._items)
+
+    def _no_field(self, origin: str, name: str, first: Record) -> str:
+        """The message that no record has a field: --id or --map may have renamed it; for a
+        ready-made rubric it suggests --map."""
+        for new, column in self.columns.items():
+            if column == name:
+                flag = flag_of(new, column)
+                return f"{origin}: with {flag} the field is {new}: name that, or leave {flag} out"
+        message = no_such_field(origin, name, [*first.texts])
+        of_ready = origin.removeprefix("rubric ").partition(":")[0] in ready_made()
+        return f"{message} (--map {name}=COLUMN names yours)" if of_ready else message
 
     def _note_repeated(self, record: Record) -> None:
         """Say once that records with a repeated id are named by file and line."""
@@ -300,7 +303,7 @@ class Validation(Task):
         people's answers that decided nothing."""
         for name, origin in self._unseen.items():
             if self._first is not None:
-                yield _unseen_field(origin, name, self._first)
+                yield self._no_field(origin, name, self._first)
         if self._decisions is not None:
             yield from self._decisions.unused("input")
 

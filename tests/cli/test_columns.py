@@ -85,6 +85,23 @@ def test_a_column_that_no_record_has_is_refused(typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(
+    ("flag", "new"), [(("--id", "text"), "id"), (("--map", "body=text"), "body")]
+)
+@pytest.mark.parametrize("asked", ["--on", "--rubric"])
+def test_a_field_that_was_renamed_is_not_called_missing(
+    typed: Typed, flag: tuple[str, str], new: str, asked: str
+) -> None:
+    typed.write("m.jsonl", [{"text": "Hello."}, {"text": "Bye."}])
+    typed.script("yes.yaml", [{"reply": {"quote": None, "reason": "So.", "answer": "yes"}}])
+    (typed.folder / "r.yaml").write_text("name: polite\nquestion: Is it?\nfields: [text]\n")
+    question = ("--on", "text", "--ask", "Polite?") if asked == "--on" else ("--rubric", "r.yaml")
+    words = ("validate", "m.jsonl", "-m", "scripted:yes.yaml", *question, *flag)
+    code, _, told = typed.text(*words)
+    hint = f"with {' '.join(flag)} the field is {new}: name that, or leave {' '.join(flag)} out"
+    assert code == 2 and hint in " ".join(told.split()), told
+
+
+@pytest.mark.parametrize(
     ("given", "told"),
     [
         ("story", "--map: 'story' is not NAME=COLUMN"),

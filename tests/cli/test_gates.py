@@ -127,6 +127,37 @@ def test_a_mean_holds_only_whatever_undecided_records_would_say(
     assert ended == code and told in " ".join(err.split()), err
 
 
+def test_a_quiet_run_says_which_gate_does_not_hold(mails: Typed) -> None:
+    gates = ("--gate", "polite > 0.5", "--gate", "short >= 1")
+    code, _, said = mails.text(*RUN, *TWO, *gates, "-q")
+    assert code == 1
+    (line,) = (line for line in said.splitlines() if "gate" in line)
+    assert line.startswith("judge: gate polite > 0.5: does not hold (50.0%, 2 of 4")
+
+
+def test_entries_and_quotes_that_do_not_stand_are_counted(typed: Typed) -> None:
+    claims = [["old", "blue"], ["tall"], ["old"]]
+    typed.write("c.jsonl", [{"text": "An old house.", "claims": entries} for entries in claims])
+    rubric = "name: stated\nquestion: Is it stated?\neach: claims\nfields: [text]\n"
+    (typed.folder / "stated.yaml").write_text(rubric)
+    found = {"quote": "An old house", "reason": "So.", "answer": "yes"}
+    invented = {**found, "quote": "a blue house"}
+    script = [
+        {"when": {"contains": "blue"}, "reply": invented},
+        {"when": {"contains": "tall"}, "reply": {**found, "quote": None, "answer": "no"}},
+        {"reply": found},
+    ]
+    (typed.folder / "j.yaml").write_text(json.dumps({"replies": script}))
+    words = ("validate", "c.jsonl", "-m", "scripted:j.yaml", "--rubric", "stated.yaml")
+    code, _, said = typed.text(*words, "--summary", "sums.json")
+    assert code == 0
+    assert "stated: of 4 entries: 3 pass, 1 fail" in said
+    assert "stated: quotes of 1 of 3 records are not in the text, and are left out" in said
+    sums = json.loads(typed.read("sums.json"))
+    assert sums["entries"] == {"stated": {"pass": 3, "fail": 1}}
+    assert sums["quotes_not_found"] == {"stated": 1}
+
+
 def test_a_mean_on_an_unknown_scale_or_of_unsure_scores_does_not_hold() -> None:
     unsure = {"check": "tone", "verdict": "abstain", "score": 5.0}
     checks = [{"check": "tone", "verdict": "answered", "score": 5.0}, unsure]

@@ -120,3 +120,28 @@ def test_an_error_line_carries_no_field_of_megabytes(typed: Typed, content: obje
     assert long["judge"]["verdict"] == "error" and long["id"] == "long"
     assert long["mail"].endswith("characters in all]") and len(long["mail"]) < 3_000
     assert short["judge"]["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("content", "numbers"),
+    [
+        ('[{"text": "a"}, {"text": "b"}, {"text": "c"}]', (1, 2, 3)),
+        ('{"rows": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}', (1, 2, 3)),
+        ('{"text": {"0": "a", "1": "b", "2": "c"}, "n": {"0": 1, "1": 2, "2": 3}}', (1, 2, 3)),
+        ('[{"text": "a"},\n\n{"text": "b"}, {"text": "c"}]', (1, 3, 4)),
+        ('[\n{"text":\n"a"},\n{"text": "b"},\n{"text": "c"}\n]', (2, 4, 5)),
+    ],
+)
+def test_records_on_one_line_are_told_apart(
+    typed: Typed, content: str, numbers: tuple[int, ...]
+) -> None:
+    (typed.folder / "l.json").write_text(content)
+    typed.script("yes.yaml", [{"reply": {"quote": None, "reason": "So.", "answer": "yes"}}])
+    asked = ("l.json", "--ask", "Polite?", "--on", "text")
+    code, out, told = typed.text("validate", *asked, "-m", "scripted:yes.yaml")
+    assert code == 0, told
+    assert [line["judge"]["name"] for line in lines(out.encode())] == [
+        f"l.json:{number}" for number in numbers
+    ]
+    code, _, told = typed.text("label", *asked, "--sheet", "sheet.csv", "--workers", "1")
+    assert code == 0 and "3 rows about 3 records" in told, told

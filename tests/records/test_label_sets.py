@@ -107,10 +107,10 @@ def test_multipico_entries_that_are_broken(write: Written) -> None:
     }
     found = list(read_labels(f"multipico:{write('MP.json', json.dumps(content))}"))
     assert faults(found) == [
-        (1, "entry 'b': field 'annotations' must be one of no, yes, not '2'"),
-        (1, "entry 'c': field 'reply' is missing"),
-        (1, "entry 'd': field 'annotations' holds no answer"),
-        (1, "entry 'e': field 'text' must be an object, not null"),
+        (2, "entry 'b': field 'annotations' must be one of no, yes, not '2'"),
+        (3, "entry 'c': field 'reply' is missing"),
+        (4, "entry 'd': field 'annotations' holds no answer"),
+        (5, "entry 'e': field 'text' must be an object, not null"),
     ]
     kept = [one for one in found if isinstance(one, LabelledItem)]
     assert [(one.record.id, answers(one)) for one in kept] == [("a", {"Ann0": "no"})]
@@ -126,7 +126,7 @@ def test_llmbar_a_file_a_part(write: Written) -> None:
     items = sound(list(read_labels(f"llmbar:{path.parent}")))
     assert [(one.record.id, one.slices["part"], one.gold) for one in items] == [
         ("GPTInst#1", "GPTInst", "1"),
-        ("GPTInst#1.2", "GPTInst", "2"),
+        ("GPTInst#2", "GPTInst", "2"),
         ("Natural#1", "Natural", "1"),
     ]
     assert items[0].record.visible == {"instruction": "I", "output_1": "A", "output_2": "B"}
