@@ -18,6 +18,7 @@ from judge.arguments import (
     texts,
     with_label_columns,
 )
+from judge.records.base import clip
 from judge.records.read import InMemory, input_files
 from judge.run.stream import beside_any_loop
 
@@ -79,18 +80,20 @@ def calibrate(
     if out is not None:
         refuse_existing("-o", Path(out), overwrite, is_folder=True)
     resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
-    sources, problems = sources_of(labels), list[Any]()
+    sources, problems, labels_in = sources_of(labels), list[Any](), None
     if sheet is not None:
         from judge.records.labels.joined import with_labels
 
         files = sources if any(isinstance(s, InMemory) for s in sources) else input_files(sources)
-        columns, id_column = texts(label_column), resolved_settings.id
+        columns, id_column = texts(label_column) or ["label"], resolved_settings.id
         sources, problems = with_labels(files, str(sheet), columns, id_column)
+        labels_in = f"{', '.join(map(clip, columns))} in {sheet}"
     else:
         resolved_settings = with_label_columns(resolved_settings, texts(label_column))
     job = CalibrationJob(
         sources=sources,
         problems=problems,
+        labels_in=labels_in,
         rubrics=rubrics,
         records=sample,
         by=texts(by),

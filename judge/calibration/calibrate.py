@@ -220,6 +220,7 @@ def _further(
         for check in labels:
             records = job.records if source in job.test_sets else None
             part = replace(job, sources=[source], checks=[check], records=records, group=None)
+            part = replace(part, labels_in=None)
             items, _ = gather(part, rubric_of, resources.settings.columns)
             if job.group is not None:
                 items = {check: grouped(items[check], job.group, everywhere=False)}

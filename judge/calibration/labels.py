@@ -40,6 +40,7 @@ class CalibrationJob:
     - `draws`, `seed`: resamples of each interval, and the seed of everything random
     - `rubrics`: rubrics to ask besides those of the settings
     - `problems`: problems of labels that were left out earlier
+    - `labels_in`: what messages call the place of the labels; None: by the column or the check
     """
 
     sources: Sequence[str]
@@ -58,6 +59,7 @@ class CalibrationJob:
     seed: int = 0
     rubrics: Sequence[Rubric] = ()
     problems: Sequence[Record] = ()
+    labels_in: str | None = None
 
 
 def gather(
@@ -70,9 +72,9 @@ def gather(
     items. `columns` maps field names to the columns that hold them.
 
     Raises:
-        UsageError: a source cannot be read, a requested check has no labels, a check with labels
-            has no rubric, the labels for an unnamed question name different checks, or an item
-            lacks the field to group by.
+        UsageError: a source cannot be read, a requested check has no label that is an answer of its
+            rubric, a check with labels has no rubric, the labels for an unnamed question name
+            different checks, or an item lacks the field to group by.
     """
     sources, checks = job.sources, job.checks
     rubrics: dict[str, Rubric] = {}
@@ -81,6 +83,9 @@ def gather(
     entries: list[tuple[str, LabelledItem]] = []
     places: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     unknown: dict[str, None] = {}
+    undecided: dict[str, None] = {}
+    usable: set[str] = set()
+    column = clip(columns["label"]) if "label" in columns else None
     blank: list[int] = []
     others: dict[str, str] = {}
     for source in sources:
@@ -92,9 +97,13 @@ def gather(
                 rubrics[item.check] = _rubric(item, rubric_of, checks)
             answers = rubrics[item.check].answers
             item = item.answered((*answers, *OWN_ANSWERS), _words_for(rubrics[item.check]))
-            problem = _no_answer(item, answers)
+            problem = _no_answer(item, answers, job.labels_in or column, columns)
             if problem is not None and item.check == ASKED:
-                unknown |= dict.fromkeys(_answers_of(item))
+                unknown |= dict.fromkeys(map(item.spelt, _answers_of(item)))
+            elif problem is None and {*answers}.isdisjoint(_answers_of(item)):
+                undecided |= dict.fromkeys(map(item.spelt, _answers_of(item)))
+            elif problem is None:
+                usable.add(item.check)
             alike = places[item.record.id, item.check, item.number]
             index = next((n for n in alike if _same_record(entries[n][1], item)), None)
             if problem is None and index is None:
@@ -118,9 +127,12 @@ def gather(
                 visible_items if records is None else sample(visible_items, records, job.seed)
             )
             labels[check] += drawn_of if job.group is None else grouped(drawn_of, job.group)
-    checks_without = [f"for {check}" for check in checks if check not in labels]
-    if checks_without or not labels:
-        message = f"{', '.join(sources)}: no labels {(checks_without or ['at all'])[0]}"
+    named = [f"labels for {check}" for check in checks if check not in (ASKED, *usable)]
+    if not usable.issuperset(checks) or not usable:
+        without = "label answers the question" if [*checks] == [ASKED] else "labels at all"
+        message = f"{', '.join(sources)}: no {(named or [without])[0]}"
+        if undecided:
+            message += f" ({', '.join(undecided)}: decides nothing)"
         if others:
             message += f"; there are labels for {', '.join(others)}"
         if blank:
@@ -183,8 +195,8 @@ def _words_for(rubric: Rubric) -> dict[str, str]:
 
 
 def _answers_of(item: LabelledItem) -> Iterator[str]:
-    yield from [] if item.gold is None else [item.gold]
-    yield from (annotation.answer for annotation in item.annotations)
+    for answer in (item.gold, *(annotation.answer for annotation in item.annotations)):
+        yield from answer.split(SEVERAL) if answer else ()
 
 
 def _to_type(words: Sequence[str]) -> str:
@@ -195,22 +207,23 @@ def _to_type(words: Sequence[str]) -> str:
     return f"; to ask for these words, type --answers '{answers}' --pass and the one that passes"
 
 
-def _no_answer(item: LabelledItem, answers: Sequence[str]) -> Problem | None:
-    pairs = [] if item.gold is None else [("", item.gold)]
-    # An item of a table has the line of its first row, which may be another annotator's.
-    where = f", item {clip(item.record.id)},"
-    pairs += [
-        (f" of {clip(annotation.annotator)}{where}", annotation.answer)
-        for annotation in item.annotations
-    ]
+def _no_answer(
+    item: LabelledItem, answers: Sequence[str], labels_in: str | None, columns: Mapping[str, str]
+) -> Problem | None:
+    told = labels_in or _told(item)
+    pairs = [] if item.gold is None else [(told, item.gold)]
+    for annotation in item.annotations:
+        person = clip(annotation.annotator)
+        # An item of a table has the line of its first row, which may be another annotator's.
+        where = person if "annotators" in columns else f"{told} of {person}"
+        pairs.append((f"{where}, item {clip(item.record.id)},", annotation.answer))
     # An answer is one or several of the rubric's, or an undecided one.
     usable = {*answers, *OWN_ANSWERS}
-    for annotator, answer in pairs:
-        if not usable.issuperset(answer.split(SEVERAL)):
-            message = (
-                f"{_told(item)}{annotator} must be one of {', '.join(answers)}, not {clip(answer)}"
-            )
-            return Problem(message)
+    for place, answer in pairs:
+        parts = answer.split(SEVERAL)
+        if not usable.issuperset(parts):
+            given = clip(SEVERAL.join(map(item.spelt, parts)))
+            return Problem(f"{place} must be one of {', '.join(answers)}, not {given}")
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 SEVERAL = "|"
 """Separates the answers of an annotator who gave several."""
@@ -100,6 +100,17 @@ def scalar_text(content: object) -> str | None:
     if isinstance(content, float):
         return str(int(content)) if content.is_integer() else repr(content)
     return str(content) if isinstance(content, str | int) else None
+
+
+def written(content: object) -> dict[str, str]:
+    """Each answer in a text, number or boolean, or in a list or mapping of these, as it is written,
+    by its normal form."""
+    if isinstance(content, Mapping):
+        content = list(content.values())
+    if isinstance(content, list):
+        return {form: text for part in content for form, text in written(part).items()}
+    texts = (scalar_text(content) or "").split(SEVERAL)
+    return {spelling(text): text.strip() for text in texts if text.strip()}
 
 
 def without_no_label(answer: str, answers: Collection[str] = ()) -> str | None:

@@ -190,3 +190,33 @@ def test_rows_that_do_not_fit_their_header_are_named(typed: Typed) -> None:
         2,
         True,
     )
+
+
+def test_labels_of_which_none_answers_are_refused_in_the_users_words(typed: Typed) -> None:
+    """`unsure` is an answer that decides nothing: it makes no calibration."""
+    words = ("--label-column", "polite? (Kim)", *ASK, "-o", "cal")
+    rows = ["id,mail,polite? (Kim)", "m0,Mail 0,unsure"]
+    rows += [f"m{n},Mail {n},{'OK' if n % 2 else 'Not OK'}" for n in range(1, 40)]
+    (typed.folder / "a.csv").write_text("\n".join(rows) + "\n")
+    code, out, told = typed.text("calibrate", "a.csv", *words)
+    assert code == 2 and not out and not (typed.folder / "cal").exists()
+    assert " ".join(told.split()) == (
+        "judge: a.csv: no label answers the question (unsure: decides nothing); the first line "
+        "that cannot be used is a.csv:3: 'polite? (Kim)' must be one of yes, no, not 'OK'; to ask "
+        "for these words, type --answers 'OK,Not OK' --pass and the one that passes"
+    )
+    typed.script("ok.yaml", [{"reply": said("OK")}])
+    words = tuple(word.replace("j.yaml", "ok.yaml") for word in words)
+    flags = ("--answers", "OK,Not OK", "--pass", "OK")
+    code, out, told = typed.text("calibrate", "a.csv", *words, *flags)
+    assert code == 0 and "in 20 of 39" in " ".join(out.split()), told
+
+    # A few such labels among others are named; a sheet's with its name, a person's by the column.
+    rows = ["id,label"] + [f"m{n},{'Meh' if n == 3 else ('No', 'Yes')[n % 2]}" for n in range(40)]
+    (typed.folder / "sheet.csv").write_text("\n".join(rows) + "\n")
+    code, _, told = typed.text("calibrate", "a.csv", "--labels", "sheet.csv", *ASK)
+    assert code == 3 and "a.csv:5: 'label' in sheet.csv must be one of yes, no, not 'Meh'" in told
+    rows = ["id,mail,Kim?,Bo"] + [f"m{n},M {n},{'Meh' if n == 3 else 'Yes'},No" for n in range(9)]
+    (typed.folder / "b.csv").write_text("\n".join(rows) + "\n")
+    code, _, told = typed.text("calibrate", "b.csv", "--label-column", "Kim?,Bo", *ASK)
+    assert code == 3 and "b.csv:5: 'Kim?', item 'm3', must be one of yes, no, not 'Meh'" in told

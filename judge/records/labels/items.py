@@ -26,7 +26,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from judge.records.answers import NO_LABEL, SEVERAL, scalar_text, spelling, without_no_label
+from judge.records.answers import (
+    NO_LABEL,
+    SEVERAL,
+    scalar_text,
+    spelling,
+    without_no_label,
+    written,
+)
 from judge.records.base import RESERVED, LabelError, SeenIds, clip, content_hash
 from judge.records.fields import answer_of, id_text, object_of, refused, slices_of
 from judge.records.kinds import find_names, kind_named, normalise, recognise
@@ -74,6 +81,7 @@ class LabelledItem:
         weight: the number of records that this one stands for in estimates.
         read_as: the labels that `answered` read as another answer, each with that answer.
         named: the check that the label names, if it was taken for another.
+        written: the answers as the file spells them, by their normal form.
     """
 
     record: Record
@@ -90,6 +98,11 @@ class LabelledItem:
     weight: float = 1.0
     read_as: Mapping[str, str] = field(default_factory=dict)
     named: str | None = None
+    written: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def spelt(self, answer: str) -> str:
+        """An answer as the file spells it."""
+        return self.written.get(answer, answer)
 
     @property
     def cluster(self) -> str:
@@ -223,7 +236,9 @@ class LabelSet:
         gold = golds[0] if golds else first.gold or item.gold
         slices = {**item.slices, **first.slices}
         rows = (*first.rows, *(() if first is item else item.rows))
-        self._held[key] = (replace(first, gold=gold, slices=slices, rows=rows), by_annotator)
+        spelt = {**item.written, **first.written}
+        joined = replace(first, gold=gold, slices=slices, rows=rows, written=spelt)
+        self._held[key] = joined, by_annotator
 
 
 class Own(LabelSet):
@@ -270,6 +285,7 @@ class Own(LabelSet):
         record = self._about(item, visible, fields["labels"])
         weight = _weight(people_fields)
         for check, numbered in answers_by_check.items():
+            spelt = written([fields["labels"].get(check)])
             for number, answers in numbered.items():
                 self._most = max(number, self._most)
                 people = [
@@ -289,7 +305,7 @@ class Own(LabelSet):
                 gold = answers.get(None)
                 settled = any(check in (p.get("labels") or {}) for p in people_fields.values())
                 item_of = LabelledItem(record, check, number, gold, annotations, slices)
-                yield replace(item_of, settled=settled, weight=weight)
+                yield replace(item_of, settled=settled, weight=weight, written=spelt)
 
     def rest(self) -> Iterator[LabelledItem]:
         return (item for item in super().rest() if item.gold or item.annotations or item.settled)

@@ -20,19 +20,19 @@ _IDS = ("id", "item")
 
 
 def with_labels(
-    files: Sequence[str], sheet: str, columns: Sequence[str] = (), id: str | None = None
+    files: Sequence[str], sheet: str, columns: Sequence[str], id: str | None = None
 ) -> tuple[list[str], list[Record]]:
     """Sources of labels: the records of the files with the sheet's labels; and as problems the
     rows of the sheet whose id no record has.
 
     Args:
-        columns: the sheet's columns of labels, default `label`; several are one person's each.
+        columns: the sheet's columns of labels; several are one person's each.
         id: the records' column of ids, if it is not `id`; the sheet may have this column, too.
 
     Raises:
         UsageError: a column is missing, an id is repeated, or no record has an id of the sheet.
     """
-    labels, places = _labels(sheet, columns or ("label",), id)
+    labels, places = _labels(sheet, columns, id)
     seen: dict[str, str] = {}
     sources: list[str] = []
     for file in files:

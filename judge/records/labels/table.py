@@ -20,7 +20,7 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.records.answers import NO_LABEL as NONE_GIVEN
-from judge.records.answers import SEVERAL, scalar_text, spelling, without_no_label
+from judge.records.answers import SEVERAL, scalar_text, spelling, without_no_label, written
 from judge.records.base import RESERVED, LabelError, at, clip, content_hash, keys_of
 from judge.records.fields import answer_of, id_text, one_of, slices_of
 from judge.records.kinds import normalise, normalised, recognise
@@ -99,6 +99,7 @@ class LabelTable(LabelSet):
         if self.form.pair is not None:
             visible, gold = _blinded(self.form.pair, visible, fields)
         answers: dict[str, dict[str | None, str]] = defaultdict(dict)
+        spelt = written(self._content(fields, "gold"))
         sheet = self.is_sheet(fields)
         check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
         for label in self._given(fields, gold):
@@ -111,6 +112,7 @@ class LabelTable(LabelSet):
             if sheet and "label" not in self.columns:
                 _need_offered(answer, fields, self.accepted)
             answers[label.question][annotator] = answer
+            spelt |= written(label.answer)
         if gold is not None:
             answers[UNNAMED][None] = gold
         if not answers:
@@ -135,7 +137,7 @@ class LabelTable(LabelSet):
             )
             slices = slices_of(visible)
             labelled = LabelledItem(record, about, number, people.get(None), annotations, slices)
-            yield replace(labelled, rows=rows)
+            yield replace(labelled, rows=rows, written=spelt)
 
     def rest(self) -> Iterator[LabelledItem]:
         items = [*super().rest()]
