@@ -17,6 +17,7 @@ from judge.arguments import (
     Pathlike,
     Records,
     in_memory,
+    index_of,
     inputs,
     refuse_existing,
     settings_and_rubrics,
@@ -28,7 +29,7 @@ from judge.arguments import (
 from judge.backends import default_judge
 from judge.configuration import refuse_stray
 from judge.errors import JudgeError
-from judge.judgement import Judgement
+from judge.judgement import IndexRow, Judgement
 from judge.questions.rubric import Rubric
 from judge.records.lines import Line, Lines
 from judge.records.read import input_files
@@ -136,7 +137,8 @@ def validate(
 
     The run reads ahead of what you take by at most twice the records it works on concurrently.
     Close or drop the results to stop the run: calls under way are dropped, paid replies stay in the
-    cache. `.all()` returns a list of all judgements, `.to_pandas()` a frame.
+    cache. `.all()` returns a list of all judgements, `.to_pandas()` a frame, with the
+    index of the records if these are a DataFrame or a Series of pandas.
 
     Args:
         records: dicts, texts (records with the field `text`), a table of pandas, polars, Arrow or
@@ -161,7 +163,7 @@ def validate(
     lines = memory.lines(job, resolved_settings, watcher or Watcher())
     count = None if job.inputs or not isinstance(records, Sized) else len(records)
     bounds = [bound for bound in (limit, sample, count) if bound is not None]
-    return Results(_judgements(lines), min(bounds, default=None))
+    return Results(_judgements(lines, index_of(records)), min(bounds, default=None))
 
 
 def avalidate(
@@ -176,7 +178,7 @@ def avalidate(
     from judge.run import memory
 
     lines = memory.async_lines(job, resolved_settings, watcher or Watcher())
-    return _async_judgements(lines)
+    return _async_judgements(lines, index_of(records))
 
 
 def validate_to(
@@ -333,16 +335,20 @@ def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:
     return collect([source_of(source) for source in sources])[0]
 
 
-def _judgement(line: Line) -> Judgement:
-    return Judgement.model_validate({**line.content, "record": line.fields})
+def _judgement(line: Line, index: Any) -> Judgement:
+    row = None if index is None else IndexRow(index, line.number - 1)
+    return Judgement.model_validate({**line.content, "record": line.fields, "row": row})
 
 
-def _judgements(lines: Generator[Line, None, None]) -> Generator[Judgement, None, None]:
+def _judgements(lines: Generator[Line, None, None], index: Any) -> Generator[Judgement, None, None]:
     with closing(lines):
-        yield from map(_judgement, lines)
+        for line in lines:
+            yield _judgement(line, index)
 
 
-async def _async_judgements(lines: AsyncGenerator[Line, None]) -> AsyncIterator[Judgement]:
+async def _async_judgements(
+    lines: AsyncGenerator[Line, None], index: Any
+) -> AsyncIterator[Judgement]:
     async with aclosing(lines):
         async for line in lines:
-            yield _judgement(line)
+            yield _judgement(line, index)

@@ -12,6 +12,7 @@ from judge.configuration import no_such_setting, refuse_stray, resolve
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records.read import InMemory, input_files
+from judge.records.tables import refuse_header
 from judge.run.job import Job
 from judge.run.profiles import profiled_models, profiles_of
 from judge.settings import IN_PROCESS, Settings
@@ -70,11 +71,24 @@ def inputs(records: Any) -> dict[str, Any]:
     return {"records": records}
 
 
+def index_of(table: Any) -> Any:
+    """The index of a DataFrame or Series of pandas; None for anything else."""
+    return table.index if hasattr(table, "reset_index") else None
+
+
 def rows(table: Any) -> Any:
     """The rows of a table of pandas, polars, Arrow or Hugging Face, recognised by its methods;
-    anything else unchanged. Large tables are read in batches."""
+    anything else unchanged. Large tables are read in batches.
+
+    Raises UsageError if two columns have the same name: a row would have only one of them.
+    """
     if hasattr(table, "collect_schema") and hasattr(table, "collect"):  # polars, lazy
         table = table.collect()
+    columns = getattr(getattr(table, "schema", None), "names", None)  # Arrow's
+    if columns is None and hasattr(table, "iterrows"):  # pandas'
+        columns = list(table.columns)
+    if isinstance(columns, list):
+        refuse_header("records", list(map(str, columns)))
     if hasattr(table, "iter_rows"):
         return table.iter_rows(named=True)
     if hasattr(table, "to_batches"):

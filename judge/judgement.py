@@ -83,6 +83,14 @@ class Unfinished:
     usage: Usage = field(default_factory=Usage)
 
 
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """A place (from 0) in an index of pandas."""
+
+    index: Any = field(compare=False)  # An index compares label by label, not as a whole.
+    place: int
+
+
 class Judgement(LinePart):
     """A record's judgement: the part of its output line under `"judge"`.
 
@@ -91,7 +99,8 @@ class Judgement(LinePart):
     the record's own names, and `original_verdict` the verdict before repair. `dropped` has the
     values that the text does not carry, `contradictions` the evidence against values that were
     kept. `fingerprint` is the key to the run's description beside the output. `record` has the
-    record's own fields, repaired ones with their new text, if the judgement is returned in memory.
+    record's own fields, repaired ones with their new text, if the judgement is returned in memory;
+    `row` is its place in the index of pandas that it came with.
     `generated` is the outcome of the draft of a record that `judge generate` wrote.
     """
 
@@ -111,6 +120,7 @@ class Judgement(LinePart):
     fingerprint: str | None = None
     error: Failure | None = None
     record: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
+    row: IndexRow | None = Field(default=None, exclude=True, repr=False)
 
     @property
     def deciding(self) -> Check | None:

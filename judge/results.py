@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from html import escape
 from importlib import import_module
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from judge.arguments import Pathlike, sources_of, texts
@@ -34,7 +35,8 @@ class Judgements(list[Judgement]):
     """Judgements in memory, from `validate`, `avalidate` or `judge.load_results`."""
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A frame with a row per record, and the columns of `Judgement.to_dict`.
+        """A frame with a row per record, and the columns of `Judgement.to_dict`. Its index is that
+        of the records, if all came from a DataFrame or a Series of pandas.
 
         Raises:
             UsageError: pandas is not installed.
@@ -43,7 +45,16 @@ class Judgements(list[Judgement]):
             import pandas
         except ImportError as error:
             raise UsageError("to_pandas needs pandas: pip install pandas") from error
-        return pandas.DataFrame([judgement.to_dict() for judgement in self])
+        frame = pandas.DataFrame([judgement.to_dict() for judgement in self])
+        rows = [judgement.row for judgement in self if judgement.row]
+        if rows and len(rows) == len(self):
+            runs = groupby(rows, lambda row: id(row.index))
+            first, *others = [
+                part[0].index.take([row.place for row in part])
+                for part in (list(run) for _, run in runs)
+            ]
+            frame.index = first.append(others)
+        return frame
 
     def summary(self, by: str | Sequence[str] = ()) -> Summary:
         """The sums that `judge validate` prints, also by the values of the fields `by`."""
@@ -97,7 +108,7 @@ def _cell(tag: str, content: object) -> str:
 class Results(Iterator[Judgement]):
     """The judgements of a run, each once it and all before it are done.
 
-    Judgements that you have taken are not kept, so a run may be of any length; `all` keeps the
+    Judgements that you take one by one are not kept, so a run may be of any length; `all` keeps the
     remaining ones in a list.
     """
 
@@ -106,11 +117,14 @@ class Results(Iterator[Judgement]):
         self._show = _display()
         self._verdicts: Counter[str] = Counter()
         self._shown = 0.0
+        self._kept = Judgements()
+        self._stopped = False
 
     def __next__(self) -> Judgement:
         try:
             judgement = next(self._judgements)
-        except BaseException:
+        except BaseException as end:
+            self._stopped = self._stopped or not isinstance(end, StopIteration)
             self._progress(last=True)
             raise
         self._verdicts[judgement.verdict] += 1
@@ -126,21 +140,31 @@ class Results(Iterator[Judgement]):
 
     def close(self) -> None:
         """End the run; paid replies stay in the cache."""
+        self._stopped = True
         self._judgements.close()
 
     def all(self) -> Judgements:
-        """Run to the end; returns a list of all judgements that were not taken yet.
+        """Run to the end; returns a list of all judgements that were not taken one by one. Called
+        again, also after an interrupt or an error, it returns the same list.
 
         Raises:
-            JudgeError: the run ended early; the replies so far are in the cache.
+            JudgeError: the run ended early; `all` returns what was judged before.
+            UsageError: none is left: all were taken one by one, or the run ended before the first.
         """
-        judgements = Judgements()
         try:
-            judgements.extend(self)
-        except JudgeError as error:
-            error.add_note(f"{len(judgements)} judged before; their replies are in the cache")
+            for judgement in self:
+                self._kept.append(judgement)
+        except (JudgeError, KeyboardInterrupt) as end:
+            end.add_note(f"{len(self._kept)} judged before: .all() of the same run returns them")
             raise
-        return judgements
+        if not self._kept and (taken := self._verdicts.total()):
+            raise UsageError(
+                f"all {taken} judgements of this run were taken one by one, and it keeps none: "
+                "validate again, and take .all() first, a list to iterate over"
+            )
+        if not self._kept and self._stopped:
+            raise UsageError("this run ended before its first judgement: validate again")
+        return self._kept
 
     def to_pandas(self) -> pandas.DataFrame:
         """A frame of `all`, as `Judgements.to_pandas`."""

@@ -61,6 +61,91 @@ def test_a_column_of_texts_is_records(asked: dict[str, Any], name: str) -> None:
     assert [one.record for one in found] == [{"text": "thanks"}, {"text": "go"}]
 
 
+@pytest.mark.parametrize("labels", ["numbers", "texts", "repeated", "levels"])
+def test_a_frame_of_results_has_the_index_of_the_records(
+    asked: dict[str, Any], labels: str
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    index = {
+        "numbers": pandas.RangeIndex(4, name="n"),
+        "texts": pandas.Index(list("dcba")),
+        "repeated": pandas.Index(list("aabb")),
+        "levels": pandas.MultiIndex.from_product([[1, 2], ["x", "y"]], names=["of", "at"]),
+    }[labels]
+    mails = pandas.Series(["thanks", "go", "", "thanks"], index=index, name="mail")
+    expected = ["pass", "fail", "abstain", "pass"]
+    # A frame whose rows were chosen has neither 0, 1, 2 nor the order of the list.
+    chosen = mails.to_frame().iloc[[3, 1, 2]]
+    frame = judge.validate(chosen, **asked).to_pandas()
+    assert frame.index.equals(chosen.index) and frame.index.names == chosen.index.names
+    assert [*frame["judge.verdict"]] == [expected[n] for n in (3, 1, 2)]
+    assert [*frame["mail"]] == [*chosen["mail"]]
+    assert frame["question.reason"].iloc[2] == "the record has no text in mail"
+    on_text = {**asked, "on": "text"}
+    assert judge.validate(mails.iloc[::-1], **on_text).to_pandas().index.equals(index[::-1])
+    run = judge.validate(mails.to_frame(), **asked)
+    next(run)
+    found = run.all()
+    assert found.to_pandas().index.equals(index[1:])
+    assert found[1:].to_pandas().index.equals(index[2:])
+    assert judge.Judgements(reversed(found)).to_pandas().index.equals(index[:0:-1])
+    drawn = judge.validate(mails.to_frame(), sample=2, **asked).to_pandas()
+    places = [place for place, mail in enumerate(mails) if mail in [*drawn["mail"]]]
+    assert {*drawn.index} <= {*index[places]} and len(drawn) == 2
+    both = judge.Judgements([*found, *judge.validate(chosen, **asked)]).to_pandas()
+    assert both.index.equals(index[1:].append(chosen.index))
+    mixed = judge.Judgements([*found, *judge.validate(ROWS, **asked)]).to_pandas()
+    assert [*mixed.index] == [0, 1, 2, 3, 4]
+
+
+async def test_asynchronous_results_have_the_index_too(asked: dict[str, Any]) -> None:
+    frame = _table("pandas").set_index("id", drop=False)
+    found = judge.Judgements([one async for one in judge.avalidate(frame, **asked)])
+    assert [*found.to_pandas().index] == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("name", ["polars", "pyarrow", "datasets"])
+def test_a_table_without_an_index_gives_a_frame_with_none(asked: dict[str, Any], name: str) -> None:
+    pytest.importorskip("pandas")
+    assert [*judge.validate(_table(name), **asked).to_pandas().index] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["pandas", "pyarrow", "pyarrow.batch", "pyarrow.reader"])
+def test_two_columns_of_one_name_are_refused_as_in_a_file(asked: dict[str, Any], name: str) -> None:
+    rows = {"mail": "thanks", "mail2": "go"}
+    library = pytest.importorskip(name.partition(".")[0])
+    table = library.DataFrame([rows]) if name == "pandas" else library.Table.from_pylist([rows])
+    if name == "pandas":
+        table.columns = ["mail", "mail"]
+    else:
+        table = table.rename_columns(["mail", "mail"])
+        if name == "pyarrow.batch":
+            (table,) = table.to_batches()
+        elif name == "pyarrow.reader":
+            table = table.to_reader()
+    with pytest.raises(UsageError, match="records: the header names a column twice: mail"):
+        judge.validate(table, **asked)
+
+
+def test_a_missing_value_abstains_in_a_column_as_in_a_frame(asked: dict[str, Any]) -> None:
+    pandas = pytest.importorskip("pandas")
+    texts = pandas.Series(["thanks", None, float("nan"), pandas.NA, pandas.NaT], dtype=object)
+    on_text = {**asked, "on": "text"}
+    found = [
+        [(one.name, str(one.verdict), one.reason, dict(one.record)) for one in run]
+        for run in (
+            judge.validate(texts, **on_text),
+            judge.validate(texts.to_frame("text"), **on_text),
+            judge.validate([*texts], **on_text),
+        )
+    ]
+    reason = "question: the record has no text in text"
+    assert found[0][1:] == [
+        (f"records:{n}", "abstain", reason, {"text": None}) for n in (2, 3, 4, 5)
+    ]
+    assert found[0] == found[1] == found[2]
+
+
 def test_splits_are_named(asked: dict[str, Any]) -> None:
     data = pytest.importorskip("datasets")
     splits = data.DatasetDict({"train": _table("datasets"), "test": _table("datasets")})
@@ -160,7 +245,37 @@ def test_what_ends_a_run_says_that_what_was_judged_is_kept(asked: dict[str, Any]
     found = judge.validate(ROWS, max_calls=1, concurrency=1, **asked)
     with pytest.raises(JudgeError, match="max-calls") as ended:
         found.all()
-    assert ended.value.__notes__ == ["1 judged before; their replies are in the cache"]
+    assert ended.value.__notes__ == ["1 judged before: .all() of the same run returns them"]
+    assert [str(one.verdict) for one in found.all()] == ["pass"]
+
+
+def test_judgements_taken_one_by_one_are_not_silently_an_empty_table(asked: dict[str, Any]) -> None:
+    run = judge.validate(ROWS, **asked)
+    assert [str(one.verdict) for one in run] == ["pass", "fail"]
+    for take in (run.all, run.to_pandas):
+        with pytest.raises(UsageError, match=r"all 2 judgements .* taken one by one.* \.all\(\)"):
+            take()
+    run = judge.validate(ROWS, **asked)
+    assert run.all() == run.all() and len(run.all()) == len(run.to_pandas()) == 2
+    assert judge.validate([], **asked).all() == []
+    run = judge.validate(ROWS, **asked)
+    run.close()
+    with pytest.raises(UsageError, match="ended before its first judgement"):
+        run.all()
+
+
+def test_an_interrupt_keeps_what_was_judged(asked: dict[str, Any]) -> None:
+    found = judge.validate(ROWS, **asked).all()
+
+    def interrupted() -> Iterator[judge.Judgement]:
+        yield from found
+        raise KeyboardInterrupt
+
+    run = judge.Results(interrupted(), None)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt) as ended:
+        run.all()
+    assert ended.value.__notes__ == ["2 judged before: .all() of the same run returns them"]
+    assert run.all() == found and len(run.to_pandas()) == 2
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ class Line:
         content: the content of `"judge"`, as JSON.
         text: the whole line; empty if only its fields are known.
         kept: whether it is kept from an earlier run.
-        number: its line number in the file `source`, from 1.
+        number: its line number in the file `source`, from 1; in memory its record's in the input.
     """
 
     fields: Mapping[str, Any]

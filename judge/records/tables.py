@@ -277,16 +277,16 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
     """One record per mapping, numbered from 1, with values converted to JSON.
 
     NaN, infinite numbers and pandas' missing values become null, NumPy numbers and arrays become
-    plain ones, and values without a JSON form (dates, decimals) become text. A string becomes a
-    record with the field `text`; a `Record` is returned as it is. Anything else, and cyclic
-    nesting, gives a record with a problem.
+    plain ones, and values without a JSON form (dates, decimals) become text. A string, or a missing
+    value among strings, becomes a record with the field `text`; a `Record` is returned as it is.
+    Anything else, and cyclic nesting, gives a record with a problem.
     """
     for number, record in enumerate(records, 1):
         if isinstance(record, Record):
             yield record
             continue
-        if isinstance(record, str):
-            yield Record(_SOURCE, number, {"text": record})
+        if isinstance(record, str) or _is_missing(record):
+            yield Record(_SOURCE, number, {"text": as_json(record)})
             continue
         if not isinstance(record, Mapping):
             message = f"a record is a mapping of fields, and this is {type(record).__name__}"
@@ -297,6 +297,11 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
             yield Record(_SOURCE, number, fields)
         except RecursionError:
             yield Record(_SOURCE, number, None, "", Problem("the record is nested too deep"))
+
+
+def _is_missing(content: object) -> bool:
+    is_nan = isinstance(content, float) and math.isnan(content)
+    return content is None or is_nan or type(content).__name__ in _MISSING
 
 
 def as_json(content: Any) -> Any:
@@ -311,7 +316,7 @@ def as_json(content: Any) -> Any:
         return [as_json(entry) for entry in content]
     if isinstance(content, bytes):
         return content.decode("utf-8", "backslashreplace")
-    if type(content).__name__ in _MISSING:
+    if _is_missing(content):
         return None
     if hasattr(content, "tolist"):  # NumPy's numbers and arrays
         return as_json(content.tolist())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
@@ -26,7 +28,8 @@ from judge.settings import Settings
 
 
 def lines(job: Job, settings: Settings, watcher: Watcher) -> Generator[Line, None, None]:
-    """Yield each line once it and all before it are done; closing the generator ends the run.
+    """Yield each line once it and all before it are done; closing the generator ends the run. A
+    line's `number` is its record's in the input.
 
     Raises:
         UsageError: before the first line: a model cannot be used.
@@ -59,16 +62,19 @@ class _InMemory(Validation):
         self._hand_out = hand_out
         self.room = threading.Semaphore(2 * resources.models.slots)
         self.closed = False
+        self._numbers: deque[int] = deque()
 
     def items(self) -> Iterator[Record]:
         for item in super().items():
             self.room.acquire()
             if self.closed:
                 return
+            self._numbers.append(item.line)
             yield item
 
     def count(self, line: Line, report: Report) -> None:
-        self._hand_out(line)
+        # Lines come in the order of their records.
+        self._hand_out(replace(line, number=self._numbers.popleft()))
 
 
 class _MemoryRun:
