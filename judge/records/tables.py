@@ -67,7 +67,7 @@ def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
         if not "".join(cells).strip() and (len(cells) < 2 or not header) and problem is None:
             continue
         several = f"lines {line} to {source.line}" if source.line > line else ""
-        if several and problem is None and _holds_rows(cells, lines.text(), separator):
+        if several and problem is None and _holds_rows(lines.text(), separator, len(header)):
             problem = f"a stray quote joins {several}, each a row: remove it"
             problem += "; if they are one cell, give JSON lines"
         if not header:
@@ -99,8 +99,9 @@ def _separator(name: str, head: str, default: str) -> str:
     """The separator of the first rows: `default`, unless another mark splits more rows into as many
     cells as the header.
 
-    Raises UsageError if two marks split every row alike, the other into more cells; and if there is
-    a title above the header: a mark splits all rows but the first alike, and none splits all.
+    Raises UsageError if two marks split every row alike, the other into more cells (for a comma
+    also into as many, since files with semicolons have the same name); and if there is a title
+    above the header: a mark splits all rows but the first alike, and none splits all.
     """
     whole = head.splitlines(keepends=True)
     # The last line may be incomplete.
@@ -110,7 +111,10 @@ def _separator(name: str, head: str, default: str) -> str:
     below: dict[str, int] = {}
     for mark in dict.fromkeys((default, *_MARKS)):
         cut = (row for row in csv.reader(whole, delimiter=mark) if "".join(row).strip())
-        first, *widths = [len(row) for row in islice(cut, _SAMPLE_ROWS)] or [0]
+        rows = [*islice(cut, _SAMPLE_ROWS)]
+        if any(cell.count('"') % 2 for row in rows[:-1] for cell in row):
+            continue  # The mark is inside of quotes.
+        first, *widths = [len(row) for row in rows] or [0]
         if first > 1:
             alike[mark] = (1 + widths.count(first)) / (1 + len(widths))
             columns[mark] = first
@@ -123,7 +127,8 @@ def _separator(name: str, head: str, default: str) -> str:
             f"{name}: the first line has one cell, the lines below have {width}: delete "
             f"what stands above the header, or quote cells that hold {mark!r}"
         )
-    if default in sure and (rivals := [m for m in sure if columns[m] > columns[default]]):
+    fewest = columns.get(default, 0) + (default != ",")
+    if default in sure and (rivals := [m for m in sure if m != default and columns[m] >= fewest]):
         message = f"{name}: {default!r} or {rivals[0]!r} may separate the cells"
         raise UsageError(
             f"{message}: write sep={rivals[0]} or sep={default} on a line above the header"
@@ -162,23 +167,26 @@ class _Lines(Iterator[str]):
         return b"\n".join(self._taken).decode("utf-8", "surrogateescape")
 
 
-def _holds_rows(cells: Sequence[str], text: str, separator: str) -> bool:
-    """Whether a stray quote joined the lines of a row, which are rows themselves.
+def _holds_rows(text: str, separator: str, width: int) -> bool:
+    """Whether a stray quote joined the lines of a row of `width` cells, which are rows themselves.
 
-    A tab beside a line break in a cell tells, and a first cell that counts on in every line
-    (`7,"Hi`, `8,Bye"`). Other lines may be the cell's own: a letter, a program, a table.
+    Each has as many cells separated by tabs; or at least as many, and the first or the last ones
+    count on (`7,"Hi`, `8,Bye"`). Other lines may be the cell's own: a letter, a program, a table.
     """
-    if separator == "\t" and any("\t" in cell and "\n" in cell for cell in cells):
+    rows = [line.split(separator) for line in text.split("\n")]
+    widths = {len(row) for row in rows}
+    if separator == "\t" and widths == {width}:
         return True
-    lines = text.split("\n")
-    first = _COUNT.fullmatch(lines[0].partition(separator)[0])
-    return first is not None and all(
-        (count := _COUNT.fullmatch(cell))
-        and mark
-        and count[1] == first[1]
-        and int(count[2]) == int(first[2]) + number
-        for number, (cell, mark, _) in enumerate(line.partition(separator) for line in lines)
-    )
+    counts_on = any(_counts_on([row[place] for row in rows]) for place in (0, -1))
+    return counts_on and min(widths) >= max(width, 2)
+
+
+def _counts_on(cells: Sequence[str]) -> bool:
+    """Whether the cells are the same name with one number after the other."""
+    counts = [*map(_COUNT.fullmatch, (cell.strip('" \r') for cell in cells))]
+    found = [(count[1], int(count[2])) for count in counts if count is not None]
+    name, first = found[0] if found else ("", 0)
+    return found == [(name, first + number) for number in range(len(cells))]
 
 
 def _explained(error: csv.Error, text: str, line: int, separator: str) -> str:

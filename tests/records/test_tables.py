@@ -246,6 +246,7 @@ def as_written(found: list[Record], mark: str) -> str:
         ),
         (['1,"Hello, Bo', "2,Fine", '3,said hi"'], "joins lines 2 to 4, each a row: remove it"),
         (['m9,"Hello', 'm10,said hi"'], "joins lines 2 to 3, each a row"),
+        (['"Hello,1', 'Hi",2'], "joins lines 2 to 3, each a row"),
         (['1,"Hello', 'Bo, hi",c,d,e'], "quote joins lines 2 to 3"),
         (['1,"She said "hi"."'], 'closing quote: write a quote within a quoted cell twice ("")'),
     ],
@@ -280,6 +281,27 @@ def test_a_cell_may_have_many_lines(items: ReadBack, cell: str) -> None:
         {"id": "1", "mail": cell},
         {"id": "2", "mail": "x"},
     ]
+
+
+def test_a_program_in_a_cell_of_a_tsv_is_one_cell(items: ReadBack) -> None:
+    code = 'func main() {\n\tprintln("hi")\n\tif x {\n\t\treturn\n\t}\n}'
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter="\t").writerows([["id", "text"], ["1", code], ["2", "x"]])
+    assert [(item.fields or {})["text"] for item in items("a.tsv", out.getvalue())] == [code, "x"]
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_a_comma_beside_another_mark_is_refused_if_either_may_separate(
+    items: ReadBack, mark: str
+) -> None:
+    rows = [f"id{mark}Text, frei", f"k1{mark}Ja, gern", f"k2{mark}Nein, danke", ""]
+    with pytest.raises(UsageError, match="may separate the cells"):
+        items("de.csv", "\n".join(rows))
+    quoted = [f'id{mark}"Text, frei"', f'k1{mark}"Ja, gern"', ""]
+    assert items("de.csv", "\n".join(quoted))[0].fields == {"id": "k1", "Text, frei": "Ja, gern"}
+    inside = [f'id,"Text{mark} frei"', f'k1,"Ja{mark} gern"', ""]
+    field = {"id": "k1", f"Text{mark} frei": f"Ja{mark} gern"}
+    assert items("de.csv", "\n".join(inside))[0].fields == field
 
 
 CELL = st.text(alphabet="ab\",'\n é", max_size=8)
