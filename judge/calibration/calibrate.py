@@ -14,7 +14,7 @@ from judge.backends.base import Taught
 from judge.calibration.controls import Controls, LabelLeak, controls_of, leak_of
 from judge.calibration.fit import LearningCurve, curve
 from judge.calibration.guarantee import decided, policy_of, refusal
-from judge.calibration.labels import CalibrationJob, gather, grouped, labels_taken
+from judge.calibration.labels import CalibrationJob, gather, grouped, labels_taken, refuse_mixed
 from judge.calibration.measures import Measures, against_people, measure, slices
 from judge.calibration.observe import LabelledAnswer, key_of, texts_of
 from judge.calibration.report import (
@@ -222,6 +222,11 @@ def _further(
             part = replace(job, sources=[source], checks=[check], records=records, group=None)
             part = replace(part, labels_in=None)
             items, _ = gather(part, rubric_of, resources.settings.columns)
+            refuse_mixed(
+                (place, item)
+                for place, at in ((job.sources[0], labels), (source, items))
+                for item in at[check]
+            )
             if job.group is not None:
                 items = {check: grouped(items[check], job.group, everywhere=False)}
             sets[source][check] = items[check]

@@ -116,6 +116,8 @@ def gather(
                 problem = None if joined else _repeated(item, first)
             if problem is not None:
                 problems.append(replace(item.record, fields=None, problem=problem))
+    for check in rubrics:
+        refuse_mixed(entry for entry in entries if entry[1].check == check)
     parts: dict[str, dict[str, list[LabelledItem]]] = {}
     for source, item in entries:
         parts.setdefault(source, {}).setdefault(item.check, []).append(item)
@@ -154,8 +156,8 @@ def _asked_for(
     """The source's items for the requested checks, and its problems.
 
     Labels without a check get the check that was requested, if it is one. If the request is for an
-    unnamed question, it gets the labels of the source's only check, which must be the same in all
-    sources. `others` collects the checks of the other labels, each with its first source.
+    unnamed question, it gets the labels of the source's only check. `others` collects the checks of
+    the other labels, each with its first source.
     """
     labels = list(read_labels(source, columns=columns, blank=blank))
     there = dict.fromkeys(item.check for item in labels if isinstance(item, LabelledItem))
@@ -171,14 +173,20 @@ def _asked_for(
         elif item.check == UNNAMED:
             yield replace(item, check=checks[0])
         else:
-            if not others.keys() <= {item.check}:
-                (first, place), *_ = others.items()
-                raise UsageError(
-                    f"{source} has labels for {item.check}, and {place} for {first}: choose one, "
-                    f"--name {item.check}"
-                )
-            others[item.check] = source
             yield replace(item, check=checks[0], named=item.check)
+
+
+def refuse_mixed(entries: Iterable[tuple[str, LabelledItem]]) -> None:
+    """Raise UsageError if labels that name different checks were taken for one; `entries` are its
+    items, each with its source."""
+    sources: dict[str, str] = {}
+    for source, item in entries:
+        sources.setdefault(item.named or item.check, source)
+    if len(sources) > 1:
+        (first, place), (name, source), *_ = sources.items()
+        raise UsageError(
+            f"{source} has labels for {name}, and {place} for {first}: choose one, --name {name}"
+        )
 
 
 def labels_taken(items: Iterable[LabelledItem]) -> tuple[str, ...]:

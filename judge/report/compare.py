@@ -7,6 +7,7 @@ the second record of the same name is paired with the second one in the other ru
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ _NO_INTERVAL = (
     "A difference without an interval is the same in every draw: the pairs are too few, or the "
     "runs never differ (McNemar's p is then 1). It does not show that they are equal."
 )
+_NUMBERED = re.compile(r" \(\d+\)$")
 _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as not right."
 
 
@@ -99,10 +101,11 @@ class Run:
         return key
 
     def _told_apart(self, key: str) -> str:
-        """The key, with a number if earlier lines have the same key."""
+        """The key, with a number if earlier lines have the same key, such as `a (2)`; a key that
+        reads so itself always has one more."""
         self._counts[key] += 1
         count = self._counts[key]
-        return key if count == 1 else f"{key} ({count})"
+        return key if count == 1 and not _NUMBERED.search(key) else f"{key} ({count})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ a column for each person."""
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -94,13 +95,14 @@ def test_labels_for_another_check_are_named_in_note_and_report(typed: Typed) -> 
     )
     assert "tone" not in agreed(typed, "tone.jsonl", "--name", "tone")[1]
 
-    named(typed, "haste.jsonl", "haste")
-    _, told = agreed(typed, "tone.jsonl", "--test-set", "haste.jsonl")
-    assert "the answers to 'tone', 'haste'" in told
-    for files in (("tone.jsonl", "haste.jsonl"), ("haste.jsonl", "tone.jsonl")):
-        code, _, told = typed.text("calibrate", *files, *ASK)
-        says = "{1} has labels for {3}, and {0} for {2}: choose one, --name {3}"
-        assert code == 2 and says.format(*files, *(f[:-6] for f in files)) in told
+    for name in ("haste", "question"):
+        named(typed, f"{name}.jsonl", name)
+    for files in permutations(("tone.jsonl", "haste.jsonl", "question.jsonl"), 2):
+        for between in ((), ("--test-set",)):
+            code, _, told = typed.text("calibrate", files[0], *between, files[1], *ASK)
+            says = "{1} has labels for {3}, and {0} for {2}: choose one, --name {3}"
+            told = " ".join(told.split())
+            assert code == 2 and says.format(*files, *(f[:-6] for f in files)) in told
     code, _, told = typed.text("calibrate", "tone.jsonl", *ASK, "--name", "polite")
     assert code == 2 and "no labels for polite; there are labels for tone" in told
 

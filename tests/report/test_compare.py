@@ -56,6 +56,17 @@ def compared(tmp_path: Path) -> Any:
     return run
 
 
+def test_an_id_that_reads_as_a_repeated_one_is_another_item(compared: Any) -> None:
+    """In both orders, and where several are so."""
+    ids = ["a", "a", "a (2)", "a (2)", "a (2) (1)"]
+    first = [record("pass", id=name, text=str(n)) for n, name in enumerate(ids)]
+    second = [*first[:2], record("fail", id="a (2)", text="2"), *first[3:]]
+    found = compared(first, [second[n] for n in (4, 2, 3, 0, 1)])
+    assert found.items == {"all": 5, "A": 5, "B": 5}
+    assert row(found, "record")["B - A"].value == pytest.approx(-0.2)
+    assert row(found, "record")["B"].n == 5
+
+
 def row(found: Comparison, *labels: str) -> Any:
     """The cells of a row, estimates among them."""
     (only,) = [one for one in found.tables[0].rows if one.labels == labels]
