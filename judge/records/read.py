@@ -18,7 +18,14 @@ from judge.errors import UsageError, why_unread
 from judge.records.base import RESERVED, LabelError, Problem, at, clip, is_verdict, judgement_in
 from judge.records.jsonfiles import read_jsonl
 from judge.records.record import Record
-from judge.records.streams import CHUNK, STREAM_ERRORS, Input, as_utf8, unpacked
+from judge.records.streams import (
+    CHUNK,
+    STREAM_ERRORS,
+    Input,
+    as_utf8,
+    unpacked,
+    with_first_lines,
+)
 from judge.records.tables import from_memory, read_csv, read_tsv, read_xlsx
 
 MAX_LINE = 64 * 1024 * 1024
@@ -176,7 +183,7 @@ def _records(
                 copy.seek(0)
                 yield from _rows(form, source, display, copy)
         else:
-            source.stream = as_utf8(stream)
+            source.stream = with_first_lines(as_utf8(stream))
             head = source.stream.peek(CHUNK).lstrip()
             if form not in ("csv", "tsv"):
                 _refuse_page(head, display)

@@ -137,6 +137,39 @@ def as_utf8(stream: Stream) -> Stream:
     return stream
 
 
+def with_first_lines(stream: Stream) -> Stream:
+    """The stream, waited for until `peek` shows the first two lines, or CHUNK bytes: its form must
+    not depend on how much a slow pipe has written. Of JSON, which is told by its first byte, what
+    is there is enough."""
+    head = stream.peek(CHUNK)[:CHUNK]
+    if head.count(b"\n") > 1 or len(head) == CHUNK or head.lstrip().startswith((b"{", b"[")):
+        return stream
+    head = b""
+    while head.count(b"\n") < 2 and len(head) < CHUNK:
+        if not (more := stream.read1(CHUNK - len(head))):
+            break
+        head += more
+        if head.lstrip().startswith((b"{", b"[")):
+            break
+    return io.BufferedReader(_Continued(head, stream), CHUNK)
+
+
+class _Continued(io.RawIOBase):
+    """Bytes that were read from a stream, and then the rest of it."""
+
+    def __init__(self, head: bytes, rest: Stream) -> None:
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)] or self._rest.read1(len(buffer))
+        self._head = self._head[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
 class _Recoded(io.RawIOBase):
     """A stream recoded to UTF-8."""
 

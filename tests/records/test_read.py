@@ -3,6 +3,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import threading
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -121,3 +124,31 @@ def peak_of_reading(path: Path, *, max_line: int = MAX_LINE, sound: bool = True)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("form", [None, "csv"])
+@pytest.mark.parametrize("cut", range(1, 24, 4))
+def test_a_table_is_read_alike_however_slowly_it_is_written(form: str | None, cut: int) -> None:
+    text = b"id\ttext\n1\tAnn, Lee\n2\tBo, Ray\n"
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with os.fdopen(writing, "wb", buffering=0) as pipe:
+            for part in (text[:cut], text[cut:]):
+                pipe.write(part)
+                time.sleep(0.05)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with os.fdopen(reading, "rb") as pipe:
+        found = [item.fields for item in read("-", stdin=pipe, format=form)]
+    thread.join()
+    assert found == [{"id": "1", "text": "Ann, Lee"}, {"id": "2", "text": "Bo, Ray"}]
+
+
+def test_json_lines_are_passed_on_as_they_come() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb", buffering=0) as out, os.fdopen(reading, "rb") as pipe:
+        out.write(b'{"text": "a"}\n')
+        records = read("-", stdin=pipe)
+        assert next(records).fields == {"text": "a"}, "before the second was written"
