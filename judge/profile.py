@@ -18,6 +18,7 @@ from judge.errors import UsageError, read_text
 from judge.judging.classifiers import Classifier
 from judge.problems import problems_of
 from judge.questions.rubric import Rubric
+from judge.stats.corrected_rate import MIN_LABELS, unfit
 
 _UNBOUND = frozenset({"engine"})
 """Parts of a backend's identity that a profile notes but does not require: the engine's version
@@ -112,6 +113,31 @@ class Rates(_ProfileModel):
         if self.passed > self.passes or self.failed > self.fails:
             raise ValueError("more verdicts are right than there are labels")
         return self
+
+    def counts(self, *, undecided_pass: bool) -> tuple[int, int, int, int]:
+        """The right passes, passes, right fails and fails, for `rogan_gladen`, with undecided
+        items counted as passed or as failed."""
+        return (
+            self.passed + undecided_pass * self.undecided_passes,
+            self.passes + self.undecided_passes,
+            self.failed + (not undecided_pass) * self.undecided_fails,
+            self.fails + self.undecided_fails,
+        )
+
+    @property
+    def unfit(self) -> str | None:
+        """Why no pass rate is corrected by these; None if they correct rates."""
+        reasons = (
+            unfit(*self.counts(undecided_pass=flag), deff_labelled=self.design_effect)
+            for flag in (False, True)
+        )
+        return next(filter(None, reasons), None)
+
+    @property
+    def missing(self) -> float:
+        """How many more labels like these are worth `MIN_LABELS` independent ones; 0 for none."""
+        _, passes, _, fails = self.counts(undecided_pass=False)
+        return max(0.0, MIN_LABELS * self.design_effect - passes - fails)
 
 
 class Guarantee(_ProfileModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from math import ceil
 from typing import Any
 
 from judge.calibration import finding
@@ -270,6 +271,25 @@ class Calibration:
         return "\n".join(line for check in self.checks for line in (check.check, *check.findings))
 
     @property
+    def uncorrected(self) -> list[str]:
+        """Sentences on the checks whose pass rates the profile does not correct: the judge, why,
+        and about how many more labels it takes."""
+        told = []
+        for check in [] if self.profile is None else self.checks:
+            cascade = self.profile.cascades.get(check.check) if self.profile else None
+            answered = [judge for judge in check.judges if judge.outcomes["answered"]]
+            rates = [(judge.model, judge.profile.rates) for judge in answered]
+            # Of a cascade, the rates are those of its judges together.
+            for model, of in [("the cascade", cascade)] if cascade else rates:
+                if of.unfit and not (check.leak or check.rubric.rule.counts):
+                    more = ceil(of.missing * check.items / max(1, check.held_out))
+                    why = f"{of.unfit}; label about {more} more" if more else of.unfit
+                    told.append(
+                        f"{check.check}, {model}: the profile corrects no pass rates, {why}"
+                    )
+        return told
+
+    @property
     def failed(self) -> bool:
         """Whether lines, answers or the guarantee are missing, or a field leaks the labels."""
         came = [judge.outcomes for check in self.checks for judge in check.judges]
@@ -293,4 +313,5 @@ class Calibration:
             "taught_left_out": self.taught,
             "no_label": self.no_label,
             "refused": self.refused,
+            "uncorrected": self.uncorrected,
         }

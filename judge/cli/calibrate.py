@@ -207,7 +207,8 @@ def taken_message(check: str, names: Sequence[str]) -> str:
 
 
 def _troubles(report: Calibration) -> Iterator[str]:
-    """Notes: unused lines, the fields shown, unanswered items, why there is no profile."""
+    """Notes: unused lines, the fields shown, unanswered items, what the profile cannot do, or why
+    there is none."""
     for item in report.problems[:MAX_PROBLEMS]:
         yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
     if len(report.problems) > MAX_PROBLEMS:
@@ -233,5 +234,6 @@ def _troubles(report: Calibration) -> Iterator[str]:
             elif outcomes["error"]:
                 errors = f"{outcomes['error']} of {check.items} items got no reply"
                 yield f"{check.check}, {judge.model}: {errors}, the first: {why}"
+    yield from report.uncorrected
     if report.refused:
         yield f"no profile: {report.refused}"

@@ -115,10 +115,7 @@ class CorrectedRate:
         return rogan_gladen(
             sum(passes for passes, _ in parts),
             n,
-            rates.passed + undecided_pass * rates.undecided_passes,
-            rates.passes + rates.undecided_passes,
-            rates.failed + (not undecided_pass) * rates.undecided_fails,
-            rates.fails + rates.undecided_fails,
+            *rates.counts(undecided_pass=undecided_pass),
             deff_judged=design_effect(
                 [passes - size * share for passes, size in parts],
                 [size for _, size in parts],

@@ -90,26 +90,11 @@ def rogan_gladen(
         return _refused(Estimate(None), labels, "no item was judged")
     passing = _Share.of(passed, judged, deff_judged)
     raw = Estimate(*passing, n=judged, of=judged)
-    if not (positives and negatives):
-        verdict = "passed" if negatives else "failed"
-        return _refused(raw, labels, f"no labelled item that people {verdict}")
-    if labels / deff_labelled < MIN_LABELS:
-        worth = f" worth {labels / deff_labelled:.0f} independent ones" if deff_labelled > 1 else ""
-        reason = f"{labels} labels{worth}: an interval that holds takes {MIN_LABELS} at least"
+    counts = true_positives, positives, true_negatives, negatives
+    if reason := unfit(*counts, deff_labelled=deff_labelled):
         return _refused(raw, labels, reason)
-    hits = _Share.of(true_positives, positives, deff_labelled)
-    # 1 - TNR. The Wilson interval of a complement is the complement of the interval.
-    alarms = _Share.of(negatives - true_negatives, negatives, deff_labelled)
-    # TPR + TNR - 1 is a difference of two shares: Newcombe's (1998) method 10.
+    hits, alarms = _hits_and_alarms(*counts, deff_labelled)
     youden = hits.value - alarms.value
-    least = youden - hypot(hits.distance(up=False), alarms.distance(up=True))
-    if least <= 0:
-        most = youden + hypot(hits.distance(up=True), alarms.distance(up=False))
-        reason = (
-            f"TPR + TNR - 1 is {youden:.2f} (95% interval {least:.2f} to "
-            f"{most:.2f}): not clearly above 0, so the judge may be no better than chance"
-        )
-        return _refused(raw, labels, reason)
 
     def kept(t: float) -> bool:
         gap = passing.value - t * hits.value - (1 - t) * alarms.value
@@ -125,6 +110,46 @@ def rogan_gladen(
         return _refused(raw, labels, reason)
     low, high = (_farthest(kept, value, end) for end in (0.0, 1.0))
     return Corrected(Estimate(value, low, high, n=labels, of=labels + judged), raw)
+
+
+def unfit(
+    true_positives: int,
+    positives: int,
+    true_negatives: int,
+    negatives: int,
+    *,
+    deff_labelled: float = 1.0,
+) -> str | None:
+    """Why `rogan_gladen` refuses to correct any rate by these labels; None if it does not."""
+    labels = positives + negatives
+    if not (positives and negatives):
+        return f"no labelled item that people {'passed' if negatives else 'failed'}"
+    if labels / deff_labelled < MIN_LABELS:
+        worth = f" worth {labels / deff_labelled:.0f} independent ones" if deff_labelled > 1 else ""
+        return f"{labels} labels{worth}: an interval that holds takes {MIN_LABELS} at least"
+    hits, alarms = _hits_and_alarms(
+        true_positives, positives, true_negatives, negatives, deff_labelled
+    )
+    # TPR + TNR - 1 is a difference of two shares: Newcombe's (1998) method 10.
+    youden = hits.value - alarms.value
+    least = youden - hypot(hits.distance(up=False), alarms.distance(up=True))
+    if least > 0:
+        return None
+    most = youden + hypot(hits.distance(up=True), alarms.distance(up=False))
+    return (
+        f"TPR + TNR - 1 is {youden:.2f} (95% interval {least:.2f} to "
+        f"{most:.2f}): not clearly above 0, so the judge may be no better than chance"
+    )
+
+
+def _hits_and_alarms(
+    true_positives: int, positives: int, true_negatives: int, negatives: int, deff: float
+) -> tuple[_Share, _Share]:
+    # 1 - TNR. The Wilson interval of a complement is the complement of the interval.
+    return (
+        _Share.of(true_positives, positives, deff),
+        _Share.of(negatives - true_negatives, negatives, deff),
+    )
 
 
 def _farthest(fits: Callable[[float], bool], inside: float, end: float) -> float:

@@ -17,6 +17,7 @@ from judge.calibration.fit import Fit
 from judge.calibration.measures import measure
 from judge.calibration.observe import LabelledAnswer
 from judge.calibration.report import Calibration, CheckReport, Disagreement, JudgeReport
+from judge.profile import Profile, Rates
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.report.calibrated import page
@@ -150,6 +151,24 @@ def test_the_page_says_the_sentence_first_and_draws_what_there_is() -> None:
         "local:qwen2.5-1.5b, calibrated",
         "openai:gpt-4o",
     ]
+
+
+def test_the_page_counts_records_and_says_what_the_profile_cannot_do() -> None:
+    few = Rates(passed=10, passes=20, failed=5, fails=12, undecided_fails=2, design_effect=1.5)
+    one = report().profile.model_copy(update={"rates": few})
+    about = check(replace(report(), profile=one), name="")
+    found = replace(calibration(), checks=(about,), profile=Profile(made_by="judge", judges=[one]))
+    seen = " ".join(page(found).split())
+    assert "Labelled by</dt><dd>not named (60 records)" in seen
+    assert "34 labels worth 23 independent ones: an interval that holds takes 60 at least" in seen
+    assert "label about 56 more." in seen  # 60 x 1.5 - 34
+    whole = replace(about, items=120, records=60)
+    assert "label about 112 more" in page(replace(found, checks=(whole,)))
+    assert "not named (60 labels)" in page(replace(found, checks=(whole,)))
+    enough = Rates(passed=30, passes=31, failed=30, fails=31)
+    good = report().profile.model_copy(update={"rates": enough})
+    better = replace(about, judges=(replace(report(), profile=good),))
+    assert "corrects no" not in page(replace(found, checks=(better,)))
 
 
 def test_scores_are_drawn_beside_their_labels() -> None:
