@@ -191,7 +191,7 @@ def test_disagreements_have_text_evidence_and_votes(typed: Typed) -> None:
     reply = {"quote": "Ann came in", "reason": "She does.", "answer": "yes"}
     judge = typed.script("typed.yaml", [{"reply": reply}])
     code, out, told = typed.text(*RUN, "-m", judge)
-    assert (code, told) == (0, "")
+    assert code == 0 and told.count("\n") == 1 and "corrects no pass rates, 7 labels" in told
     assert f"{judge} disagrees with 1 of the 7 labels; the surest 1:" in out
     assert "  n6: says yes, the label is no (2 no, 1 yes)" in out
     assert "    story: On a bright day Ann came in as number 6." in out
@@ -231,7 +231,7 @@ def test_the_page_says_what_was_asked_of_whom_and_where_people_differ(typed: Typ
                 "yes passes.",
                 f"{judge}, structured",
             ),
-            *("7 records", "ann (7)", "kappa without mail", "Disagreements: 1 of 7 labels"),
+            *("7 records", "ann (7 records)", "kappa without mail", "Disagreements: 1 of 7 labels"),
             *("Wait for it.", "Label no no × 1 ann: Cold <b>words</b>."),
             *("Judge yes", "Quote Wait for Reason It is calm.", "Answers (columns)"),
         )
@@ -288,11 +288,12 @@ def test_items_without_a_reply_are_counted_with_the_first_reason(typed: Typed) -
     typed.write("labels.jsonl", seeming(4))
     judge = script(typed, "judge.yaml", {"bright": 0.9})
     code, _, told = typed.text(*RUN, *judge, "-o", "done")
-    first, second = told.splitlines()[0], " ".join(told.splitlines()[1:])
+    first, rates, *rest = told.splitlines()
     lost = f"judge: plain, {judge[1]}: 2 of 4 items got no reply, the first: bad-request: "
     assert code == 3 and first.startswith(lost)
     files = "report.html, report.json, disagreements.jsonl, profile.json"
-    assert second == f"judge: wrote {files} to done"
+    assert "corrects no pass rates, no labelled item that people failed" in rates
+    assert " ".join(rest) == f"judge: wrote {files} to done"
     code, out, told = typed.text(*RUN, *script(typed, "none.yaml", {"grey": 0.5}), "-o", "none")
     assert code == 3 and "0 of 4" in out
     assert "answered none of 4 items: bad-request: " in told
