@@ -211,22 +211,24 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
 
 
 def _rates(summary: Summary, repair: bool) -> Iterator[str]:
+    from judge.stats.intervals import percent
+
     rate, repaired = summary.pass_rate, summary.repaired_rate
     if rate is None or repaired is None:
         return
     if (answered := summary.verdicts[Verdict.ANSWERED]) and not summary.decided:
         share = answered / summary.records
-        yield f"{answered} of {counted(summary.records, 'record')} answered ({share:.1%})"
+        yield f"{answered} of {counted(summary.records, 'record')} answered ({percent(share)})"
         return
     single = summary.records == 1
     text = f"{summary.before_repair[Verdict.PASS]} of {counted(summary.records, 'record')} "
     text += "passes" if single else "pass"
     if not (repair or summary.edits or summary.dropped):
-        yield f"{text} ({rate:.1%})"
+        yield f"{text} ({percent(rate)})"
         return
-    yield f"{text} as {'it' if single else 'they'} came in ({rate:.1%})"
+    yield f"{text} as {'it' if single else 'they'} came in ({percent(rate)})"
     yield (
-        f"{summary.verdicts[Verdict.PASS]} after repair ({repaired:.1%}; "
+        f"{summary.verdicts[Verdict.PASS]} after repair ({percent(repaired)}; "
         f"{counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped)"
     )
 

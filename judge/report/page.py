@@ -32,6 +32,7 @@ from judge.report.entry import drawn, probability
 from judge.report.overview import Bar, LabelPair, Overview
 from judge.run.gates import GateOutcome, described_gates
 from judge.run.summary import Summary
+from judge.stats import intervals
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import Verdict
 
@@ -60,13 +61,14 @@ def passing(counts: Counter[str]) -> Estimate:
 
 
 def percent(share: float | None) -> str:
-    """A share to a tenth of a percent; a dash where it is undefined."""
-    return "–" if share is None else f"{share:.1%}"
+    """A share in percent; a dash where it is undefined."""
+    return "–" if share is None else intervals.percent(share)
 
 
 def between(share: Estimate) -> str:
     """The interval of a share; a dash where it is undefined."""
-    return "–" if share.low is None else f"{share.low:.1%} to {share.high:.1%}"
+    low, high = share.low, share.high
+    return "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
 def asked_by(described: Mapping[str, Any], overview: Overview) -> dict[str, str]:

@@ -13,6 +13,7 @@ from judge.errors import UsageError, meant
 from judge.questions.parts import Bound
 from judge.records.kinds import RECORD
 from judge.run.summary import UNDECIDED
+from judge.stats.intervals import percent
 from judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class GateOutcome:
         """The value in words; None if it is undefined."""
         if self.value is None:
             return None
-        return f"{self.value:.2f}" if self.gate.mean else f"{self.value:.1%}"
+        return f"{self.value:.2f}" if self.gate.mean else percent(self.value)
 
     @property
     def counts(self) -> str:

@@ -144,8 +144,10 @@ class PanelVotes:
         if not of:
             return ", ".join(parts) or "decides nothing"
         if answers.keys() <= {*PASS_OR_FAIL} or self.passed.total():
+            from judge.stats.intervals import percent
+
             passed = self.passed[judge]
-            parts.insert(0, f"passes {passed} of {of} ({passed / of:.1%})")
+            parts.insert(0, f"passes {passed} of {of} ({percent(passed / of)})")
         elif self.scale:
             total = sum(float(score) * count for score, count in answers.items())
             parts.insert(0, f"mean score {total / of:.2f} of {of}")

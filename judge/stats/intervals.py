@@ -11,6 +11,16 @@ from typing import Any
 Z_95 = NormalDist().inv_cdf(0.975)
 
 
+def percent(share: float) -> str:
+    """A share in [0, 1] to a tenth of a percent, or more exactly if that would read as none or as
+    all: 99.97%."""
+    for digits in range(1, 7):
+        text = f"{share:.{digits}%}"
+        if share in (0, 1) or float(text[:-1]) not in (0, 100):
+            return text
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A number with its 95 % interval, over `n` items out of `of`.

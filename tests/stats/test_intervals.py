@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
-from judge.stats.intervals import Estimate, lower_bound, mean_of_sums, wilson
+from judge.stats.intervals import Estimate, lower_bound, mean_of_sums, percent, wilson
 
 Counted = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -69,3 +69,16 @@ def test_two_estimates_of_one_number_span_both_intervals() -> None:
     low, high = Estimate(0.2, 0.1, 0.3, 5, 6), Estimate(0.4, 0.25, 0.7)
     assert low.spanning(high) == Estimate(pytest.approx(0.3), 0.1, 0.7, 5, 6)
     assert low.spanning(Estimate(0.4)) == Estimate(None, n=5, of=6)
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6))
+def test_a_share_reads_as_all_or_none_only_if_it_is(of: int, count: int) -> None:
+    share = min(count, of) / of
+    text = percent(share)
+    assert (float(text[:-1]) == 0, float(text[:-1]) == 100) == (share == 0, share == 1)
+    assert float(text[:-1]) / 100 == pytest.approx(share, abs=5.01e-4)
+
+
+def test_a_share_has_one_decimal_where_that_is_true() -> None:
+    told = [percent(share) for share in (0, 1, 0.5, 2999 / 3000, 0.0004, 0.9994)]
+    assert told == ["0.0%", "100.0%", "50.0%", "99.97%", "0.04%", "99.9%"]
