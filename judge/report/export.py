@@ -25,6 +25,7 @@ from judge.judgement import Judgement, named_beside
 from judge.records.lines import Line
 from judge.redact import printable
 from judge.run.summary import Summary
+from judge.stats.intervals import percent
 from judge.verdict import Verdict
 
 Judged = Iterable[tuple[Line, Judgement]]
@@ -299,7 +300,7 @@ def write_markdown(lines: Judged, file: IO[bytes]) -> None:
     counts |= {_markdown(name): verdicts for name, verdicts in sorted(summary.checks.items())}
     kinds = [kind for kind in Verdict if any(verdicts[kind] for verdicts in counts.values())]
     environment = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["told"] = _markdown
+    environment.filters |= {"told": _markdown, "percent": percent}
     template = environment.from_string((Path(__file__).parent / "summary.md").read_text("utf-8"))
     text = template.render(summary=summary, counts=counts, kinds=kinds, failed=failed)
     file.write(f"{text.strip()}\n".encode(errors="backslashreplace"))
