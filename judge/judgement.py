@@ -136,14 +136,20 @@ class Judgement(LinePart):
         """The line that `judge validate` writes: the record's fields, and this under `judge`."""
         return {**self.record, "judge": self.as_json()}
 
+    @property
+    def models(self) -> list[str]:
+        """The models whose votes the checks have, in the order of their first."""
+        return list(dict.fromkeys(vote.model for check in self.checks for vote in check.votes))
+
     def columns(self) -> dict[str, Any]:
-        """The judgement as flat columns: `judge.verdict`, `judge.reason`, `judge.error`, and for
-        each check `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`, `.probability`; of
-        checks with the same name, the last one's."""
+        """The judgement as flat columns: `judge.verdict`, `judge.reason`, `judge.error`,
+        `judge.models`, and for each check `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`,
+        `.probability`; of checks with the same name, the last one's."""
         columns: dict[str, Any] = {
             "judge.verdict": str(self.verdict),
             "judge.reason": self.reason,
             "judge.error": self.error.message if self.error else None,
+            "judge.models": ", ".join(self.models) or None,
         }
         for check in self.checks:
             columns |= {f"{check.name}.{part}": cell for part, cell in check.to_dict().items()}

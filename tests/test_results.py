@@ -167,6 +167,7 @@ def test_a_frame_has_the_records_columns_and_those_of_each_check(asked: dict[str
         assert [cell if isinstance(cell, str) else None for cell in frame[f"question.{part}"]] == (
             cells
         )
+    assert [*frame["judge.models"]] == [asked["model"]] * 2
     assert frame["question.score"].isna().all() and frame["question.probability"].isna().all()
     # The record's own column of that name stays.
     assert list(frame["question.reason"]) == ["mine", "mine"]

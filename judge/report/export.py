@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -57,7 +56,7 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 
 
 def row(line: Line, judgement: Judgement) -> dict[str, Any]:
-    """One record's judgement as a flat row: a cell for each of `_COLUMNS`, None if it is empty.
+    """One record's judgement as a flat row: cells of `_COLUMNS`, None if they are empty.
 
     `check`, `entry`, `quote` and `reason` say why the record has its verdict.
     """
@@ -67,7 +66,6 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
     entry = finding and finding.value
     if finding and not (finding.quote or finding.reason):
         finding = None
-    models = dict.fromkeys(vote.model for check in judgement.checks for vote in check.votes)
     cells = {
         "id": line.name,
         "verdict": str(judgement.verdict),
@@ -81,12 +79,11 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         else judgement.reason,
         "failed": _named(last, (Verdict.FAIL,)),
         "undecided": _named(last, _UNDECIDED),
-        "models": ", ".join(models) or None,
         "votes": sum(len(check.votes) for check in judgement.checks),
         "edits": len(judgement.edits),
         "dropped": len(judgement.dropped),
         "recall": judgement.extraction and judgement.extraction.recall,
-        **asdict(judgement.usage),
+        **judgement.usage.as_json(),
         "error": judgement.error and f"{judgement.error.type}: {judgement.error.message}",
         "fingerprint": judgement.fingerprint,
     }

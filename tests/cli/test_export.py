@@ -97,6 +97,25 @@ def test_csv_has_a_row_a_record_and_runs_in_no_spreadsheet(judge: Typed) -> None
     assert rows[2]["judge.undecided"] == "polite" and rows[4]["judge.error"] == "no key"
 
 
+def test_every_table_names_the_models_of_the_votes(judge: Typed) -> None:
+    import pyarrow.parquet as pq
+    from openpyxl import load_workbook
+
+    b, a, c = ({"model": model, "verdict": "pass"} for model in "bac")
+    checks = check("x", votes=[b, a]), check("y", votes=[b, c])
+    lines = [{"judge": judged("pass", *checks)}, {"judge": judged("error")}]
+    judge.write("m.jsonl", lines)
+    (row, bare) = csv.DictReader(io.StringIO(export(judge, "m.csv", "m.jsonl").decode()))
+    assert (row["judge.models"], bare["judge.models"]) == ("b, a, c", "")
+    assert row["judge.input_tokens"] == "10"
+    export(judge, "m.parquet", "m.jsonl")
+    table: Any = pq.read_table(judge.folder / "m.parquet")
+    assert table.column("judge.models").to_pylist() == ["b, a, c", None]
+    export(judge, "m.xlsx", "m.jsonl")
+    head, first, _ = load_workbook(judge.folder / "m.xlsx").active.iter_rows(values_only=True)
+    assert dict(zip(head, first, strict=True))["judge.models"] == "b, a, c"
+
+
 OWN = [
     {"id": 1, "n": 1, "b": True, "mix": "x", "list": ["a"], "big": 2**70, "judge.votes": "mine"},
     {"id": 2, "n": 2.5, "b": None, "mix": 7, "list": None, "big": 1, "late": "z"},
