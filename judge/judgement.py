@@ -13,7 +13,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainSerializer, computed_field
 
-from judge.verdict import Answer, Check, LinePart, RecordText, Usage, Verdict, last_of_each
+from judge.verdict import (
+    PERSON,
+    Answer,
+    Check,
+    LinePart,
+    RecordText,
+    Usage,
+    Verdict,
+    last_of_each,
+    worst,
+)
 
 
 class Edit(LinePart):
@@ -123,13 +133,11 @@ class Judgement(LinePart):
     row: IndexRow | None = Field(default=None, exclude=True, repr=False)
 
     @property
-    def deciding(self) -> Check | None:
-        """The check that decided the record's verdict, the first with evidence; None for a pass."""
+    def deciding(self) -> list[Check]:
+        """The checks that have the record's verdict, those with evidence first; none for a pass."""
         last = last_of_each(self.checks)
         checks = [check for check in last if check.verdict is self.verdict is not Verdict.PASS]
-        return next(
-            (check for check in checks if check.best_evidence), checks[0] if checks else None
-        )
+        return sorted(checks, key=lambda check: check.best_evidence is None)
 
     @property
     def line(self) -> dict[str, Any]:
@@ -141,18 +149,46 @@ class Judgement(LinePart):
         """The models whose votes the checks have, in the order of their first."""
         return list(dict.fromkeys(vote.model for check in self.checks for vote in check.votes))
 
+    @property
+    def by_people(self) -> dict[str, Check | None]:
+        """The checks that people decided, by name, each with the judges' last one before it."""
+        judged = {check.name: check for check in self.by_judges}
+        last = last_of_each(self.checks)
+        return {check.name: judged.get(check.name) for check in last if check.by == PERSON}
+
+    @property
+    def by_judges(self) -> list[Check]:
+        """The last check of each name that judges made."""
+        return last_of_each(check for check in self.checks if check.by != PERSON)
+
+    @property
+    def judges_verdict(self) -> Verdict | None:
+        """The verdict of the judges' checks, if people decided one of them; else None."""
+        return worst(check.verdict for check in self.by_judges) if self.by_people else None
+
     def columns(self) -> dict[str, Any]:
         """The judgement as flat columns: `judge.verdict`, `judge.reason`, `judge.error`,
         `judge.models`, and for each check `NAME.verdict`, `.answer`, `.score`, `.quote`, `.reason`,
-        `.probability`; of checks with the same name, the last one's."""
+        `.probability`; of checks with the same name, the last one's.
+
+        `judge.by_people` names the checks that people decided, and `judge.judges_verdict` is the
+        verdict before that; of such a check `NAME.judges_verdict`, `.judges_answer`,
+        `.judges_quote` and `.judges_reason` say what the judges said.
+        """
         columns: dict[str, Any] = {
             "judge.verdict": str(self.verdict),
             "judge.reason": self.reason,
             "judge.error": self.error.message if self.error else None,
             "judge.models": ", ".join(self.models) or None,
+            "judge.by_people": ", ".join(self.by_people) or None,
+            "judge.judges_verdict": self.judges_verdict and str(self.judges_verdict),
         }
         for check in self.checks:
             columns |= {f"{check.name}.{part}": cell for part, cell in check.to_dict().items()}
+        for name, judged in self.by_people.items():
+            cells = judged.to_dict() if judged else {}
+            for part in ("verdict", "answer", "quote", "reason"):
+                columns[f"{name}.judges_{part}"] = cells.get(part)
         return columns
 
     def to_dict(self) -> dict[str, Any]:

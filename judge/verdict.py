@@ -54,6 +54,9 @@ SETTLED = frozenset((Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED))
 SOUND = frozenset((Verdict.PASS, Verdict.SKIPPED))
 """The verdicts of checks that let a record through."""
 
+PERSON: Literal["person"] = "person"
+"""Who made a check that people decided (`Check.by`)."""
+
 LOST = (Verdict.UNREADABLE, Verdict.ERROR)
 """The verdicts for want of a reply that can be read."""
 

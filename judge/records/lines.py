@@ -23,7 +23,7 @@ from judge.records.base import Problem, content_hash, is_verdict, judgement_in, 
 from judge.records.jsonfiles import dump_judged, shortened
 from judge.records.read import MAX_LINE, read
 from judge.records.record import Record
-from judge.verdict import Usage, Verdict
+from judge.verdict import PERSON, Usage, Verdict
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
 """Verdicts that `--resume` keeps."""
@@ -162,7 +162,7 @@ class Line:
     @property
     def decided(self) -> bool:
         """Whether a person answered at least one of its checks."""
-        return any(check.get("by") == "person" for check in self.checks)
+        return any(check.get("by") == PERSON for check in self.checks)
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -21,6 +22,7 @@ from jinja2 import Environment
 
 from judge.errors import UsageError, missing_extra
 from judge.judgement import Judgement, named_beside
+from judge.reasons import reason_of
 from judge.records.lines import Line
 from judge.redact import printable
 from judge.run.summary import Summary
@@ -32,7 +34,7 @@ Judged = Iterable[tuple[Line, Judgement]]
 _COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("id", "verdict", "original_verdict", "workflow"), "string"),
     **dict.fromkeys(("check", "entry", "quote", "reason"), "string"),
-    **dict.fromkeys(("failed", "undecided", "models"), "string"),
+    **dict.fromkeys(("failed", "undecided", "models", "by_people", "judges_verdict"), "string"),
     **dict.fromkeys(("votes", "edits", "dropped"), "int64"),
     "recall": "double",
     **dict.fromkeys(("replies", "input_tokens", "output_tokens"), "int64"),
@@ -58,25 +60,16 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 def row(line: Line, judgement: Judgement) -> dict[str, Any]:
     """One record's judgement as a flat row: cells of `_COLUMNS`, None if they are empty.
 
-    `check`, `entry`, `quote` and `reason` say why the record has its verdict.
+    `check`, `entry`, `quote` and `reason` say why the record has its verdict, by the first of the
+    checks that decided it.
     """
     last = {check.name: check.verdict for check in judgement.checks}
-    check = judgement.deciding
-    finding = check and check.best_evidence
-    entry = finding and finding.value
-    if finding and not (finding.quote or finding.reason):
-        finding = None
     cells = {
         "id": line.name,
         "verdict": str(judgement.verdict),
         "original_verdict": judgement.original_verdict and str(judgement.original_verdict),
         "workflow": judgement.workflow,
-        "check": check and check.name,
-        "entry": entry,
-        "quote": finding and finding.quote,
-        "reason": finding.reason
-        if finding and (finding.quote or finding.reason)
-        else judgement.reason,
+        **_findings(judgement)[0].cells,
         "failed": _named(last, (Verdict.FAIL,)),
         "undecided": _named(last, _UNDECIDED),
         "votes": sum(len(check.votes) for check in judgement.checks),
@@ -87,6 +80,45 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         "error": judgement.error and f"{judgement.error.type}: {judgement.error.message}",
         "fingerprint": judgement.fingerprint,
     }
+    return _in_utf8(cells)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """Why a check decided a record: the entry, quote and reason of its best evidence. If that has
+    neither quote nor reason, `reason` is in judge's `own` words, which name the entry."""
+
+    check: str | None
+    entry: str | None
+    quote: str | None
+    reason: str | None
+    own: bool
+
+    @property
+    def cells(self) -> dict[str, str | None]:
+        return {name: getattr(self, name) for name in ("check", "entry", "quote", "reason")}
+
+    def __str__(self) -> str:
+        parts = [None if self.own else self.entry, self.reason, self.quote and f"“{self.quote}”"]
+        return " – ".join(part for part in parts if part)
+
+
+def _findings(judgement: Judgement) -> list[_Finding]:
+    """One for each check that decided the record; if none did, the record's reason."""
+    findings = []
+    for check in judgement.deciding:
+        best, why = check.best_evidence, judgement.reason
+        if len(judgement.deciding) > 1:  # The record's reason is about all of them.
+            why = (reason_of([check]) or "").removeprefix(f"{check.name}: ")
+        entry = best.value if best else None
+        if best and (best.quote or best.reason):
+            findings.append(_Finding(check.name, entry, best.quote, best.reason, own=False))
+        else:
+            findings.append(_Finding(check.name, entry, None, why, own=True))
+    return findings or [_Finding(None, None, None, judgement.reason, own=True)]
+
+
+def _in_utf8(cells: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _utf8(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
 
 
@@ -258,19 +290,31 @@ def write_junit(lines: Judged, file: IO[bytes], *, gated: bool = False) -> None:
         if (outcome := outcomes.get(judgement.verdict)) is not None:
             tag, counter = outcome
             counts[counter] += 1
-            reason = cells["error"] or cells["reason"] or ""
-            # The judgement's own reason names the entry.
-            entry = None if reason == judgement.reason else cells["entry"]
+            findings = _findings(judgement)
+            named = [f"{f.check}: {f}" if len(findings) > 1 else str(f) for f in findings]
+            reasons = [cells["error"]] if cells["error"] else named
             word = "abstained" if judgement.verdict is Verdict.ABSTAIN else None
-            parts = [word, entry, reason, cells["quote"] and f"“{cells['quote']}”"]
-            message = _xml(" – ".join(part for part in parts if part))
-            kind = _xml(cells["check"] or str(judgement.verdict))
-            SubElement(case, tag, {"message": message, "type": kind})
+            checks = ", ".join(f.check for f in findings if f.check) or str(judgement.verdict)
+            message = " – ".join(filter(None, [word, "; ".join(reasons)]))
+            SubElement(case, tag, {"message": _xml(message), "type": _xml(checks)})
+        if told := _by_people(judgement):
+            SubElement(case, "system-out").text = _xml(told)
     sums = {name: str(counts[name]) for name in ("tests", "failures", "errors", "skipped")}
     suites = Element("testsuites", sums)
     suite.attrib.update(sums)
     suites.append(suite)
     ElementTree(suites).write(file, "utf-8", xml_declaration=True)
+
+
+def _by_people(judgement: Judgement) -> str | None:
+    """Which checks people decided, and what the judges said; None if people decided none."""
+    said = {
+        name: "no answer" if c is None else c.said()[1] for name, c in judgement.by_people.items()
+    }
+    return (
+        "; ".join(f"{name}: a person decided, the judges said {w}" for name, w in said.items())
+        or None
+    )
 
 
 _OUTCOMES = {
@@ -288,11 +332,11 @@ def _xml(text: str) -> str:
 
 def write_markdown(lines: Judged, file: IO[bytes]) -> None:
     """A summary for GitHub's step summary: the verdicts of each check, and the first failures."""
-    summary, failed = Summary(), list[dict[str, Any]]()
+    summary, failed = Summary(), list[list[dict[str, str | None]]]()
     for line, judgement in lines:
         summary.add(line)
         if judgement.verdict is Verdict.FAIL and len(failed) < _FAILURES:
-            failed.append(row(line, judgement))
+            failed.append([{"id": line.name, **f.cells} for f in _findings(judgement)])
     counts = {"**record**": summary.verdicts}
     counts |= {_markdown(name): verdicts for name, verdicts in sorted(summary.checks.items())}
     kinds = [kind for kind in Verdict if any(verdicts[kind] for verdicts in counts.values())]

@@ -13,10 +13,9 @@ from judge.records.answers import spelling
 from judge.records.labels.items import LabelledItem, Own
 from judge.records.lines import Line
 from judge.report.entry import differ
-from judge.run.decisions import PERSON
 from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
-from judge.verdict import SETTLED, Check, Verdict, last_of_each, worst
+from judge.verdict import SETTLED, Check, Verdict, last_of_each
 
 _BARS = 20
 """Bars of a distribution; up to as many different scores have a bar each."""
@@ -76,17 +75,12 @@ def labels_beside(line: Line, judgement: Judgement) -> Iterator[LabelPair]:
     if not Own.knows(line.fields):
         return
     record = Record(line.source, line.number, dict(line.fields))
-    checks = {check.name: check for check in _of_judges(judgement)}
+    checks = {check.name: check for check in judgement.by_judges}
     for item in Own(None, None).read([record]):
         if isinstance(item, LabelledItem) and item.reference and item.check in checks:
             verdict, said = _said(checks[item.check], item.number)
             alike = None if verdict not in SETTLED else _alike(item.reference, said, verdict)
             yield LabelPair(item.check, item.reference, said, alike)
-
-
-def _of_judges(judgement: Judgement) -> list[Check]:
-    """The last check of each name that judges made."""
-    return last_of_each(check for check in judgement.checks if check.by != PERSON)
 
 
 def _said(check: Check, number: int) -> tuple[Verdict, str]:
@@ -111,8 +105,7 @@ class Overview:
 
     `runs` has the verdicts by fingerprint and workflow; `split` counts records with a check whose
     votes differ, `edited` those with edits or dropped values; `judges` has the models that voted,
-    with the versions that answered; `labels` counts labels beside answers, by check. `people`
-    counts the records that a person decided, by the judges' verdict and the final one. `cost` is in
+    with the versions that answered; `labels` counts labels beside answers, by check. `cost` is in
     dollars, without the `unpriced` lines, whose cost is not known.
     """
 
@@ -127,7 +120,6 @@ class Overview:
     judges: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     labels: dict[str, Counter[LabelPair]] = field(default_factory=lambda: defaultdict(Counter))
     spreads: dict[str, Distribution] = field(default_factory=dict)
-    people: Counter[tuple[Verdict, Verdict]] = field(default_factory=Counter)
 
     def add(self, line: Line, judgement: Judgement) -> list[LabelPair]:
         """Count one line, and return its labels with the judge's answers."""
@@ -147,9 +139,6 @@ class Overview:
             if value is not None:
                 spread = self.spreads.setdefault(check.name, Distribution(check.score is None))
                 spread.add(value, check.verdict)
-        if any(check.by == PERSON for check in last_of_each(judgement.checks)):
-            of_judges = worst(check.verdict for check in _of_judges(judgement))
-            self.people[of_judges, judgement.verdict] += 1
         pairs = [*labels_beside(line, judgement)]
         for pair in pairs:
             self.labels[pair.check][pair] += 1
@@ -165,16 +154,6 @@ class Overview:
     def for_people(self) -> int:
         """Records that judges could not decide."""
         return self.summary.verdicts[Verdict.ABSTAIN] + self.summary.verdicts[Verdict.UNREADABLE]
-
-    @property
-    def overturned(self) -> int:
-        """Records that judges had decided and a person decided otherwise."""
-        return sum(n for (was, now), n in self.people.items() if was in SETTLED and was != now)
-
-    @property
-    def left_open(self) -> int:
-        """Records that a person decided because judges had not."""
-        return sum(n for (was, _), n in self.people.items() if was not in SETTLED)
 
     def alike(self, check: str) -> Estimate:
         """The share of labels that the judge agrees with, of those where it is decided."""

@@ -19,7 +19,7 @@ from judge.records.lines import Line
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
 from judge.stats.text import telling_texts
-from judge.verdict import Check, Verdict
+from judge.verdict import PERSON, Check, Verdict
 
 if TYPE_CHECKING:
     from judge.workflows import By
@@ -145,7 +145,7 @@ def count(
         errors: by check and who makes it. Checks without votes or with an error are not counted.
     """
     # The error rates are the judge's, so its check counts, also where a person decided after it.
-    by_judges = (check for check in line.checks if check["by"] != "person")
+    by_judges = (check for check in line.checks if check["by"] != PERSON)
     checks, fields = _as_it_came(by_judges), line.original_fields
     for check in {check["check"]: check for check in checks}.values():
         check_errors = errors.get((check["check"], check["by"]))

@@ -19,9 +19,7 @@ from judge.records.base import RESERVED
 from judge.records.labels.items import Own, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.run.output import Sink, replacing
-from judge.verdict import Answer, Check, Verdict, last_of_each, worst
-
-PERSON = "person"
+from judge.verdict import PERSON, Answer, Check, Verdict, last_of_each, worst
 
 
 class Decisions:

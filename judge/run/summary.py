@@ -14,6 +14,7 @@ from judge.judging.judge import QUOTE_NOT_FOUND
 from judge.judging.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
+from judge.run.people import ByPeople
 from judge.run.votes import PanelVotes, count_votes
 from judge.verdict import LOST, SOUND, Check, Verdict
 
@@ -64,6 +65,7 @@ class Summary:
     - `transient_errors`: records that are errors because the server failed; `misread`: those that
       are unreadable, but not for a refusal. Another call can help both.
     - `votes`: the votes of each check.
+    - `people`: records that people decided, by the judges' verdict and the final one.
     """
 
     by: Sequence[str] = ()
@@ -105,6 +107,8 @@ class Summary:
     misread: int = 0
     votes: dict[str, PanelVotes] = field(default_factory=lambda: defaultdict(PanelVotes))
 
+    people: ByPeople = field(default_factory=ByPeople)
+
     def add(self, line: Line) -> None:
         """Count one line; keep name and reason of the first of each verdict that do not pass."""
         self.records += 1
@@ -124,6 +128,7 @@ class Summary:
         if verdict in _NAMED and len(self.named[verdict]) < FAILURES_SHOWN:
             self.named[verdict].append((line.name, line.reason or ": ".join(cause or ())))
         self.lost[verdict] += verdict in LOST and line.asked
+        self.people.add(line)
         count_votes(self.votes, line)
         self.edits += line.edits
         self.dropped += line.dropped
@@ -346,6 +351,7 @@ class Summary:
             "repaired_pass_rate": repaired,
             "edits": self.edits,
             "dropped_values": self.dropped,
+            **({"by_people": self.people.as_json()} if self.people else {}),
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
             **({"funnel": self.funnel} if self.stages else {}),
             **({"by": {self.head: slices}} if self.by else {}),

@@ -15,13 +15,13 @@ from judge.records.base import RESERVED
 from judge.records.lines import Line, Lines
 from judge.report.files import make_table
 from judge.report.sheet import questions_about, typed
-from judge.run.decisions import PERSON, Decisions, decide
+from judge.run.decisions import Decisions, decide
 from judge.run.job import files_of
 from judge.run.output import rank, read_description
 from judge.run.rubrics import RubricSet
 from judge.run.task import FOR_PEOPLE
 from judge.settings import Settings
-from judge.verdict import Verdict, last_of_each
+from judge.verdict import PERSON, Verdict, last_of_each
 from judge.web.answers import AnswerFile, Place
 from judge.web.label import PageOutcome
 from judge.web.server import serve

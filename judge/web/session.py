@@ -14,8 +14,7 @@ from judge.records.base import RESERVED, own_id
 from judge.records.labels.items import Annotation, LabelledItem, label_key
 from judge.records.lines import Line
 from judge.report.sheet import PersonQuestion
-from judge.run.decisions import PERSON
-from judge.verdict import SETTLED, Verdict, last_of_each
+from judge.verdict import SETTLED, Verdict
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 
 UNSURE = "unsure"
@@ -66,8 +65,8 @@ class PageQuestion:
         """The judge's answer; None if it was not asked."""
         if self.line is None:
             return None
-        made = (c for c in self.line.judgement().checks if c.by != PERSON)
-        check = next((c for c in last_of_each(made) if c.name == self.rubric.name), None)
+        made = self.line.judgement().by_judges
+        check = next((check for check in made if check.name == self.rubric.name), None)
         if check is None:
             return None
         value = self.question.record.entry(self.rubric.each, self.question.number)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+import judge
 from tests.report.pages import entries
 
 from .typed import Typed
@@ -71,6 +73,39 @@ def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     assert [line["id"] for line in lines(judged, "sound.jsonl")] == ["m1", "m2"]
     assert judged("report", "out.jsonl", "-o", "page.html").returncode == 0
     assert "a person says yes" in json.dumps(entries(judged.read("page.html").decode()))
+
+
+def test_tables_and_summaries_tell_who_decided_and_what_the_judge_said(judged: Typed) -> None:
+    decide(judged, m2="yes", m3="no")
+    again = (*RUN, "--resume", "--decisions", "review.jsonl", "--summary", "s.json")
+    said = "people decided 2 records; verdicts changed: 1 from fail to pass"
+    assert said in " ".join(judged.text(*again)[2].split())
+    assert json.loads(judged.read("s.json"))["by_people"] == {"records": 2, "changed": 1}
+    for name in ("o.csv", "o.xml", "o.md"):
+        assert judged("export", "out.jsonl", "-o", name).returncode == 0
+    with (judged.folder / "o.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    parts = ("by_people", "verdict", "judges_verdict")
+    assert [[row[f"judge.{part}"] for part in parts] for row in rows] == [
+        ["", "pass", ""],
+        ["question", "pass", "fail"],
+        ["question", "fail", "fail"],
+    ]
+    parts = ("answer", "judges_answer", "judges_verdict")
+    assert [[row[f"question.{part}"] for part in parts] for row in rows] == [
+        ["yes", "", ""],
+        ["yes", "no", "fail"],
+        ["no", "no", "fail"],
+    ]
+    assert rows[1]["judge.models"] == "scripted:judge.yaml"
+    frame = judge.load_results(judged.folder / "out.jsonl").to_pandas()
+    assert [*frame["judge.judges_verdict"].fillna("")] == ["", "fail", "fail"]
+    cases = ElementTree.fromstring(judged.read("o.xml"))[0]
+    assert [case.findtext("system-out") for case in cases] == [
+        None,
+        *["question: a person decided, the judges said no"] * 2,
+    ]
+    assert f"\n{said}.\n" in judged.read("o.md").decode()
 
 
 def test_a_persons_score_counts_in_the_mean(typed: Typed) -> None:

@@ -191,6 +191,30 @@ def test_junit_tells_failures_errors_and_skipped_apart(judge: Typed) -> None:
     assert cases["e"][0].get("message") == "denied: no key"
 
 
+def test_all_checks_that_failed_are_named(judge: Typed) -> None:
+    """Also one without evidence, and one about entries; neither those that pass nor abstain."""
+    rude = check("polite", "fail", evidence=[{"verdict": "fail", "quote": "Go", "reason": "Rude."}])
+    odd = {"value": "Two is odd.", "verdict": "fail", "reason": "Even."}
+    bare = check("short", "fail", reason="9 words of 5")
+    found = [bare, rude, check("tone"), check("clear", "abstain"), check("facts", "fail")]
+    found[-1]["votes"][0]["evidence"] = [odd]
+    judge.write("all.jsonl", [record("fail", *found, reason="short: 9 words of 5; polite: fail")])
+    failure = ElementTree.fromstring(export(judge, "o.xml", "all.jsonl"))[0][0][0]
+    assert failure.get("type") == "polite, facts, short"
+    assert failure.get("message") == (
+        "polite: Rude. – “Go”; facts: Two is odd. – Even.; short: 9 words of 5"
+    )
+    rows = export(judge, "o.md", "all.jsonl").decode().splitlines()[-3:]
+    assert rows == [
+        "| n1 | polite |  | Go | Rude. |",
+        "| n1 | facts | Two is odd. |  | Even. |",
+        "| n1 | short |  |  | 9 words of 5 |",
+    ]
+    (row,) = csv.DictReader(io.StringIO(export(judge, "o.csv", "all.jsonl").decode()))
+    assert (row["judge.check"], row["judge.quote"]) == ("polite", "Go")
+    assert (row["judge.failed"], row["judge.undecided"]) == ("short, polite, facts", "clear")
+
+
 def test_the_step_summary_counts_and_quotes_and_renders_no_markup(judge: Typed) -> None:
     text = export(judge, "o.md").decode()
     assert text.startswith("### judge: 1 of 5 records pass (20.0%)\n")
