@@ -33,9 +33,6 @@ from judge.stats.intervals import Estimate, plain
 MAX_CLASSES = 12
 """With more classes, each class's kappa is computed only on request (`Majority.raters`)."""
 
-DIVERGE = "diverge"
-"""The majority answer of a question without a majority."""
-
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 MAX_PROBLEMS = 20
@@ -52,7 +49,7 @@ class Figures:
     """The figures of one set of annotators over one set of questions.
 
     `answers` counts every answer. `majorities` counts the questions by majority answer; several of
-    one question (if annotators can give several) are joined by `|`, and DIVERGE stands for none.
+    one question (if annotators can give several) are joined by `|`. `diverge` questions have none.
 
     `measures`: `fleiss` (kappa), `pairwise` (share of agreeing pairs) and `alpha_nominal`
     (Krippendorff's), over the questions with two ratings or more (n) out of those with one (of); if
@@ -67,6 +64,7 @@ class Figures:
     annotators: int
     answers: Mapping[str, int]
     majorities: Mapping[str, int]
+    diverge: int
     measures: Mapping[str, Estimate]
     accuracies: Mapping[str, Estimate]
     class_kappas: Mapping[str, Estimate]
@@ -74,10 +72,9 @@ class Figures:
     @property
     def outcomes(self) -> dict[str, int]:
         """How many questions have one majority answer, several, or none."""
-        diverge = self.majorities.get(DIVERGE, 0)
         several = sum(count for answer, count in self.majorities.items() if SEVERAL in answer)
-        single = self.questions - several - diverge
-        return {"single": single, "several": several, "diverge": diverge}
+        single = self.questions - several - self.diverge
+        return {"single": single, "several": several, "diverge": self.diverge}
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +379,8 @@ def _figures(
         labels=counts.total(),
         annotators=len(annotators),
         answers={name: counts[name] for name in classes},
-        majorities=dict(sorted(Counter(winner or DIVERGE for winner in won).items())),
+        majorities=dict(sorted(Counter(filter(None, won)).items())),
+        diverge=won.count(None),
         measures=measures,
         accuracies=accuracies,
         class_kappas=by_class,

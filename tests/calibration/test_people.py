@@ -66,10 +66,17 @@ def test_culturalbench_step_3() -> None:
         majority=Majority(MajorityRule.parse("4/5")),
     )
     found = report.checks[0].overall
-    assert (found.questions, found.majorities) == (3, {"a": 1, "a|b": 1, "diverge": 1})
+    assert (found.questions, found.majorities) == (3, {"a": 1, "a|b": 1})
     assert found.outcomes == {"single": 1, "several": 1, "diverge": 1}
     accuracy = found.measures["accuracy"]
     assert (accuracy.value, accuracy.n, accuracy.of) == (1.0, 2, 3)
+
+
+def test_an_answer_of_the_name_diverge_is_an_answer() -> None:
+    answers = dict.fromkeys("abc", "diverge")
+    found = one_check([item("one", answers), item("two", "ab")]).checks[0].overall
+    assert found.majorities == {"diverge": 1}
+    assert found.outcomes == {"single": 1, "several": 0, "diverge": 1}
 
 
 def test_what_decides_nothing_wins_no_majority() -> None:
@@ -84,10 +91,10 @@ def test_what_decides_nothing_wins_no_majority() -> None:
     items += [item("ssss", given("ssss"))]
     four = MajorityRule.parse("4/5")
     figures = one_check(items, majority=Majority(four)).checks[0].overall
-    assert figures.majorities == {"a": 1, "b": 1, "diverge": 3, "skip": 1}
+    assert (figures.majorities, figures.diverge) == ({"a": 1, "b": 1, "skip": 1}, 3)
     assert figures.answers["i don't know"] == 5, "they are answers all the same"
     own = one_check(items, majority=Majority(four, ["Skip."])).checks[0].overall
-    assert own.majorities["diverge"] == 1 and "skip" not in own.majorities
+    assert own.diverge == 1 and "skip" not in own.majorities
     assert own.majorities["a|i don't know"] == 1
 
 
