@@ -67,9 +67,9 @@ class Judgements(list[Judgement]):
         """Write the HTML page of `judge report`; options and errors as `judge.api.report`."""
         return files.report(self, out, **options)
 
-    def export(self, out: Pathlike, *, overwrite: bool = False) -> files.Written:
-        """Write a table, as `judge export` does; errors as `judge.api.export`."""
-        return files.export(self, out, overwrite=overwrite)
+    def export(self, out: Pathlike, **options: Any) -> files.Written:
+        """Write a table, as `judge export` does; options and errors as `judge.api.export`."""
+        return files.export(self, out, **options)
 
     @overload
     def __getitem__(self, place: SupportsIndex) -> Judgement: ...

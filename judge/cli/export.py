@@ -16,6 +16,7 @@ Examples:
   judge export judged.jsonl -o judged.parquet     one flat table
   judge export judged.jsonl -o junit.xml          a test case per record
   judge export judged.jsonl -o summary.md         for $GITHUB_STEP_SUMMARY
+  judge export judged.jsonl -o open.xlsx --verdicts fail,abstain
 
 Tables have the record's own columns, then judge's (docs/howto/tables.md).
 
@@ -29,6 +30,15 @@ def command(
         Path, typer.Option("-o", "--out", help="FILE.csv, .parquet, .xlsx, .xml (JUnit) or .md.")
     ],
     inputs: JudgedFiles = None,
+    verdicts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERDICT,...",
+            help="Only records with these verdicts, such as fail,abstain. The counts in Markdown "
+            "include all. [default: all; Markdown lists those that failed]",
+            autocompletion=opt.completed("verdicts"),
+        ),
+    ] = None,
     overwrite: opt.Overwrite = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -39,5 +49,10 @@ def command(
     sources = opt.inputs_or_stdin(inputs, context)
     from judge import api
 
-    lines, _ = api.export(sources, out, overwrite=overwrite)
-    end_of_lines(lines, sources, f"wrote {out}: {counted(lines.judged, 'record')}", quiet=quiet)
+    lines, _, left_out = api.export(
+        sources, out, overwrite=overwrite, verdicts=opt.verdicts(verdicts)
+    )
+    message = counted(lines.judged - sum(left_out.values()), "record")
+    if left_out:
+        message += f"; left out: {', '.join(f'{n} {verdict}' for verdict, n in left_out.items())}"
+    end_of_lines(lines, sources, f"wrote {out}: {message}", quiet=quiet)

@@ -61,7 +61,7 @@ def command(
     sources = opt.inputs_or_stdin(inputs, context)
     from judge import api
 
-    lines, counts = api.report(
+    lines, counts, _ = api.report(
         sources, out, overwrite=overwrite, limit=limit, by=by, title=title, date=date
     )
     records = ", ".join(f"{n} of {of} {verdict}" for verdict, (n, of) in counts.items())

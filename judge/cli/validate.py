@@ -97,8 +97,8 @@ def command(
         silent=on_screen,
         resume=resume,
         overwrite=overwrite,
-        rejudge=_verdicts(rejudge),
-        review_verdicts=_verdicts(review_verdicts),
+        rejudge=opt.verdicts(rejudge),
+        review_verdicts=opt.verdicts(review_verdicts),
         decisions=decisions,
         format=format,
         limit=limit,
@@ -116,7 +116,3 @@ def command(
     if not (report.broken_pipe or quiet):
         print_summary(report, job, settings, all_tables=all_tables)
     end(report, job, settings, quiet=quiet)
-
-
-def _verdicts(text: str | None) -> list[str]:
-    return [verdict.strip() for verdict in (text or "").split(",") if verdict.strip()]

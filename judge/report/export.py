@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -49,8 +49,8 @@ _ROWS = 1_000
 _EXCEL, _SHEET, _SHEET_COLUMNS = 32_767, 1_048_576, 16_384
 """Most characters of a cell, rows and columns of a sheet of Excel."""
 
-_FAILURES = 20
-"""Most failures that the Markdown shows."""
+_SHOWN = 20
+"""Most records that the Markdown lists."""
 
 _UNDECIDED = (Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -330,20 +330,27 @@ def _xml(text: str) -> str:
     return _NO_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def write_markdown(lines: Judged, file: IO[bytes]) -> None:
-    """A summary for GitHub's step summary: the verdicts of each check, and the first failures."""
-    summary, failed = Summary(), list[list[dict[str, str | None]]]()
+def write_markdown(
+    lines: Judged, file: IO[bytes], *, listed: Sequence[str] = (Verdict.FAIL,)
+) -> None:
+    """A summary for GitHub's step summary: the verdicts of each check, and the first records with
+    the `listed` verdicts."""
+    summary, shown = Summary(), list[list[dict[str, str | None]]]()
     for line, judgement in lines:
         summary.add(line)
-        if judgement.verdict is Verdict.FAIL and len(failed) < _FAILURES:
-            failed.append([{"id": line.name, **f.cells} for f in _findings(judgement)])
+        if judgement.verdict in listed and len(shown) < _SHOWN:
+            about = {"id": line.name, "verdict": str(judgement.verdict)}
+            shown.append([{**about, **f.cells} for f in _findings(judgement)])
     counts = {"**record**": summary.verdicts}
     counts |= {_markdown(name): verdicts for name, verdicts in sorted(summary.checks.items())}
     kinds = [kind for kind in Verdict if any(verdicts[kind] for verdicts in counts.values())]
     environment = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"told": _markdown, "percent": percent}
     template = environment.from_string((Path(__file__).parent / "summary.md").read_text("utf-8"))
-    text = template.render(summary=summary, counts=counts, kinds=kinds, failed=failed)
+    count = sum(summary.verdicts[verdict] for verdict in {*listed})
+    text = template.render(
+        count=count, summary=summary, counts=counts, kinds=kinds, shown=shown, listed=listed
+    )
     file.write(f"{text.strip()}\n".encode(errors="backslashreplace"))
 
 

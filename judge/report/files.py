@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import IO, NamedTuple
 from judge.arguments import Pathlike, sources_of, texts
 from judge.errors import UsageError, unwritable
 from judge.judgement import Judgement
-from judge.records.lines import Lines
+from judge.records.lines import Line, Lines
 from judge.run.gates import described_gates
+from judge.run.job import refuse_unknown_verdicts
 from judge.run.output import input_path, read_description, refuse_nameless, refuse_same, replacing
 from judge.verdict import Verdict
 
@@ -52,11 +54,12 @@ def writing(
 
 
 class Written(NamedTuple):
-    """What a file was made of: its lines, with the count of foreign ones, and for a page how many
-    records of each verdict it shows, of how many."""
+    """What a file was made of: its lines, with the count of foreign ones; for a page how many
+    records of each verdict it shows, of how many; and how many of each were left out."""
 
     lines: Lines
     shown: Mapping[Verdict, tuple[int, int]]
+    left_out: Mapping[Verdict, int]
 
 
 def report(
@@ -91,7 +94,7 @@ def report(
         about = {"title": title, "date": date}
         page, shown = render(lines, limit=limit, described=runs, by=texts(by or ()), **about)
         file.write(page.encode())
-    return Written(lines, shown)
+    return Written(lines, shown, {})
 
 
 def make_table(lines: Path, table: Path) -> None:
@@ -109,22 +112,50 @@ def make_table(lines: Path, table: Path) -> None:
         shutil.copyfileobj(text, packed)
 
 
-def export(outputs: Outputs, out: Pathlike, *, overwrite: bool = False) -> Written:
+def export(
+    outputs: Outputs,
+    out: Pathlike,
+    *,
+    overwrite: bool = False,
+    verdicts: str | Sequence[str] = (),
+) -> Written:
     """Write judged lines as CSV, Parquet, Excel, JUnit XML or Markdown, by the ending of `out`.
 
-    Raises:
-        UsageError: a file cannot be used, or holds no line of `judge validate`.
-    """
-    from judge.report.export import FORMS, write_junit
+    Args:
+        outputs: as `report`.
+        verdicts: leave out records with other verdicts. Markdown counts all records, and lists
+            those with these verdicts; by default those that failed.
 
+    Raises:
+        UsageError: a file or verdict cannot be used, or a file holds no line of `judge validate`.
+    """
+    from judge.report.export import FORMS, write_junit, write_markdown
+
+    chosen, left_out = texts(verdicts), Counter[Verdict]()
+    refuse_unknown_verdicts("--verdicts", chosen)
     sources, out = sources_of(outputs), Path(out)
     if (write := FORMS.get(out.suffix.lower())) is None:
         raise UsageError(f"-o {out}: name a file that ends in {', '.join(FORMS)}")
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
+        kept = _chosen(lines, chosen, left_out, all_lines=write is write_markdown)
         if write is write_junit:
             runs = (run for source in sources for run in read_description(Path(source)).values())
-            write_junit(lines, file, gated=any(gate.is_floor for gate in described_gates(runs)))
+            write_junit(kept, file, gated=any(gate.is_floor for gate in described_gates(runs)))
+        elif write is write_markdown and chosen:
+            write_markdown(kept, file, listed=chosen)
         else:
-            write(lines, file)
-    return Written(lines, {})
+            write(kept, file)
+    return Written(lines, {}, left_out)
+
+
+def _chosen(
+    lines: Lines, verdicts: Sequence[str], left_out: Counter[Verdict], *, all_lines: bool
+) -> Iterator[tuple[Line, Judgement]]:
+    """The lines with these verdicts, or `all_lines`; the others are counted in `left_out`."""
+    for line, judgement in lines:
+        if verdicts and judgement.verdict not in verdicts:
+            left_out[judgement.verdict] += 1
+            if not all_lines:
+                continue
+        yield line, judgement

@@ -167,10 +167,8 @@ class Job:
             raise UsageError("--rejudge needs --resume: it judges records of OUT again")
         if self.review_verdicts and self.review is None:
             raise UsageError("--review-verdicts needs --review: the file that records go to")
-        for flag, names in (("rejudge", self.rejudge), ("review-verdicts", self.review_verdicts)):
-            if strange := [verdict for verdict in names if verdict not in FINISHED | REDONE]:
-                verdicts = ", ".join(sorted(FINISHED | REDONE))
-                raise UsageError(f"--{flag} {strange[0]}: no such verdict; there are {verdicts}")
+        refuse_unknown_verdicts("--rejudge", self.rejudge)
+        refuse_unknown_verdicts("--review-verdicts", self.review_verdicts)
 
     def _check_summary(self, path: Path) -> None:
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -196,6 +194,13 @@ class Job:
                 refuse_foreign(path, flag)
             if self.out is not None:
                 refuse_edited_review(path, self.out, *filter(None, [self.discarded]))
+
+
+def refuse_unknown_verdicts(flag: str, names: Sequence[str]) -> None:
+    """Raise UsageError for a name that is not the verdict of any line."""
+    if strange := [verdict for verdict in names if verdict not in FINISHED | REDONE]:
+        verdicts = ", ".join(sorted(FINISHED | REDONE))
+        raise UsageError(f"{flag} {strange[0]}: no such verdict; there are {verdicts}")
 
 
 def _opened(source: str, format: str | None) -> Iterator[Record]:

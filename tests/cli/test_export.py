@@ -254,6 +254,25 @@ def test_a_repaired_record_is_told_from_one_that_came_so(judge: Typed) -> None:
     assert [row["judge.original_verdict"] for row in rows] == ["", "fail"]
 
 
+def test_only_the_chosen_verdicts_are_exported_and_the_others_counted(judge: Typed) -> None:
+    chosen = ("out.jsonl", "--verdicts", "fail, abstain", "-o")
+    told = "2 records; left out: 1 pass, 1 unreadable, 1 error"
+    for name in ("o.csv", "o.parquet", "o.xlsx", "o.xml", "o.md"):
+        code, _, err = judge.text("export", *chosen, name)
+        assert (code, " ".join(err.split())) == (0, f"judge: wrote {name}: {told}")
+    rows = csv.DictReader(io.StringIO(judge.read("o.csv").decode()))
+    assert [row["judge.verdict"] for row in rows] == ["fail", "abstain"]
+    suite = ElementTree.fromstring(judge.read("o.xml"))[0]
+    assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["2", "1", "1"]
+    text = judge.read("o.md").decode()
+    assert text.startswith("### judge: 1 of 5 records pass (20.0%)\n"), "the counts are the run's"
+    assert "#### 2 fail or abstain\n\n| id | verdict | check | quote | reason |\n" in text
+    assert [line[:7] for line in text.splitlines()[-2:]] == ["| b | f", "| 3 | a"]
+    code, _, err = judge.text("export", "out.jsonl", "-o", "p.csv", "--verdicts", "failed")
+    assert code == 2 and "--verdicts failed: no such verdict; there are abstain," in err
+    assert not (judge.folder / "p.csv").exists()
+
+
 def test_what_is_refused_and_which_lines_are_left_out(judge: Typed) -> None:
     judge.write("records.jsonl", [{"email": "Hi"}])
     (judge.folder / "mine.csv").write_text("mine")
