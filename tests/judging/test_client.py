@@ -579,6 +579,16 @@ async def test_an_invalid_reply_of_an_earlier_run_is_no_reason_to_try_another_mo
     assert again.counters.calls == 0
 
 
+async def test_a_search_of_an_earlier_run_is_repeated_from_the_cache(cache: ReplyCache) -> None:
+    """Its first reply was stored as unheeded, and so were those of the other modes."""
+    server = Server(SCHEMA, TOOLS, WORDS)
+    server.ignored = (SCHEMA, TOOLS, WORDS)
+    first = await ask(server.client(cache))
+    assert first.trouble == "invalid" and server.ways[1:4] == [SCHEMA, TOOLS, WORDS]
+    again = server.client(cache)
+    assert await ask(again) == first and again.counters.calls == 0
+
+
 async def test_calls_that_waited_for_the_first_try_no_mode_again() -> None:
     server = Server(SCHEMA, TOOLS, WORDS)
     server.script = lambda call, number: errors.BadRequest("x") if call.vote == 2 else GOOD
