@@ -17,6 +17,7 @@ from judge.judgement import Judgement
 from judge.records.lines import Lines
 from judge.report import files
 from judge.run.summary import Summary
+from judge.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas
@@ -45,9 +46,11 @@ class Judgements(list[Judgement]):
             import pandas
         except ImportError as error:
             raise UsageError("to_pandas needs pandas: pip install pandas") from error
+        if not self:  # A frame of no rows has the columns that every judgement has.
+            return pandas.DataFrame(columns=[*Judgement(verdict=Verdict.ABSTAIN).columns()])
         frame = pandas.DataFrame([judgement.to_dict() for judgement in self])
         rows = [judgement.row for judgement in self if judgement.row]
-        if rows and len(rows) == len(self):
+        if len(rows) == len(self):
             runs = groupby(rows, lambda row: id(row.index))
             first, *others = [
                 part[0].index.take([row.place for row in part])

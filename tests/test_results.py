@@ -92,6 +92,9 @@ def test_a_frame_of_results_has_the_index_of_the_records(
     drawn = judge.validate(mails.to_frame(), sample=2, **asked).to_pandas()
     places = [place for place, mail in enumerate(mails) if mail in [*drawn["mail"]]]
     assert {*drawn.index} <= {*index[places]} and len(drawn) == 2
+    none = mails.to_frame().iloc[:0].copy()
+    none["polite"] = judge.validate(none, **asked).to_pandas()["judge.verdict"]
+    assert len(none) == 0
     both = judge.Judgements([*found, *judge.validate(chosen, **asked)]).to_pandas()
     assert both.index.equals(index[1:].append(chosen.index))
     mixed = judge.Judgements([*found, *judge.validate(ROWS, **asked)]).to_pandas()

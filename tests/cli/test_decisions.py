@@ -105,7 +105,7 @@ def test_tables_and_summaries_tell_who_decided_and_what_the_judge_said(judged: T
         None,
         *["question: a person decided, the judges said no"] * 2,
     ]
-    assert f"\n{said}.\n" in judged.read("o.md").decode()
+    assert f"\n{said.capitalize()}.\n" in judged.read("o.md").decode()
 
 
 def test_a_persons_score_counts_in_the_mean(typed: Typed) -> None:
