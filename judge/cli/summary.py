@@ -105,13 +105,18 @@ def _what_next(report: Report, job: Job) -> Iterator[str]:
         how = f"; answer under labels, then --resume --decisions {shlex.quote(str(job.review))}"
         yield f"for people: {count} in {job.review}{how if report.reviewed else ''}"
     if out is not None:
-        page = shlex.quote(str(out.with_suffix(".html")))
         made = report.finished
         yield from _another_model(report.summary) if made else ()
         yield f"output: {out if job.table is None else _table(job.table, out, made=made)}"
-        yield f"next: judge report {shlex.quote(str(out))} -o {page}"
+        yield next_report(out)
     elif job.silent:
         yield "next: -o judged.jsonl (.csv, .xlsx, .parquet) keeps records and verdicts"
+
+
+def next_report(out: Path) -> str:
+    """The command that shows the lines of a file as a page."""
+    page = shlex.quote(str(out.with_suffix(".html")))
+    return f"next: judge report {shlex.quote(str(out))} -o {page}"
 
 
 def _table(table: Path, out: Path, *, made: bool) -> str:
@@ -156,10 +161,11 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
         print_lines([f"--all shows more: all {len(summary.slices)} values"], err=True)
 
 
-def print_short(report: Report, noun: str) -> None:
-    """Print which items have no verdict, why, and the effort; their tables have the rest."""
+def print_short(report: Report, noun: str, named: Iterable[Verdict] = LOST) -> None:
+    """Print the first items of each of the verdicts `named`, why others have none, and the effort;
+    their tables have the rest."""
     summary = report.summary
-    lines = [*_named(summary, LOST), *troubles(summary), *_effort(report, noun)]
+    lines = [*_named(summary, named), *troubles(summary), *_effort(report, noun)]
     print_lines(lines, err=True)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, print_lines, print_table
+from judge.cli.printing import counted, print_lines, print_message, print_table
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
     from judge.api import Summary
     from judge.generate.generation import Generation
+    from judge.generate.generator import Generator
     from judge.settings import Settings
 
 EPILOG = """\b
@@ -98,23 +101,32 @@ def command(
     if list_:
         _list_sets()
         return
-    if not name or not sources:
-        raise UsageError("name a set and its sources; judge generate --list shows the sets")
+    if not name:
+        raise UsageError(
+            "name a set and its sources, or a recipe (FILE.yaml); judge generate --list shows the "
+            "sets"
+        )
+    if not sources:
+        raise UsageError(
+            f"name the files that records are made from: judge generate {shlex.quote(name)} SOURCE"
+        )
     from judge.api import Job
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_short
     from judge.generate.generation import generate, plan_generation, roles_of
     from judge.generate.generator import DraftOptions
     from judge.generate.recipe import load_generator
+    from judge.verdict import LOST, Verdict
 
     generator = load_generator(name)
+    models = judge_model or ()
     own = _pairs(option, "--option")
     if unknown := [key for key in own if key not in generator.options]:
         names = ", ".join(generator.options) or "none"
         raise UsageError(f"--option {unknown[0]}: {generator.name} has {names}")
     options = DraftOptions(settings.seed, limit, each, own, settings.columns)
     steps = _pairs(step, "--step")
-    settings = roles_of(settings, generator, judges=judge_model or (), steps=steps, roles=roles)
+    settings = roles_of(settings, generator, judges=models, steps=steps, roles=roles)
     job = Job(
         inputs=sources,
         out=out,
@@ -132,6 +144,8 @@ def command(
         show_plan(plan, "step", "drafts")
         return
     announce(settings, quiet=quiet)
+    if not quiet and not (models or roles):
+        _announce_judging(generator, settings)
     with watcher(job, settings, quiet=quiet) as watching:
         report, task = generate(
             job,
@@ -143,10 +157,22 @@ def command(
             name=name,
         )
     if not (report.broken_pipe or quiet):
-        print_short(report, "draft")
+        # A draft that no rubric judges abstains, and is kept.
+        unsure = (Verdict.ABSTAIN,) if generator.workflow.checks or settings.rubric else ()
+        print_short(report, "draft", (Verdict.FAIL, *unsure, *LOST))
         if task.funnel.drafts:
             _print_made(task, report.summary, out)
     end(report, job, settings, quiet=quiet)
+
+
+def _announce_judging(generator: Generator, settings: Settings) -> None:
+    """Print that the writer judges its own drafts, or that no judge does."""
+    checks = [*generator.workflow.checks, *settings.rubric]
+    if not checks:
+        print_message(f"{generator.name} names no rubrics: nothing is judged, every draft is kept")
+    elif not all(check in settings.model_for for check in checks):
+        writer = next(iter(settings.model), "the embedded model")
+        print_message(f"no --judge-model: {writer} judges its own drafts")
 
 
 def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:
@@ -181,7 +207,8 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
     if different.records:
         near = f"near-duplicates: {different.near} of {different.records}"
         lines.append("; ".join(filter(None, (near, ", ".join(shares)))))
-    for name, counts in {**different.values, "names in the text": different.names}.items():
+    texts = {"capitalised words inside sentences": different.capitalised or Counter()}
+    for name, counts in {**different.values, **texts}.items():
         most = ", ".join(f"{text} {n}" for text, n in counts.most_common(_COUNTS_SHOWN))
         lines += [f"{name}: {len(counts)} different; {most}"] if counts else []
     print_lines(lines, err=True)
@@ -191,7 +218,13 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
         cells = [[row, *(str(different.crossed[row, c]) for c in heads)] for row in rows_by]
         print_table([" by ".join(different.cross), *heads], cells, err=True)
     if out is not None:
-        print_lines([f"output: {out}; not kept: {out}.discarded.jsonl"], err=True)
+        from judge.cli.summary import next_report
+
+        lost = f"{out}.discarded.jsonl"
+        lines = [f"output: {out}; not kept: {lost}"]
+        if funnel.kept < funnel.drafts:
+            lines.append(next_report(Path(lost)))
+        print_lines(lines, err=True)
     elif funnel.kept < funnel.drafts:
         print_lines(["drafts that were not kept are written only with -o OUT"], err=True)
 

@@ -1,4 +1,5 @@
-"""How different the records of a set are: near-duplicates, distinct n-grams, names, balance."""
+"""How different the records of a set are: near-duplicates, distinct n-grams, capitalised words,
+balance."""
 
 from __future__ import annotations
 
@@ -24,8 +25,12 @@ NEAR = 0.8
 COMMON = 500
 """How many records a hash is indexed for, at most: a more common one distinguishes none."""
 
-_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][^\W\d_]+")
-"""Words with a capital inside a sentence: names of people and places, in scripts with capitals."""
+_INSIDE = re.compile(r"(?:(?<=[^\W\d_] )|(?<=[,;] ))[^\W\d_]{2,}")
+"""Words inside a sentence."""
+
+_MOST_NAMES = 0.15
+"""Largest share of words inside sentences that are capitalised for being names of people and
+places; German also capitalises nouns, about one word in four."""
 
 
 class Diversity:
@@ -48,7 +53,8 @@ class Diversity:
         self.records = self.near = 0
         self.values: dict[str, Counter[str]] = {name: Counter() for name in counted}
         self.crossed: Counter[tuple[str, str]] = Counter()
-        self.names: Counter[str] = Counter()
+        self._capitalised: Counter[str] = Counter()
+        self._inside = self._capitals = 0
         self._sketches: list[tuple[str, frozenset[int]]] = []
         self._with: dict[int, list[int]] = defaultdict(list)
         self._grams: dict[int, tuple[int, set[int]]] = {n: (0, set()) for n in (1, 2, 3)}
@@ -81,7 +87,10 @@ class Diversity:
             self.values[name].update(values)
         if self.cross is not None:
             self.crossed.update(product(found[self.cross[0]], found[self.cross[1]]))
-        self.names.update({*_NAME.findall(str(line.fields.get(self.text) or ""))})
+        inside = _INSIDE.findall(str(line.fields.get(self.text) or ""))
+        capitals = [word for word in inside if word[0].isupper()]
+        self._capitalised.update(dict.fromkeys(capitals, 1))
+        self._inside, self._capitals = self._inside + len(inside), self._capitals + len(capitals)
         for size, (total, grams) in self._grams.items():
             grams.update(_hashes(words, size))
             self._grams[size] = total + max(1, len(words) - size + 1), grams
@@ -98,12 +107,20 @@ class Diversity:
         (distinct-n; Li et al. 2016)."""
         return {n: len(grams) / of if of else None for n, (of, grams) in self._grams.items()}
 
+    @property
+    def capitalised(self) -> Counter[str] | None:
+        """In how many texts each capitalised word is inside a sentence: mostly names of people and
+        places. None if so many words are capitalised that these are no names."""
+        meaningless = self._capitals > _MOST_NAMES * self._inside
+        return None if meaningless else self._capitalised
+
     def as_json(self) -> dict[str, Any]:
+        words = self.capitalised
         return {
             "records": self.records,
             "near_duplicates": self.near,
             "distinct": {n: None if d is None else round(d, 4) for n, d in self.distinct.items()},
-            "names": dict(self.names.most_common(20)),
+            "capitalised": None if words is None else dict(words.most_common(20)),
             "counts": {name: dict(counts.most_common()) for name, counts in self.values.items()},
             "crossed": {" / ".join(pair): count for pair, count in sorted(self.crossed.items())},
         }

@@ -36,6 +36,7 @@ from judge.questions.replies import NewFields, new_fields
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import no_such_field
+from judge.records.kinds import normalise, normalised
 from judge.run.rubrics import collect
 from judge.run.validate import MAX_LOOK_AHEAD
 from judge.workflows import State, Workflow
@@ -85,7 +86,7 @@ def load_recipe(name: str) -> Generator:
 
     Raises:
         UsageError: an unreadable file, bad YAML, an unknown or wrong key (with file, line and key),
-            or an unusable rubric.
+            a field that the writer both reads and writes, or an unusable rubric.
     """
     path = Path(name)
     text = read_text(path)
@@ -99,10 +100,19 @@ def load_recipe(name: str) -> Generator:
         raise source.refused(problems_of(error, (*_WRITER, *Recipe.model_fields))) from error
     if "question" not in keys:
         raise source.refused([(("question",), "say what is to be written")])
+    shown = normalised(writer.required)
+    problem = "the writer is shown this field of the source: give what it writes another name"
+    if both := [n for n, field in enumerate(recipe.writes) if normalise(field) in shown]:
+        raise source.refused((("writes", str(number)), problem) for number in both)
     beside = [
         str(path.parent / rubric) if "/" in rubric or rubric.endswith((".yaml", ".yml")) else rubric
         for rubric in recipe.rubrics
     ]
+    for number, rubric in enumerate(beside):
+        try:
+            collect([rubric])
+        except UsageError as error:
+            raise source.refused([(("rubrics", str(number)), str(error))]) from error
     by_name, judges = collect(beside)
     if writer.name in by_name:
         raise UsageError(f"{name}: name: there is a rubric {writer.name}: choose another name")

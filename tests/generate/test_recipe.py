@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from judge.generate.diversity import Diversity
+from judge.records.lines import written
 from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 
@@ -181,7 +183,7 @@ def test_a_rubric_is_read_beside_its_recipe(mails: Typed, rubric: str) -> None:
     shutil.copy(mails.folder / "friendly.yaml", folder / "judges")
     shutil.move(mails.folder / "friendly.yaml", folder)
     recipe = (mails.folder / "reply.yaml").read_text()
-    (folder / "reply.yaml").write_text(recipe.replace("./friendly.yaml", rubric))
+    (folder / "reply.yaml").write_text(recipe.replace("friendly.yaml", rubric))
     code, out, err = mails.text("generate", "recipes/reply.yaml", *GO[2:], "--dry-run")
     assert code == 0 and "6 drafts" in out, err
 
@@ -227,12 +229,71 @@ def test_bad_lines_and_failing_servers_lose_nothing(mails: Typed) -> None:
     assert [line["judge"]["error"]["type"] for line in lost] == ["bad-input"]
 
 
-@pytest.mark.parametrize("words", [(), ("reply.yaml",)])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "name a set and its sources, or a recipe (FILE.yaml)"),
+        (("reply.yaml",), "records are made from: judge generate reply.yaml SOURCE"),
+    ],
+)
 def test_without_a_set_or_its_sources_there_is_nothing_to_write(
-    mails: Typed, words: tuple[str, ...]
+    mails: Typed, words: tuple[str, ...], told: str
 ) -> None:
     code, _, err = mails.text("generate", *words, *GO[3:])
-    assert code == 2 and "name a set and its sources" in err
+    assert code == 2 and told in err
+
+
+def test_a_field_both_shown_and_written_is_refused_with_its_line(mails: Typed) -> None:
+    recipe = mails.read("reply.yaml").decode()
+    (mails.folder / "reply.yaml").write_text(recipe.replace("writes: [reply]", "writes: [email]"))
+    line = 1 + recipe[: recipe.index("writes:")].count("\n")
+    code, out, err = mails.text(*GO, "-o", "kept.jsonl")
+    assert (code, out) == (2, "") and f"reply.yaml:{line}: writes.0: the writer is shown" in err
+    assert not list(mails.folder.glob("kept*"))
+    # A column that the writer is not shown may be written anew.
+    (mails.folder / "reply.yaml").write_text(recipe.replace("[reply]", "[country]"))
+    assert mails(*GO, "--dry-run").returncode == 0
+
+
+def test_it_is_told_who_judges_and_why_drafts_are_lost(mails: Typed) -> None:
+    code, _, err = mails.text(*GO, "-o", "kept.jsonl")
+    assert code == 0 and "no --judge-model: scripted:writer.yaml judges its own drafts" in err
+    text = " ".join(err.split())
+    assert "failed: 2 reply-0-3 reply_to_mail gave up: refused: I cannot reply to private" in text
+    assert "reply-0-4 friendly: fail: It turns the reader away." in text
+    page = "kept.jsonl.discarded.html"
+    assert text.endswith(f"next: judge report kept.jsonl.discarded.jsonl -o {page}")
+    assert mails("report", "kept.jsonl.discarded.jsonl", "-o", page).returncode == 0
+    for more in (("--judge-model", "scripted:writer.yaml"), ("-q",)):
+        assert "own drafts" not in mails.text(*GO, *more)[2]
+
+    recipe = mails.read("reply.yaml").decode()
+    line = 1 + recipe[: recipe.index("rubrics:")].count("\n")
+    other = recipe.replace("[friendly.yaml]", "[friendly.yaml, nowhere.yaml]")
+    (mails.folder / "other.yaml").write_text(other)
+    code, _, err = mails.text("generate", "other.yaml", *GO[2:])
+    assert code == 2 and f"other.yaml:{line}: rubrics.1: nowhere.yaml: cannot be read" in err
+    (mails.folder / "none.yaml").write_text(recipe.replace("[friendly.yaml]", "[]"))
+    code, _, err = mails.text("generate", "none.yaml", *GO[2:])
+    assert code == 0 and "none names no rubrics: nothing is judged, every draft is kept" in err
+    assert "own drafts" not in err and "abstained" not in err
+
+
+def test_capitalised_words_are_counted_in_their_order_unless_all_nouns_are() -> None:
+    def counted(*texts: str) -> dict[str, int] | None:
+        found = Diversity("text", ())
+        for text in texts:
+            found.add(written({"id": "a", "text": text}, {"verdict": "pass"}), None)
+        return found.as_json()["capitalised"]
+
+    words = ("Zoe", "Ada", "Émile", "Quinn", "Iris", "Bela", "Yuki", "Omar")
+    one = " ".join(f"We had told our friend {word} all of it already." for word in words)
+    assert [*(counted(one, "Then we saw Ada there again.") or {}).items()] == [
+        *(("Ada", 2), ("Zoe", 1), ("Émile", 1), ("Quinn", 1), ("Iris", 1), ("Bela", 1)),
+        *(("Yuki", 1), ("Omar", 1)),
+    ]
+    assert counted("Mit der Flasche wird das Büro warm, und die Mühle mahlt den Kaffee.") is None
+    assert counted() == {}
 
 
 def test_a_field_that_no_line_has_is_refused_before_anything_is_asked(mails: Typed) -> None:
