@@ -40,13 +40,26 @@ _FOLDER = Path(__file__).parent
 
 MEANINGS: Mapping[Verdict, str] = {
     Verdict.FAIL: "at least one check failed, and none ended in an error",
-    Verdict.ERROR: "no reply, or no readable record; judge validate --resume asks again",
+    Verdict.ERROR: "no reply; judge validate --resume asks again",
     Verdict.UNREADABLE: "the judge's replies never became valid",
     Verdict.ABSTAIN: "no majority, or not sure enough: for people to decide",
     Verdict.PASS: "every check that was made passed",
     Verdict.ANSWERED: "answered; no answer to its questions passes or fails",
 }
 """What a record's verdict means, in the order in which people look at records."""
+
+
+def meaning(verdict: Verdict, summary: Summary) -> str:
+    """What a verdict means in these records: some abstain, or are errors, without a call."""
+    count, usual = summary.verdicts[verdict], MEANINGS[verdict]
+    apart, why = 0, ""
+    if verdict is Verdict.ABSTAIN:
+        apart, why = summary.unshown, "no text to judge, so no judge was asked"
+    elif verdict is Verdict.ERROR:
+        apart, why = summary.bad_lines, "no readable record: mend the input, then --resume"
+    if not apart:
+        return usual
+    return why if apart == count else f"{apart} of {count}: {why}; the others: {usual}"
 
 
 _SOUND = (Verdict.PASS, Verdict.ANSWERED)
@@ -75,8 +88,10 @@ def asked_by(described: Mapping[str, Any], overview: Overview) -> dict[str, str]
     """The questions of the checks that were made, in words, by name, as far as they are known."""
     runs = (described.get(fingerprint) or {} for fingerprint, _ in overview.runs if fingerprint)
     questions = [run["questions"] for run in runs if isinstance(run.get("questions"), dict)]
-    known = {name: text for asked in reversed(questions) for name, text in asked.items()}
-    return {name: str(known[name]) for name in overview.summary.checks if name in known}
+    known = {name: words for asked in reversed(questions) for name, words in asked.items()}
+    return {
+        name: text.in_words(str(known[name])) for name in overview.summary.checks if name in known
+    }
 
 
 def gates_held(described: Mapping[str, Any], overview: Overview) -> list[GateOutcome]:
@@ -292,7 +307,9 @@ def templates() -> Environment:
     )
     environment.filters["short"] = text.short
     environment.filters["span"] = span
+    environment.filters["in_words"] = text.in_words
     helpers = (
+        meaning,
         *(percent, between, passing, details, asked_by),
         *(gates_held, dollars, wilson, probability),
     )

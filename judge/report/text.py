@@ -34,6 +34,14 @@ _WORDS = re.compile(
 )
 
 
+_VARIABLE = re.compile(r"\{\{\s*(\w+)[^{}]*\}\}")
+
+
+def in_words(question: str) -> str:
+    """A question's template for people: `[value]` for a variable `{{ value }}`."""
+    return _VARIABLE.sub(r"[\1]", question)
+
+
 def visible(content: object) -> Markup:
     """The content escaped, with each invisible character as an element of its own.
 

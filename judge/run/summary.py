@@ -51,7 +51,7 @@ class Summary:
     - `scales`: lowest and highest score, by check; `unsure_scores`: scores of undecided checks.
     - `far`: records unlike a probe's labelled ones; `torn`: records on which the two orders of a
       comparison disagree; both by check.
-    - `unshown`: records that had nothing to show.
+    - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
     - `cheap_votes`: votes of a cascade's cheap judge; `cheap_lost`: those without an answer.
     - `recalls`: sums of extractions' credits, over records and over values.
     - `stages`: checks that each judge only what passed the one before.
@@ -95,6 +95,7 @@ class Summary:
     torn: Counter[str] = field(default_factory=Counter)
     unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
     unshown: int = 0
+    bad_lines: int = 0
     cheap_votes: int = 0
     cheap_lost: int = 0
     cheap_problem: str = ""
@@ -122,6 +123,7 @@ class Summary:
         if cause := _cause(line):
             kind, message = cause
             self.errors[kind] += 1
+            self.bad_lines += verdict == Verdict.ERROR and _of_input(line)
             self.transient_errors += verdict == Verdict.ERROR and kind in _TRANSIENT
             self.misread += verdict == Verdict.UNREADABLE and kind != Refused.kind
             self.examples.setdefault(kind, message)
@@ -379,11 +381,16 @@ def _joined(contents: Sequence[str]) -> str:
     )
 
 
+def _of_input(line: Line) -> bool:
+    """Whether the input is at fault for a line's error, because no model was asked: its line is
+    named."""
+    return not line.asked and "line" in (line.error or {})
+
+
 def _cause(line: Line) -> tuple[str, str] | None:
     """(kind, message) of why a record has no verdict; None if it has one."""
     if error := line.error:
-        # If no model was asked, the input is at fault, so its line is named.
-        if line.asked or "line" not in error:
+        if not _of_input(line):
             return error["type"], error["message"]
         file = f" of {error['file']}" if error.get("file") else ""
         return error["type"], f"line {error['line']}{file}: {error['message']}"

@@ -322,6 +322,31 @@ def test_a_number_that_json_has_not_leaves_the_page_whole() -> None:
     assert entry["judge"]["checks"][0]["score"] == "Infinity"
 
 
+def test_each_verdict_means_what_happened_and_a_question_is_in_words() -> None:
+    empty = record("abstain", check("a", "abstain", votes=[], reason="the record has no story"))
+    unsure = record("abstain", check("a", "abstain", probability=0.5))
+    bad = record("error", error={"type": "bad-input", "message": "not JSON", "line": 3})
+    del bad["judge"]["fingerprint"]
+    silent = record("error", error={"type": "server-fault", "message": "500"})
+
+    def meanings(*lines: dict[str, Any]) -> dict[str, str]:
+        return {row[0]: row[-1] for row in rows(page(lines), "Verdicts")[1:]}
+
+    people = "no majority, or not sure enough: for people to decide"
+    nothing, again = "no text to judge, so no judge was asked", "no reply; judge validate --resume"
+    mend = "no readable record: mend the input, then --resume"
+    assert meanings(empty, bad) == {"abstain": nothing, "error": mend}
+    told = meanings(unsure, silent)
+    assert told["abstain"] == people and told["error"] == f"{again} asks again"
+    told = meanings(empty, unsure, unsure, bad, silent)
+    assert told["abstain"] == f"1 of 3: {nothing}; the others: {people}"
+    assert told["error"] == f"1 of 2: {mend}; the others: {again} asks again"
+
+    asked = {"f1": {"questions": {"a": 'Does the story show that "{{ value }}"?'}}}
+    html = render(Lines(items([unsure]), ["o"]), limit=9, described=asked)[0]
+    assert "<h1>Does the story show that &#34;[value]&#34;?</h1>" in html
+
+
 def test_scores_labels_cost_and_questions_are_told() -> None:
     def judged_as(score: float, label: str, cost: float | None) -> dict[str, Any]:
         made = check("polite", "answered", score=score)
