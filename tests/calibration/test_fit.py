@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from judge.calibration.fit import MIN_ITEMS, Fit, TokenWay, fit
+from judge.calibration.fit import MIN_ITEMS, CurvePoint, Fit, LearningCurve, TokenWay, fit
 from judge.calibration.probe import Training, TrainingItem
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Chances, Logistic, Observation, features
@@ -174,3 +174,11 @@ def test_weights_give_scikit_learns_probabilities_of_three_answers() -> None:
         mine = made.probabilities(one.observation)
         for name, chance in zip(model.classes_, row, strict=True):
             assert mine[name] == pytest.approx(chance, abs=1e-4)
+
+
+def test_a_learning_curve_in_words() -> None:
+    points = (CurvePoint(15, 0.4, 20), CurvePoint(30, 0.5, 10))
+    told = "kappa by labels fitted to: 0.40 with 15, 0.50 with 30"
+    assert LearningCurve(points).summary() == told
+    more = LearningCurve(points, CurvePoint(60, 0.55, 0)).summary()
+    assert more == f"{told}; with 30 more labels to fit to about 0.55"

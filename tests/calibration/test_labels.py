@@ -254,3 +254,14 @@ def test_a_taught_item_is_known_by_all_that_its_judge_sees_and_by_nothing_else()
     assert len({key_of(item, rubric), key(story="Bo left."), key(value="Bo--Agree")}) == 3
     # Without the value there is nothing to ask.
     assert key_of(replace(item, record=Record("", 1, {"story": "Ann waited."})), rubric) == ""
+
+
+def test_records_of_two_sources_with_one_id_are_two_unless_their_fields_agree(
+    write: Written,
+) -> None:
+    one = write("one.jsonl", [{"id": "a", "text": "Hi.", "labels": {"plain": "yes"}}])
+    for other in ({"mail": "Hi."}, {"mail": "Hi.", "text": "Bye."}, {"mail": "Hi.", "from": "Bo"}):
+        two = write("two.jsonl", [{"id": "a", **other, "labels": {"plain": "yes"}}])
+        found, problems = gathered(one, two)
+        assert [item.record.source for item in found["plain"]] == ["one.jsonl", "two.jsonl"]
+        assert problems == [], other

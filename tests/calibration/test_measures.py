@@ -112,6 +112,14 @@ def test_probabilities_of_two_classes() -> None:
     assert found.calibration_error.value == pytest.approx(gap)
 
 
+@pytest.mark.parametrize("classes", [YES_NO, ["a", "b", "c"]])
+def test_the_calibration_error_is_the_gap_to_what_was_right(classes: list[str]) -> None:
+    """Eight of ten are right, and the judge gives the answer 0.9 each time."""
+    sure = dict.fromkeys(classes, 0.1 / (len(classes) - 1)) | {classes[0]: 0.9}
+    items = [judged(f"r{n}", classes[0], classes[n >= 8], probabilities=sure) for n in range(10)]
+    assert measure(items, classes).calibration_error.value == pytest.approx(0.1)
+
+
 def test_items_of_a_group_are_drawn_together_as_those_of_a_record_are() -> None:
     records = scripted(4, YES_NO)
     groups = [

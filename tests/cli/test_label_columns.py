@@ -111,6 +111,15 @@ def test_labels_for_another_check_are_named_in_note_and_report(typed: Typed) -> 
     assert code == 2 and "no labels for polite; there are labels for tone" in told
 
 
+def test_of_several_questions_those_with_labels_are_measured(typed: Typed) -> None:
+    named(typed, "polite.jsonl", "polite")
+    asked = ("--ask", "Polite?", "--ask", "Hasty?", "--name", "polite,haste", *ASK[2:])
+    code, _, told = typed.text("calibrate", "polite.jsonl", *asked, "-o", "done")
+    assert code == 0, told
+    (check,) = json.loads(typed.read("done/report.json"))["checks"]
+    assert check["check"] == "polite"
+
+
 def test_the_only_question_of_an_export_is_named(typed: Typed) -> None:
     rows = []
     for n in range(40):
