@@ -9,6 +9,7 @@ import pytest
 from judge.graphs.replies import ValuesReflected
 
 from judge.backends.adaptations import (
+    LEFT_OUT,
     Adaptations,
     complaint_text,
     known,
@@ -120,6 +121,12 @@ SPEC = 'Invalid JSON payload received. Unknown name "anyOf" at \'generation_conf
 def test_a_refusal_names_its_remedy(request_sent: Any, said: Any, first: object) -> None:
     found = remedies(request_sent, complaint_text(json.dumps(said).encode()), room=8000)
     assert next(found, None) == first
+
+
+def test_what_a_request_has_not_is_not_left_out() -> None:
+    said = "'strict' is not supported, nor is 'seed'"
+    assert [*remedies(LOGPROBS, said)] == []
+    assert [*remedies(REQUEST, said)] == [("strict", LEFT_OUT), ("seed", LEFT_OUT)]
 
 
 CALL, OTHER = object(), object()

@@ -213,6 +213,19 @@ async def test_an_answer_is_the_words_probabilities(
     assert (completion.model, completion.input_tokens, completion.text) == ("made-1.0", 100, "")
 
 
+async def test_tokens_are_counted_as_the_server_names_them(complete: Complete) -> None:
+    def counting(reply: dict[str, Any]) -> dict[str, Any]:
+        usage = {
+            "input_tokens": 9,
+            "output_tokens": 2,
+            "input_tokens_details": {"cached_tokens": 4},
+        }
+        return {**reply, "usage": usage}
+
+    found = await complete(NOUL, counting)
+    assert (found.input_tokens, found.output_tokens, found.cached_tokens) == (9, 2, 4)
+
+
 def rounded(reply: dict[str, Any]) -> dict[str, Any]:
     answer = reply["answers"]
     answer = answer[0] if isinstance(answer, list) else answer["question"]

@@ -196,6 +196,17 @@ async def test_reads_the_first_token(
     assert (await backend.complete(CALL, Mode.JSON_SCHEMA)).first_token == expected
 
 
+async def test_a_token_that_is_impossible_has_an_infinite_log_probability(
+    router: respx.Router, backend: OpenAIBackend
+) -> None:
+    """Which is not JSON, and what some servers send."""
+    top = [{"token": "Y", "logprob": -0.1}, {"token": "N", "logprob": float("-inf")}]
+    told = with_logprobs([{"token": "Y", "logprob": -0.1, "top_logprobs": top}])
+    replies(router, text=json.dumps(told))
+    found = (await backend.complete(CALL, Mode.JSON_SCHEMA)).first_token
+    assert found == (("Y", -0.1), ("N", float("-inf")))
+
+
 async def test_one_answer_that_lacks_them_is_asked_for_again(
     router: respx.Router, backend: OpenAIBackend
 ) -> None:
