@@ -18,7 +18,6 @@ from judge.errors import UsageError, read_text
 from judge.judging.classifiers import Classifier
 from judge.problems import problems_of
 from judge.questions.rubric import Rubric
-from judge.stats.corrected_rate import MIN_LABELS, unfit
 
 _UNBOUND = frozenset({"engine"})
 """Parts of a backend's identity that a profile notes but does not require: the engine's version
@@ -127,6 +126,9 @@ class Rates(_ProfileModel):
     @property
     def unfit(self) -> str | None:
         """Why no pass rate is corrected by these; None if they correct rates."""
+        # Every run reads profiles, and few need the statistics.
+        from judge.stats.corrected_rate import unfit
+
         reasons = (
             unfit(*self.counts(undecided_pass=flag), deff_labelled=self.design_effect)
             for flag in (False, True)
@@ -136,6 +138,8 @@ class Rates(_ProfileModel):
     @property
     def missing(self) -> float:
         """How many more labels like these are worth `MIN_LABELS` independent ones; 0 for none."""
+        from judge.stats.corrected_rate import MIN_LABELS
+
         _, passes, _, fails = self.counts(undecided_pass=False)
         return max(0.0, MIN_LABELS * self.design_effect - passes - fails)
 

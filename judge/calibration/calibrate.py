@@ -219,8 +219,8 @@ def _further(
         sets[source] = {}
         for check in labels:
             records = job.records if source in job.test_sets else None
-            part = replace(job, sources=[source], checks=[check], records=records, group=None)
-            part = replace(part, labels_in=None)
+            part = replace(job, sources=[source], checks=[check], records=records)
+            part = replace(part, group=None, labels_in=None)
             items, _ = gather(part, rubric_of, resources.settings.columns)
             refuse_mixed(
                 (place, item)

@@ -14,7 +14,6 @@ from judge.arguments import Pathlike, sources_of, texts
 from judge.errors import UsageError, unwritable
 from judge.judgement import Judgement
 from judge.records.lines import Line, Lines
-from judge.run.gates import described_gates
 from judge.run.job import refuse_unknown_verdicts
 from judge.run.output import input_path, read_description, refuse_nameless, refuse_same, replacing
 from judge.verdict import Verdict
@@ -140,6 +139,8 @@ def export(
         lines = Lines.read(sources)
         kept = _chosen(lines, chosen, left_out, all_lines=write is write_markdown)
         if write is write_junit:
+            from judge.run.gates import described_gates
+
             runs = (run for source in sources for run in read_description(Path(source)).values())
             write_junit(kept, file, gated=any(gate.is_floor for gate in described_gates(runs)))
         elif write is write_markdown and chosen:

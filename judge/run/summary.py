@@ -107,7 +107,6 @@ class Summary:
     transient_errors: int = 0
     misread: int = 0
     votes: dict[str, PanelVotes] = field(default_factory=lambda: defaultdict(PanelVotes))
-
     people: ByPeople = field(default_factory=ByPeople)
 
     def add(self, line: Line) -> None:
