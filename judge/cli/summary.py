@@ -83,7 +83,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     else:
         lines += [f"gate {gate}: open, because the run is not finished" for gate in report.gates]
     lines += [str(summary.people)] if summary.people else []
-    lines += [*_named(summary, (Verdict.FAIL, Verdict.ABSTAIN, *LOST)), *troubles(summary)]
+    lines += [*_named(summary, (Verdict.FAIL, Verdict.ABSTAIN, *LOST)), *_repeated(summary)]
     for check, reason, count, of in summary.abstentions():
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
@@ -165,7 +165,7 @@ def print_short(report: Report, noun: str, named: Iterable[Verdict] = LOST) -> N
     """Print the first items of each of the verdicts `named`, why others have none, and the effort;
     their tables have the rest."""
     summary = report.summary
-    lines = [*_named(summary, named), *troubles(summary), *_effort(report, noun)]
+    lines = [*_named(summary, named), *_repeated(summary), *_effort(report, noun)]
     print_lines(lines, err=True)
 
 
@@ -285,10 +285,19 @@ def _named(summary: Summary, verdicts: Iterable[Verdict]) -> Iterator[str]:
                 yield f"  {shortened(name, 40)}  {shortened(reason, MAX_LENGTH)}"
 
 
-def troubles(summary: Summary) -> list[str]:
-    """For each reason, how many records have no verdict, and the first message."""
+def _repeated(summary: Summary) -> list[str]:
+    """The `troubles` that the named records do not tell: those of several, or of one not named."""
+    named = all(summary.verdicts[verdict] == len(summary.named[verdict]) for verdict in LOST)
+    return troubles(summary, least=2 if named else 1)
+
+
+def troubles(summary: Summary, *, least: int = 1) -> list[str]:
+    """For each reason of at least so many records without a verdict, their number, and the first
+    message."""
     lines = []
     for kind, count in summary.errors.most_common():
+        if count < least:
+            break
         example = shortened(summary.examples.get(kind, ""), _MAX_MESSAGE)
         first = "first, " if count > 1 and example.startswith("line ") else ""
         lines.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")

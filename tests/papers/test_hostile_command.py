@@ -111,8 +111,8 @@ def test_unreadable_and_lost_replies_are_counted_apart_and_end_with_3(typed: Typ
     words = ("--rubric", "relevance", "--limit", "1", "--condition", "prompt-only", "--json")
     done = typed(*HOSTILE_TEXT, *words, "-o", "out.jsonl")
     assert done.returncode == 3
-    assert b"1 x bad-request: scripted bad-request" in done.stderr
-    assert b"1 x unreadable: none of the likeliest" in done.stderr
+    for reason in (b"scripted bad-request", b"none of the likeliest"):
+        assert done.stderr.count(reason) == 1, "the named items tell it, and nothing repeats it"
     row = printed(done.stdout)["flips"][0]
     asked = len([case for case in of_record if case.family != CONTROL])
     counts = asked, asked - 2, 1, 1
