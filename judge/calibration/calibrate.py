@@ -15,7 +15,7 @@ from judge.calibration.controls import Controls, LabelLeak, controls_of, leak_of
 from judge.calibration.fit import LearningCurve, curve
 from judge.calibration.guarantee import decided, policy_of, refusal
 from judge.calibration.labels import CalibrationJob, gather, grouped, labels_taken, refuse_mixed
-from judge.calibration.measures import Measures, against_people, measure, slices
+from judge.calibration.measures import Measures, against_people, difference, measure, slices
 from judge.calibration.observe import LabelledAnswer, key_of, texts_of
 from judge.calibration.report import (
     Calibration,
@@ -263,6 +263,7 @@ async def _check(
     refused = refusal(policy, len({item.cluster for item in referenced})) if policy else None
     if policy and leak:
         refused = str(leak)
+    first, *others = [(trial.judge.client.spec, trial.answers(parts.held_out)) for trial in trials]
     report = CheckReport(
         rubric=rubric,
         items=len(items),
@@ -284,6 +285,10 @@ async def _check(
         judges=[await _judge(study, *pair, leak) for pair in zip(trials, stages, strict=True)],
         policy=policy,
         refused=refused,
+        differences=[
+            difference(*other, *first, rubric.answers, seed=job.seed, draws=job.draws)
+            for other in others
+        ],
     )
     return report, whole
 

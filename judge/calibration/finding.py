@@ -83,6 +83,28 @@ def _about(count: int) -> int:
     return round(count / unit) * unit
 
 
+def differences(check: CheckReport) -> Iterator[str]:
+    """Says whether each further judge agrees more often with the labels than the first."""
+    for pair in check.differences:
+        gain = pair.accuracy
+        if gain.value is None:
+            yield f"{pair.model} and {pair.than} answered no item both: nothing compares them"
+            continue
+        of = f"on the {gain.n} items that both answered"
+        if gain.low is None or gain.high is None:
+            yield f"{pair.model} and {pair.than}: too few differences {of} to compare them"
+        elif gain.low > 0 or gain.high < 0:
+            better, worse = (pair.model, pair.than) if gain.low > 0 else (pair.than, pair.model)
+            ends = sorted((abs(gain.low), abs(gain.high)))
+            share = f"{abs(gain.value):.2f} ({ends[0]:.2f} to {ends[1]:.2f})"
+            yield f"{better} agrees with the labels more often than {worse}, by {share}, {of}"
+        else:
+            yield (
+                f"{pair.model} is not shown to be better or worse than {pair.than}: difference "
+                f"{gain} {of}"
+            )
+
+
 # ---------------------------------------------------------------- further sentences
 
 

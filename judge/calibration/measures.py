@@ -18,7 +18,7 @@ from judge.stats.agreement import (
     count_table,
     rater_agreement,
 )
-from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
+from judge.stats.bootstrap import Resamples, mean_estimate, paired_difference, share_estimate
 from judge.stats.classification import (
     ReliabilityBin,
     aucs,
@@ -181,6 +181,56 @@ def _of_probabilities(
         resamples.estimate(errors, n=n, of=of),
         tuple(bins),
     )
+
+
+# ---------------------------------------------------------------- two judges
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeDifference:
+    """How much more often one judge agrees with the references than another, on the same items.
+
+    - `accuracy`: the share of `model` minus that of `than`, over the items that both answered, with
+      the interval of `paired_difference`
+    """
+
+    model: str
+    than: str
+    accuracy: Estimate
+
+
+def difference(
+    model: str,
+    labelled: Sequence[LabelledAnswer],
+    than: str,
+    others: Sequence[LabelledAnswer],
+    classes: Sequence[str],
+    *,
+    seed: int = 0,
+    draws: int = 1000,
+) -> JudgeDifference:
+    """Compares two judges' answers to the same items, in the same order; the bootstrap draws whole
+    clusters. Arguments as in `measure`."""
+    pairs = [
+        (mine, other)
+        for mine, other in zip(labelled, others, strict=True)
+        if mine.item.reference in classes
+    ]
+    resamples = Resamples(
+        [mine.item.cluster for mine, _ in pairs],
+        seed=seed,
+        draws=draws,
+        by_weight=[mine.item.weight for mine, _ in pairs],
+    )
+
+    def hits(answers: Sequence[LabelledAnswer]) -> list[float | None]:
+        return [
+            None if one.answer is None else float(one.answer == one.item.reference)
+            for one in answers
+        ]
+
+    first, second = hits([other for _, other in pairs]), hits([mine for mine, _ in pairs])
+    return JudgeDifference(model, than, paired_difference(first, second, resamples))
 
 
 # ---------------------------------------------------------------- slices

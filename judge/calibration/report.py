@@ -12,7 +12,7 @@ from judge.calibration import finding
 from judge.calibration.controls import Controls, LabelLeak
 from judge.calibration.fit import Fit, LearningCurve
 from judge.calibration.guarantee import CascadePolicy
-from judge.calibration.measures import AgainstPeople, Measures
+from judge.calibration.measures import AgainstPeople, JudgeDifference, Measures
 from judge.calibration.observe import LabelledAnswer
 from judge.profile import JudgeProfile, Profile
 from judge.questions.rubric import Rubric
@@ -176,6 +176,7 @@ class CheckReport:
         folds: how many folds there are; each was answered by a fit to the others.
         read_as: maps words of labels to the answers they were read as.
         taken: other checks whose labels were taken as answers to this one.
+        differences: each further judge against the first, by the final methods.
     """
 
     rubric: Rubric
@@ -196,6 +197,7 @@ class CheckReport:
     folds: int = 0
     read_as: Mapping[str, str] = field(default_factory=dict)
     taken: tuple[str, ...] = ()
+    differences: Sequence[JudgeDifference] = ()
 
     @property
     def check(self) -> str:
@@ -218,9 +220,10 @@ class CheckReport:
 
     @property
     def findings(self) -> list[str]:
-        """Sentences on the agreement of people with one another, and one on each judge."""
+        """Sentences on the agreement of people with one another, on each judge, and on the
+        differences between judges."""
         judges = (f"{judge.name}: {finding.finding(self, judge)}" for judge in self.judges)
-        return [*finding.people(self), *judges]
+        return [*finding.people(self), *judges, *finding.differences(self)]
 
     @property
     def labels_told(self) -> list[str]:

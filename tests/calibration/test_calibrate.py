@@ -89,6 +89,40 @@ def test_several_votes_are_asked_at_another_temperature_than_one(labels: Written
 # ---------------------------------------------------------------- what is reported
 
 
+def test_of_two_judges_the_report_says_which_agrees_more_often(labels: Written) -> None:
+    """By hand: of 40 items the first is right on 20, the second on all but 4 of these and on the
+    other 20; one that it cannot read (first right) leaves 39: (35 - 19) / 39. A third answers like
+    the first."""
+    rows = [norm(f"n{n}", "yes") for n in range(40)]
+    one = {f"n{n}": "yes" if n < 20 else "no" for n in range(40)}
+    two = {f"n{n}": "no" if n < 4 else "?" if n == 4 else "yes" for n in range(40)}
+    job = CalibrationJob([labels(rows)], draws=200)
+    (check,) = run(job, says(one), says(two, "two"), says(one, "three")).checks
+    better, _ = check.differences
+    gain = better.accuracy
+    assert (better.model, better.than, gain.n, gain.of) == ("scripted:two", "scripted:one", 39, 40)
+    assert gain.value == pytest.approx(16 / 39) and gain.low is not None and gain.low > 0
+    said = f"by 0.41 ({gain.low:.2f} to {gain.high:.2f}), on the 39 items that both answered"
+    assert check.findings[-2:] == [
+        f"scripted:two agrees with the labels more often than scripted:one, {said}",
+        "scripted:three and scripted:one: too few differences on the 40 items that both answered "
+        "to compare them",
+    ]
+    (check,) = run(job, says(two, "two"), says(one)).checks
+    assert (
+        check.findings[-1]
+        == f"scripted:two agrees with the labels more often than scripted:one, {said}"
+    )
+    # One item more is no better judge.
+    (check,) = run(
+        job, says(one), says(one | {"n30": "yes", "n0": "no", "n31": "yes"}, "four")
+    ).checks
+    assert (
+        "scripted:four is not shown to be better or worse than scripted:one" in check.findings[-1]
+    )
+    assert check.as_json()["differences"][0]["accuracy"]["n"] == 40
+
+
 @pytest.mark.slow
 def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Written) -> None:
     """By hand: 3 of 4 yes and 1 of 2 no right, one unreadable, one error, one without labels."""
