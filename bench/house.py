@@ -167,6 +167,8 @@ class Runs:
         self.root, self._folder = root, folder
         free = {k: v for k, v in os.environ.items() if not k.startswith(("JUDGE_", "OPENAI_"))}
         self._env = {**free, "OPENAI_BASE_URL": url, "COLUMNS": "80", "JUDGE_CACHE_DIR": "cache"}
+        # Else an installed tree would run, and none of its functions count.
+        self._env["PYTHONPATH"] = str(root)
         # In some environments Python writes no bytecode, and would compile our files at each start.
         self._env |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "pyc")}
         for name, count in (("one.jsonl", 1), ("two.jsonl", 2)):
