@@ -90,6 +90,15 @@ class Commands(TyperGroup):
         module = _module(cmd_name)
         return None if module is None else _built(cmd_name, module)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as typer does, but say of a command's option that it comes after the command."""
+        known = {name for param in self.get_params(ctx) for name in param.opts}
+        option = args[0].partition("=")[0] if args else ""
+        command = next((word for word in args if word in self.list_commands(ctx)), None)
+        if option.startswith("-") and option not in known and command:
+            ctx.fail(f"{option} comes after the command: judge {command} ... {option} ...")
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
             # Typer suggests names from here.

@@ -7,7 +7,7 @@ them look like the others. `sheet_files` writes it as a table, a page, or tasks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -19,7 +19,7 @@ from judge.questions.rubric import Rubric
 from judge.questions.templates import render, variables_of
 from judge.records import Record, mapped, recognise
 from judge.records.answers import SEVERAL, spelt_as
-from judge.records.base import normalise
+from judge.records.base import no_such_field, normalise
 from judge.records.fields import record_name
 from judge.records.labels import QUESTION, ROLES, LabelledItem, read_labels
 from judge.records.labels.table import OFFERED
@@ -98,8 +98,10 @@ def write_sheet(
     units: list[list[dict[str, str]]] = []
     reasons: list[str] = []
     seen: set[str] = set()
+    named: dict[str, None] = {}
     for item in mapped(job.items(), settings.columns):
         record = typed(item if item.problem else replace(item, name=record_name(item)))
+        named |= {} if record.problem else dict.fromkeys(record.texts)
         rows, why = _rows(record, asked, opt_outs)
         if record.problem is None and record.id in seen:
             rows, why = [], f"an earlier record has id {record.id!r}"
@@ -107,7 +109,7 @@ def write_sheet(
         units += [rows] if rows else []
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not rows else []
     if not units:
-        raise UsageError(f"no record can be asked about; {(reasons or ['the input has none'])[0]}")
+        raise UsageError(nothing_to_ask(asked, settings.on, named, reasons))
     not_offered: list[str] = []
     golden, records = list(_controls(controls, asked, opt_outs, not_offered)), len(units)
     if together:
@@ -182,6 +184,24 @@ def questions_about(
             text = text if entry in text else f"{entry}\n\n{text}"
             questions.append(PersonQuestion(record, rubric, number if rubric.each else 0, text))
     return questions, why
+
+
+def nothing_to_ask(
+    asked: Iterable[Rubric], on: Collection[str], named: Collection[str], reasons: Sequence[str]
+) -> str:
+    """The message that no record can be asked about: the field that none has, else the first of the
+    reasons.
+
+    Args:
+        on: the fields of `--on`.
+        named: all fields of all readable records.
+    """
+    for rubric in asked:
+        for field in rubric.required if named else ():
+            if field not in named:
+                origin = f"--on {field}" if field in on else f"rubric {rubric.name}: {field}"
+                return no_such_field(origin, field, named)
+    return f"no record can be asked about; {(reasons or ['the input has none'])[0]}"
 
 
 def rubrics_asked(job: Job, settings: Settings) -> list[Rubric]:

@@ -15,7 +15,7 @@ from judge.errors import UsageError
 from judge.records import Record, mapped
 from judge.records.base import own_id, refuse_absent, stratum
 from judge.records.lines import Line
-from judge.report.sheet import questions_about, rubrics_asked, typed
+from judge.report.sheet import nothing_to_ask, questions_about, rubrics_asked, typed
 from judge.run.job import Job, drawn_evenly
 from judge.run.output import input_path, refuse_nameless, refuse_same
 from judge.settings import Settings, flag
@@ -72,10 +72,12 @@ def label(
     answers = AnswerFile(out, annotator)
     units, reasons = [], []
     seen: set[str] = set()
+    named: dict[str, None] = {}
     for item, weight in _drawn(job, [rubric.name for rubric in asked]):
         line = Line.of(item.fields or {}, item.line, item.source)
         record = typed(next(mapped([item], settings.columns)))
         record = replace(record, name=line.name if line else record.called)
+        named |= {} if record.problem else dict.fromkeys(record.texts)
         found, why = (
             ([], record.problem.message) if record.problem else questions_about(record, asked)
         )
@@ -86,7 +88,7 @@ def label(
         units += [[PageQuestion(question, fields, line, weight) for question in found]]
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not found else []
     if not any(units):
-        raise UsageError(f"no record can be asked about; {(reasons or ['the input has none'])[0]}")
+        raise UsageError(nothing_to_ask(asked, settings.on, named, reasons))
     Random(settings.seed).shuffle(units)
     questions = {q.place: q for unit in units for q in unit}
 

@@ -125,3 +125,13 @@ def test_an_unexpected_error_has_its_own_exit_code(
     monkeypatch.setenv("JUDGE_DEBUG", "1")
     told = typed.text("workflows", "list")[2]
     assert "Traceback" in told and "sk-secret" not in told
+
+
+@pytest.mark.parametrize("option", ["-m", "--model=openai:x"])
+def test_an_option_before_the_command_is_told_to_come_after_it(typed: Typed, option: str) -> None:
+    done = typed(option, "validate", "a.jsonl")
+    name = option.partition("=")[0]
+    assert done.returncode == 2
+    expected = f"Error: {name} comes after the command: judge validate ... {name} ...\n"
+    assert done.stderr.decode().endswith(expected)
+    assert b"No such option: --modle" in typed("--modle", "a.jsonl").stderr
