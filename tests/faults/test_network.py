@@ -196,8 +196,8 @@ def _of_one(ran: Ran) -> str:
     reason = ran.judgement("n1")["checks"][0]["votes"][0]["reason"]
     kind, _, message = _PORT.sub("SERVER", reason).partition(": ")
     # Long lines of the summary are wrapped.
-    told, summary = f" x {kind}: {message[:60].rstrip()}", " ".join(ran.told.split())
-    assert " ".join(told.split()) in summary, "the summary says what happened"
+    told, summary = f"{kind}: {message[:60].rstrip()}", " ".join(ran.told.split())
+    assert f"n1 relevance: {' '.join(told.split())}" in summary, "the summary says what happened"
     advised = "the same command with --resume asks once more" in ran.told
     unread = bad == "unreadable" and kind != "refused"
     assert advised == (unread or kind in ("server-fault", "rate-limited"))
