@@ -8,7 +8,7 @@ help:  ## what there is to do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 install:  ## a virtual environment with everything that tests need
-	python3 -m venv .venv
+	python3 -m venv --upgrade-deps .venv
 	$(PYTHON) -m pip install -e '.[dev]'
 	$(BIN)judge models pull smollm2-135m
 
