@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
@@ -66,6 +67,11 @@ def test_a_table_is_made_when_the_lines_are_all_there(mails: Typed) -> None:
     assert mails.read("t.csv.jsonl").count(b"\n") == 1
     code, _, told = mails.text(*RUN, "-o", "t.csv", "--resume")
     assert code == 0 and "1 kept" in told
+    found = re.search(r"2 records in ([\d.]+) s \(([\d.]+)/s\)", told)
+    assert found is not None
+    seconds, rate = map(float, found.groups())
+    # The seconds are shown to one place, the rate to two or none.
+    assert 2 / (seconds + 0.05) - 0.5 <= rate <= 2 / max(seconds - 0.05, 1e-9) + 0.5
     rows = list(csv.DictReader(mails.read("t.csv").decode().splitlines()))
     assert [(row["id"], row["question.answer"], row["question.verdict"]) for row in rows] == [
         *(("a", "yes", "pass"), ("b", "no", "fail"), ("c", "yes", "pass"))
