@@ -11,6 +11,7 @@ import pytest
 from judge.errors import UsageError
 from judge.questions.field_tests import FieldTest
 from judge.questions.from_flags import test_from_flag as from_flag
+from judge.questions.python_checks import PythonFunction
 from judge.questions.rubric import Rubric, load
 
 MAIL = "We Guarantee a refund of 5 euros on Monday."
@@ -142,6 +143,18 @@ def test_files_lie_beside_the_rubric_and_are_part_of_its_digest(tmp_path: Path) 
     before = load(tmp_path / "c.yaml")[0].digest
     (tmp_path / "c.py").write_text("def f(record): return False")
     assert load(tmp_path / "c.yaml")[0].digest != before
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [None, 1, "yes", {}, {"pass": "yes"}, {"pass": True, "reason": 3}, {"pass": True, "quot": "x"}],
+)
+def test_what_is_no_verdict_of_a_function_is_not_taken_for_one(returned: object) -> None:
+    def short(record: dict[str, Any]) -> object:
+        return returned
+
+    with pytest.raises(ValueError, match="return True, False, or a dict of pass, reason and quote"):
+        PythonFunction.of(short).answer({})
 
 
 def test_a_test_on_the_command_line_is_called_after_its_field() -> None:
