@@ -259,3 +259,21 @@ def test_a_library_call_is_silent_unless_its_program_listens(tmp_path: Path) -> 
         )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "judge.judging.negotiation WARNING\n"
+
+
+def test_a_model_without_a_server_is_traced_without_an_address(
+    memory: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "yes.yaml").write_text(
+        "replies: [{reply: {reason: It is., answer: 'yes', quote: null}}]"
+    )
+    model = f"scripted:{tmp_path / 'yes.yaml'}"
+    (one,) = judged(monkeypatch, tmp_path, "Ann", model=model, traces=True)
+    assert one.verdict == "pass"
+    ((_, attributes),) = [
+        pair
+        for name in {s.name for s in memory.get_finished_spans()}
+        if name.startswith("chat ")
+        for pair in found(memory, name)
+    ]
+    assert "server.address" not in attributes and attributes["gen_ai.operation.name"] == "chat"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -215,6 +216,14 @@ async def test_a_chunk_that_two_workers_judged_counts_once() -> None:
     await feed.done(0, b"second")
     assert await asked == b"first" and await feed.get(0) == b""
     await feed.done(0, b"third")
+
+
+def test_a_run_on_ray_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SET", "before")
+    monkeypatch.delenv("UNSET", raising=False)
+    with driver._environment({"SET": "inside", "UNSET": "inside"}):
+        assert os.environ["SET"] == os.environ["UNSET"] == "inside"
+    assert os.environ["SET"] == "before" and "UNSET" not in os.environ
 
 
 def test_workers_for_which_there_is_no_room_are_refused() -> None:

@@ -133,6 +133,9 @@ async def test_regeneration_that_never_helps_ends(take: Take, rounds: int) -> No
     )
     assert len([c for c in taken.checks("relevance") if c.by == "final"]) == min(rounds, 1)
     assert taken.judgement.verdict is Verdict.FAIL
+    assert taken.judgement.original_verdict is (Verdict.FAIL if rounds else None), (
+        "a record that was rewritten says what it was before"
+    )
     assert taken.judgement.reason == "relevance: fail"
 
 

@@ -74,6 +74,8 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("JUDGE_MODELS_DIR", str(tmp_path / "file"))
     with pytest.raises(FetchError, match="cannot write weights"):
         pull("smollm2-135m", progress=silent)
+    with pytest.raises(UsageError, match=r"org/repo.*hf:ORG/REPO:FILE is a file of a hub"):
+        store.entry("org/repo")
     with pytest.raises(UsageError, match="no weights are named 'nope'"):
         pull("nope", progress=silent)
 

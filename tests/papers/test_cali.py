@@ -10,7 +10,7 @@ import pytest
 
 from judge.papers.benchmark import choices_of
 from judge.papers.cali import SentencePair, benchmark, entailment_of
-from judge.papers.tables import tables_of
+from judge.papers.tables import sliced_tables, tables_of
 from judge.papers.tasks import MeasuredAnswer
 from judge.records import Record
 from judge.records.fields import LabelError
@@ -129,6 +129,7 @@ def test_alternatives_are_every_two_hypotheses_of_a_premise() -> None:
     [
         ({**PAIR, "premise": ""}, "'premise' is empty"),
         ({"premise": "P.", "hypothesis": "H.", "us_ratings": ["E"]}, "'in_ratings' is missing"),
+        ({"premise": "P.", "hypothesis": "H."}, "'us_ratings' is missing"),
         ({**PAIR, "us_ratings": [], "in_ratings": []}, "all empty"),
         ({**PAIR, "us_ratings": "E, E"}, "must be a list"),
         ({**PAIR, "us_ratings": ["Z"]}, "must be one of entailment, neutral, contradiction"),
@@ -275,5 +276,8 @@ def test_three_groups_by_columns_or_by_votes(tmp_path: Path, voted: bool) -> Non
         "entailment+uk": "not entail",
         "entailment+south_korea": None,
     }
-    tables = tables_of(benchmark, results(lambda fields: "entail", found))
+    made = results(lambda fields: "entail", found)
+    tables = tables_of(benchmark, made)
     assert [one.name for one in tables[1:]] == ["cali-matrix-us-uk"]
+    names = [one.name for one in sliced_tables(benchmark, made, ["premise"])]
+    assert names == ["cali-labels", "cali-labels-by", "cali-matrix-us-uk"]
