@@ -230,6 +230,7 @@ def unsure(state: Mapping[str, Any], question: Mapping[str, Any]) -> float:
     return 0.95 if "Thank you" in text else 0.05 if "Send it" in text else 0.5
 
 
+@pytest.mark.slow
 def test_a_cascade_under_a_guarantee_holds_for_the_version_that_was_calibrated(
     judge: Typed, server: DecisionServer
 ) -> None:
@@ -271,6 +272,7 @@ def test_an_alias_that_moves_is_not_calibrated_and_a_run_on_one_warns(
     assert votes(out)[0][0]["answered_by"] == ["made-1.0"]
 
 
+@pytest.mark.slow
 def test_controls_expose_a_model_that_follows_label_words(
     judge: Typed, server: DecisionServer
 ) -> None:

@@ -167,6 +167,7 @@ def test_bad_decisions_are_refused_before_anything_is_asked(judged: Typed) -> No
     assert code == 2 and "--review-verdicts needs --review" in told
 
 
+@pytest.mark.slow
 def test_an_answer_about_one_entry_leaves_the_judges_verdicts_on_the_others(typed: Typed) -> None:
     """Of three entries the judge fails the second and the third."""
     typed.write("r.jsonl", [{"id": "r", "text": "One.", "values": ["zebra", "quartz", "fjord"]}])

@@ -89,6 +89,7 @@ def named(typed: Typed, file: str, check: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_labels_for_another_check_are_named_in_note_and_report(typed: Typed) -> None:
     named(typed, "tone.jsonl", "tone")
     _, told = agreed(typed, "tone.jsonl", "-o", "done")
@@ -134,6 +135,7 @@ def test_the_only_question_of_an_export_is_named(typed: Typed) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_sheet_is_joined_by_the_ids(typed: Typed) -> None:
     table(typed, "mails.csv", "id", "mail")
     table(typed, "sheet.csv", "id", label=("yes", "no"))

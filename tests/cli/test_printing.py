@@ -29,6 +29,7 @@ WORDS = st.lists(WORD, min_size=1, max_size=12).map(" ".join)
 NUMBER = st.sampled_from(["", "7", "0.71 (0.65 to 0.77)", "0.71 (0.65 to 0.77), 30 of 40"])
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.data(), st.integers(1, 12))
 def test_a_table_of_any_content_fits_and_breaks_no_word(data: st.DataObject, many: int) -> None:
@@ -130,6 +131,7 @@ def test_verdicts_have_colours_on_a_terminal_unless_they_are_not_wanted(
         assert ("\x1b[32mpass" in screen.getvalue()) == coloured
 
 
+@pytest.mark.slow
 def test_percent_is_written_in_one_form() -> None:
     """Texts that are printed say 95%; docstrings and comments are not printed."""
     spaced: list[str] = []

@@ -206,6 +206,7 @@ def test_a_cheap_model_that_never_answers_is_named_once(
     assert (messages.count(lost), messages.count("cheap model")) == (told, told)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cascaded")
 @pytest.mark.parametrize("left", [0, 3.5, 6])
 def test_after_an_interruption_the_review_file_is_complete(typed: Typed, left: float) -> None:
@@ -251,6 +252,7 @@ def test_what_cannot_be_read_goes_to_people_and_what_failed_does_not(typed: Type
 # ---------------------------------------------------------------- corrected rates
 
 
+@pytest.mark.slow
 def test_the_corrected_rate_beside_the_raw_one(typed: Typed) -> None:
     typed.write("n.jsonl", map(norm, range(20)))
     script(typed, "yes.yaml", *(number(n, 0.1) for n in range(11, 20)), {"p_yes": 0.9})

@@ -191,6 +191,7 @@ def test_without_traces_a_provider_gets_nothing(
     assert memory.get_finished_spans() == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "words"),
     [
@@ -247,6 +248,7 @@ assert verdict() == ["pass"]
 """
 
 
+@pytest.mark.slow
 def test_a_library_call_is_silent_unless_its_program_listens(tmp_path: Path) -> None:
     with Loopback(Script(), modes=frozenset({"tools"})) as server:
         done = subprocess.run(

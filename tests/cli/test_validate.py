@@ -287,6 +287,7 @@ def test_a_small_budget_finishes_some_records(typed: Typed) -> None:
     assert typed.read("out") == whole
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_leaves_out_to_the_same_command(typed: Typed) -> None:
     run = first_token(typed, "gone.yaml", {"error": "unreachable"})
     assert typed(*RUN, "-o", "out").returncode == 0

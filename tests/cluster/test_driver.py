@@ -232,6 +232,7 @@ def test_workers_for_which_there_is_no_room_are_refused() -> None:
         workers_for(3, 2, {"CPU": 16.0, "GPU": 5.0})
 
 
+@pytest.mark.slow
 def test_a_ray_that_the_host_program_runs_is_not_taken(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,6 +154,7 @@ def server() -> Iterator[Misbehaving]:
 # ---------------------------------------------------------------- every fault
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault(fault: str, judge: Command, server: Misbehaving, outcome: Outcome) -> None:
     """Of four records, one has the fault for good, one twice."""

@@ -76,6 +76,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_rubbish_is_named_and_nothing_else_happens(fuzz_targets: Any, name: str) -> None:
     target = fuzz_targets.TARGETS[name]

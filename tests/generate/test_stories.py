@@ -271,6 +271,7 @@ def test_four_characters_have_an_attitude_each_to_the_same_five_statements(typed
     assert attitudes == {"Agree", "Neither agree nor disagree", "Disagree"}
 
 
+@pytest.mark.slow
 def test_categories_take_turns_and_no_story_is_drawn_twice(typed: Typed) -> None:
     stories = drawn(typed, setting="category", limit="8")
     assert [story["setting"] for story in stories[:4]] == [t.lower() for t in TOPICS]

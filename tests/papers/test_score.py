@@ -174,6 +174,7 @@ def test_hards_four_truth_values_in_a_table(typed: Typed) -> None:
     assert [row["accuracy"]["value"] for row in json.loads(out)[0]["rows"]] == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_normads_released_answers_are_scored_as_their_notebooks_score_them(typed: Typed) -> None:
     """GPT-4 with the rule: 0.876187 of 2,633 rows, as printed there, from 2,307 right answers."""
     labels = ("yes",) * 943 + ("no",) * 875 + ("neutral",) * 815

@@ -254,6 +254,7 @@ def test_record_text_is_shown_as_it_is_and_never_run(name: str) -> None:
         assert opened == len(re.findall(rf"^\[[a-z ]+ {about_it.mark}\]$", content, re.M)) - opened
 
 
+@pytest.mark.slow
 @given(
     story=st.text(min_size=1).filter(str.strip),
     values=st.lists(st.text(), min_size=1, max_size=3),

@@ -72,6 +72,7 @@ def test_a_record_over_the_limit_ends_the_list(items: ReadBack) -> None:
     assert "more than 1000 characters, the limit; what follows is not" in problem_of(found[1])
 
 
+@pytest.mark.slow
 def test_the_limit_is_of_one_record_wherever_it_stands_in_the_list(items: ReadBack) -> None:
     found = items("a.json", json.dumps([{"a": n} for n in range(60_000)]), max_line=1000)
     assert len(found) == 60_000 and all(item.problem is None for item in found)
@@ -96,6 +97,7 @@ class Drip(io.BytesIO):
         return super().readinto(memoryview(buffer)[: self._size])
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.dictionaries(TEXT, JSON, max_size=3), max_size=3),
     st.sampled_from([None, 0, 3]),

@@ -91,6 +91,7 @@ def test_a_judgement_that_orjson_refuses() -> None:
     )
 
 
+@pytest.mark.slow
 @given(FIELDS)
 def test_a_written_line_is_read_back_as_it_was(fields: dict[str, Any]) -> None:
     line = dump(fields)

@@ -28,6 +28,7 @@ def counted(true: list[str], said: list[str]) -> NDArray[np.float64]:
     return metrics.confusion_matrix(true, said, labels=CLASSES).astype(np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:A single label:UserWarning")
 @settings(deadline=None)
 @given(
@@ -75,6 +76,7 @@ def points(true: list[int], said: list[int]) -> NDArray[np.float64]:
     return metrics.confusion_matrix(true, said, labels=[1, 2, 3, 4, 5]).astype(np.float64)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=40))
 def test_points_against_scikit_learn_and_scipy(pairs: list[tuple[int, int]]) -> None:

@@ -39,6 +39,7 @@ def test_by_hand() -> None:
         assert limits.high - limits.low == pytest.approx(2 * half, rel=0.08)
 
 
+@pytest.mark.slow
 @given(part_of(5, 300), part_of(30, 200), part_of(30, 200))
 def test_limits_against_brute_force(
     judged: tuple[int, int], good: tuple[int, int], bad: tuple[int, int]

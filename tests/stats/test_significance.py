@@ -18,6 +18,7 @@ from judge.stats.significance import Anova, holm, kendall_tau_c, mcnemar, one_wa
 # ---------------------------------------------------------------- mcnemar
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=60))
 def test_mcnemar_against_statsmodels(pairs: list[tuple[int, int]]) -> None:
     table = [[pairs.count((a, b)) for b in (1, 0)] for a in (1, 0)]

@@ -44,6 +44,7 @@ def asked(
     return answer.status, dict(answer.getheaders()), answer.read()
 
 
+@pytest.mark.slow
 def test_only_the_page_itself_is_answered(pages: Pages) -> None:
     pages.write("mails.jsonl", [MAIL])
     _, address = pages.start("label", "mails.jsonl", *ASK, "-o", "labels.jsonl")
