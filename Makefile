@@ -12,7 +12,7 @@ install:  ## a virtual environment with everything that tests need
 	$(PYTHON) -m pip install -e '.[dev]'
 	$(BIN)judge models pull smollm2-135m
 
-test:  ## the default tests (4 minutes on two cores)
+test:  ## the default tests (3 minutes on two cores)
 	$(PYTHON) -m pytest -q -n 2
 
 test-all:  ## every test, also those marked slow or model
