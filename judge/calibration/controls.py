@@ -194,7 +194,12 @@ def controls_of(
     """
 
     def resamples(answers: Sequence[LabelledAnswer]) -> Resamples:
-        return Resamples([answer.item.cluster for answer in answers], seed=seed, draws=draws)
+        return Resamples(
+            [answer.item.cluster for answer in answers],
+            seed=seed,
+            draws=draws,
+            by_weight=[answer.item.weight for answer in answers],
+        )
 
     def kappa(*sides: Sequence[LabelledAnswer]) -> Estimate:
         """Kappa of a judge's answers, minus that of another's to the same items, if given.

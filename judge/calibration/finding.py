@@ -33,7 +33,9 @@ def finding(check: CheckReport, judge: JudgeReport) -> str:
     if accuracy.value is None:
         return f"answered none of {of} labelled items: use it for nothing yet"
     over = str(n) if n == of else f"the {n} that it answered (of {of})"
-    text = f"agrees with the labels in {round(accuracy.value * n)} of {over}, kappa {kappa}"
+    right = sum(row[reference] for reference, row in measures.confusion.items())
+    weighted = "" if round(accuracy.value * n) == right else f", {accuracy.value:.2f} by weight"
+    text = f"agrees with the labels in {right} of {over}{weighted}, kappa {kappa}"
     if measures.weighted_kappa is not None and measures.spearman is not None:
         kappa = measures.weighted_kappa
         text = f"weighted kappa {kappa}, rank correlation {measures.spearman}, {error} points off "
@@ -90,14 +92,12 @@ def differences(check: CheckReport) -> Iterator[str]:
         if gain.value is None:
             yield f"{pair.model} and {pair.than} answered no item both: nothing compares them"
             continue
-        of = f"on the {gain.n} items that both answered"
-        if gain.low is None or gain.high is None:
-            yield f"{pair.model} and {pair.than}: too few differences {of} to compare them"
-        elif gain.low > 0 or gain.high < 0:
-            better, worse = (pair.model, pair.than) if gain.low > 0 else (pair.than, pair.model)
-            ends = sorted((abs(gain.low), abs(gain.high)))
-            share = f"{abs(gain.value):.2f} ({ends[0]:.2f} to {ends[1]:.2f})"
-            yield f"{better} agrees with the labels more often than {worse}, by {share}, {of}"
+        of = f"on the {gain.n} items that both answered, McNemar's p {pair.p:.2g}"
+        if pair.shown:
+            better, worse = pair.model, pair.than
+            if gain.value < 0:
+                better, worse, gain = worse, better, -gain
+            yield f"{better} agrees with the labels more often than {worse}, by {gain} {of}"
         else:
             yield (
                 f"{pair.model} is not shown to be better or worse than {pair.than}: difference "

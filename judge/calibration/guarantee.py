@@ -119,6 +119,8 @@ def sureness(answer: LabelledAnswer) -> float:
     """A judge's confidence in its answer, 0 to 1: 1 without probabilities, -1 without an answer."""
     if answer.answer is None:
         return -1.0
+    if answer.score is not None and answer.probabilities:
+        return max(answer.probabilities.values())  # The likeliest score, not the one nearest.
     return answer.probabilities.get(answer.answer, 0.0) if answer.probabilities else 1.0
 
 

@@ -32,6 +32,7 @@ from judge.stats.classification import (
     weighted_kappas,
 )
 from judge.stats.intervals import Estimate
+from judge.stats.significance import mcnemar
 from judge.verdict import AnswerOutcome
 
 UNANSWERED = [
@@ -192,11 +193,25 @@ class JudgeDifference:
 
     - `accuracy`: the share of `model` minus that of `than`, over the items that both answered, with
       the interval of `paired_difference`
+    - `p`: of McNemar's exact test, which holds for few items, too, if they are independent
     """
 
     model: str
     than: str
     accuracy: Estimate
+    p: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether one of the two is shown to agree more often, by interval and test.
+
+        The interval takes account of clusters and weights, the test of few differences. There is
+        no interval where every draw gives the same, as where one judge is right on all items and
+        the other on none.
+        """
+        low, high = self.accuracy.low, self.accuracy.high
+        apart = bool(self.accuracy.value) if low is None or high is None else low > 0 or high < 0
+        return apart and self.p < 0.05
 
 
 def difference(
@@ -230,7 +245,9 @@ def difference(
         ]
 
     first, second = hits([other for _, other in pairs]), hits([mine for mine, _ in pairs])
-    return JudgeDifference(model, than, paired_difference(first, second, resamples))
+    both = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    test = mcnemar([a for a, _ in both], [b for _, b in both])
+    return JudgeDifference(model, than, paired_difference(first, second, resamples), test.p)
 
 
 # ---------------------------------------------------------------- slices

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from judge.digest import digest
 from judge.errors import BackendError, Unread
+from judge.judging.answer_reader import mean_of
 from judge.judging.classifiers import Observation
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
+from judge.judging.panel import mean_score
 from judge.judging.prompts import lack
 from judge.questions.rubric import Rubric
 from judge.records import Problem, Record
@@ -19,7 +21,7 @@ from judge.records.kinds import RECORD, kind_named
 from judge.records.labels import LabelledItem
 from judge.records.names import entry_name
 from judge.run.stream import run
-from judge.verdict import AnswerOutcome, Verdict, Vote
+from judge.verdict import SETTLED, AnswerOutcome, Verdict, Vote
 
 # ---------------------------------------------------------------- records as shown
 
@@ -103,6 +105,8 @@ class LabelledAnswer:
         record: the record as shown; None if the judge could not be asked.
         observation: the first-token probabilities and hidden state, before any fit; None for a
             structured judge.
+        score: the mean score that validation holds against the rubric's bound, if answers are
+            scores; `answer` is then the nearest of them.
     """
 
     item: LabelledItem
@@ -113,6 +117,7 @@ class LabelledAnswer:
     reason: str | None = None
     record: Record | None = None
     observation: Observation | None = None
+    score: float | None = None
 
 
 async def observe(
@@ -202,18 +207,34 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
             answer,
             outcome=AnswerOutcome.UNREADABLE,
             answer=None,
+            score=None,
             probabilities={},
             reason=NOTHING_READ,
         )
-    decision = reader.decide(judge.rubric, observation)
-    shares = (decision.probabilities, *decision.ends)
+    rubric, decision = judge.rubric, reader.decide(judge.rubric, observation)
+    shares = min(
+        (decision.probabilities, *decision.ends),
+        key=lambda share: share.get(decision.answer, 0.0),
+    )
+    score = None if decision.ends or rubric.each else mean_of(rubric, decision.probabilities)
+    sure = decision.sure
+    if rubric.bound and answer.record is not None:
+        # The open shares may leave the mean on either side of the bound.
+        sure = sure and decision.judged(rubric, answer.record.label, None).sure
     return replace(
         answer,
-        outcome=AnswerOutcome.ANSWERED if decision.sure else AnswerOutcome.ABSTAINED,
-        answer=decision.answer if decision.sure else None,
-        probabilities=min(shares, key=lambda share: share.get(decision.answer, 0.0)),
+        outcome=AnswerOutcome.ANSWERED if sure else AnswerOutcome.ABSTAINED,
+        answer=(decision.answer if score is None else _nearest(rubric, score)) if sure else None,
+        score=score if sure else None,
+        probabilities=shares,
         reason=None,
     )
+
+
+def _nearest(rubric: Rubric, score: float) -> str:
+    """The answer whose score is nearest, the lower of two."""
+    scores = zip(rubric.answers, rubric.scale or (), strict=True)
+    return min(scores, key=lambda pair: abs(pair[1] - score))[0]
 
 
 async def _ask(
@@ -234,21 +255,29 @@ async def _ask(
             cast[index, numbers] = vote
     votes = [cast[index, numbers] for index in range(count)]
     evidence = [[entry for entry in vote.evidence if entry.value == value] for vote in votes]
-    answers = [next((entry.answer for entry in part if entry.answer), None) for part in evidence]
+    # As in a validation, an answer that abstains (its two orders disagree, its quote is not in the
+    # text) is none.
+    answers = [next((a.answer for a in part if a.answer and a.sure), None) for part in evidence]
     majority = next(
         (label for label in answers if label and 2 * answers.count(label) > count), None
     )
+    score: float | None = None
+    if judge.rubric.scale and not judge.rubric.each:
+        verdict, score = mean_score(votes, judge.rubric.scale, judge.rubric.bound)
+        score = score if verdict in SETTLED else None
+        majority = None if score is None else _nearest(judge.rubric, score)
     verdicts = [vote.verdicts().get(value, vote.verdict) for vote in votes]
     outcome = next(
         (_LOST[verdict] for verdict in verdicts if verdict in _LOST), AnswerOutcome.ABSTAINED
     )
-    given = (a for part in evidence for a in part if majority in (None, a.answer))
-    telling = next((a for a in given if a.quote or a.reason), None)
+    given = [a for part in evidence for a in part if a.quote or a.reason]
+    telling = next((a for a in given if majority in (None, a.answer)), None)
     reasons = (vote.reason for vote in votes if vote.reason)
     return LabelledAnswer(
         item,
         AnswerOutcome.ANSWERED if majority else outcome,
         majority,
+        score=score,
         quote=telling.quote if telling else None,
         reason=telling.reason if telling else next(reasons, None),
         record=record,

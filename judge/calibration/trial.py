@@ -270,6 +270,13 @@ def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
     return answer in rubric.passing(record.label)
 
 
+def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool:
+    """Whether the record passes by the judge's answer: by its mean score, where a bound says."""
+    if rubric.bound and answer.score is not None:
+        return rubric.bound.holds(answer.score)
+    return should_pass(rubric, record, str(answer.answer))
+
+
 def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
     """The error rates of the judge's verdicts on held-out items.
 
@@ -288,9 +295,7 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
         ):
             continue
         truth = should_pass(rubric, answer.record, reference)
-        verdict = (
-            None if answer.answer is None else should_pass(rubric, answer.record, answer.answer)
-        )
+        verdict = None if answer.answer is None else _passes(rubric, answer.record, answer)
         rows.append((answer.item.cluster, truth, verdict))
         weights.append(answer.item.weight)
     # The correction of a rate counts undecided items once as failed and once as passed.

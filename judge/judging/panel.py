@@ -200,7 +200,7 @@ class Panel:
     def _outcome(self, check: Check) -> dict[str, Any]:
         """Verdict, answer, score and reason of the check, from its votes."""
         scale, bound = self.rubric.scale, self.rubric.bound
-        verdict, score = _of_scores(check.votes, scale, bound) if scale else (None, None)
+        verdict, score = mean_score(check.votes, scale, bound) if scale else (None, None)
         verdict = verdict or worst(check.verdicts().values())
         labels = self.rubric.graded and not self.rubric.each
         undecided = (v for v in check.votes if v.part == "panel" and v.verdict not in SETTLED)
@@ -213,7 +213,7 @@ class Panel:
         }
 
 
-def _of_scores(
+def mean_score(
     votes: Sequence[Vote], scale: Sequence[float], bound: Bound | None
 ) -> tuple[Verdict | None, float | None]:
     """The verdict on the mean of the votes' scores, and the mean; None for both without a score.

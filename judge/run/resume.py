@@ -32,7 +32,8 @@ def unmatched_file(out: Path) -> Path:
 
 class Resumption:
     """OUT of an earlier run, which this run continues; `end` is where its whole lines end,
-    `unmatched` the file for lines whose records the input lacks.
+    `unmatched` the file for lines whose records the input lacks, `by_people` the number of lines
+    that stand in spite of `rejudge` because a person decided them.
 
     An index on disk has each line's offset and, once known, its record's place in the input.
 
@@ -60,7 +61,7 @@ class Resumption:
         self.out = real(out)
         self._described = described_by or out
         self.unmatched = unmatched_file(self.out)
-        self.end = self._count = 0
+        self.end = self._count = self.by_people = 0
         if self.out.exists() and not self.out.is_file():
             raise UsageError(f"{self.out} is not a regular file; --resume cannot continue it")
         self._file: IO[bytes] = self.out.open("rb")
@@ -95,6 +96,9 @@ class Resumption:
                     "cannot continue: remove it, or name another file with -o"
                 )
             stands = line.verdict not in again if line.finished else line.fingerprint is None
+            if line.finished and not stands and line.decided and line.verdict not in REDONE:
+                stands = True
+                self.by_people += 1
             if stands and line.finished and not rejudge:
                 refuse_other(self.out, line, info_of(line.made_by))
             yield self.end, bytes.fromhex(line.key), line.finished, stands

@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import RateLimited, Refused, ServerFault
@@ -154,7 +155,9 @@ class Summary:
             reasons = {vote.get("reason") for vote in votes}
             if QUOTE_NOT_FOUND in reasons:
                 self.quotes_lost[name] += 1
-            if any("value" in answer for vote in votes for answer in vote.get("evidence") or ()):
+            # A person's check has its answers to the entries without votes.
+            parts = chain((check,), votes)
+            if any("value" in answer for part in parts for answer in part.get("evidence") or ()):
                 self.entries[name].update(Check.model_validate(check).verdicts().values())
             if FAR in reasons:
                 self.far[name] += 1

@@ -35,6 +35,11 @@ class Estimate:
     n: int = 0
     of: int = 0
 
+    def __neg__(self) -> Estimate:
+        """The estimate of the negative number."""
+        value, high, low = (None if x is None else -x for x in (self.value, self.low, self.high))
+        return Estimate(value, low, high, self.n, self.of)
+
     def spanning(self, second: Estimate) -> Estimate:
         """The mean of two estimates of one number, with an interval that contains both of theirs.
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -98,27 +99,38 @@ def test_of_two_judges_the_report_says_which_agrees_more_often(labels: Written) 
     two = {f"n{n}": "no" if n < 4 else "?" if n == 4 else "yes" for n in range(40)}
     job = CalibrationJob([labels(rows)], draws=200)
     (check,) = run(job, says(one), says(two, "two"), says(one, "three")).checks
-    better, _ = check.differences
+    better, same = check.differences
     gain = better.accuracy
     assert (better.model, better.than, gain.n, gain.of) == ("scripted:two", "scripted:one", 39, 40)
     assert gain.value == pytest.approx(16 / 39) and gain.low is not None and gain.low > 0
-    said = f"by 0.41 ({gain.low:.2f} to {gain.high:.2f}), on the 39 items that both answered"
+    # Only the second is right on 20, only the first on 4.
+    assert better.p == pytest.approx(2 * sum(comb(24, k) for k in range(5)) / 2**24)
+    assert not same.shown and same.p == 1
+    said = f"by {gain} on the 39 items that both answered, McNemar's p 0.0015"
     assert check.findings[-2:] == [
         f"scripted:two agrees with the labels more often than scripted:one, {said}",
-        "scripted:three and scripted:one: too few differences on the 40 items that both answered "
-        "to compare them",
+        "scripted:three is not shown to be better or worse than scripted:one: difference 0.00 on "
+        "the 40 items that both answered, McNemar's p 1",
     ]
     (check,) = run(job, says(two, "two"), says(one)).checks
     assert (
         check.findings[-1]
         == f"scripted:two agrees with the labels more often than scripted:one, {said}"
     )
-    # One item more is no better judge.
-    (check,) = run(
-        job, says(one), says(one | {"n30": "yes", "n0": "no", "n31": "yes"}, "four")
-    ).checks
+    # Four items more, whose interval is above 0, are no better judge: p is 1/8.
+    more = dict.fromkeys(("n30", "n31", "n32", "n33"), "yes")
+    (check,) = run(job, says(one), says(one | more, "four")).checks
     assert (
         "scripted:four is not shown to be better or worse than scripted:one" in check.findings[-1]
+    )
+    assert check.differences[0].accuracy.low > 0
+    # Right on all against right on none leaves no interval, and no doubt.
+    (check,) = run(
+        job, says(dict.fromkeys(one, "no")), says(dict.fromkeys(one, "yes"), "five")
+    ).checks
+    assert (
+        "scripted:five agrees with the labels more often than scripted:one, by 1.00"
+        in check.findings[-1]
     )
     assert check.as_json()["differences"][0]["accuracy"]["n"] == 40
 

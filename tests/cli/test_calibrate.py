@@ -408,3 +408,96 @@ def test_scores_of_a_rubric_of_ones_own_on_records_of_ones_own(typed: Typed) -> 
     assert (known["rates"]["passed"], known["rates"]["passes"]) == (8, 8)
     assert (known["rates"]["failed"], known["rates"]["fails"]) == (11, 12)
     assert known["measures"]["spearman"]["value"] == found["spearman"]["value"]
+
+
+# ---------------------------------------------------------------- as validate judges
+
+
+def test_an_answer_that_validate_leaves_open_is_none_in_the_figures(typed: Typed) -> None:
+    """Of 80 comparisons the judge says the first in 40, whichever it is, and is right in 40."""
+    (typed.folder / "better.yaml").write_text(
+        "name: better\nquestion: Which is better?\ncompare: [x, y]\npass: x\n"
+    )
+    pairs = [{"id": f"q{n}", "x": f"reply {n} Good", "y": f"reply {n} Bad"} for n in range(80)]
+    for pair in pairs[40:]:
+        pair["x"], pair["y"] = pair["x"] + " Alike", pair["y"] + " Alike"
+    typed.write("pairs.jsonl", [{**pair, "labels": {"better": "x"}} for pair in pairs])
+    place = '{{ "1" if prompt.find("Good") < prompt.find("Bad") else "2" }}'
+    replies: list[dict[str, Any]] = [
+        {"when": {"contains": "Alike"}, "reply": {"quote": None, "reason": "r", "answer": "1"}},
+        {"reply": f'{{"quote": null, "reason": "r", "answer": "{place}"}}'},
+    ]
+    model = ("-m", typed.script("j.yaml", replies), "--rubric", "./better.yaml")
+    run = ("calibrate", "pairs.jsonl", *model, "--check", "better", "--no-controls")
+    _, out, told = typed.text(*run, "-o", "found", "--json")
+    assert out, told
+    (judge,) = json.loads(out)["checks"][0]["judges"]
+    typed.text("validate", "pairs.jsonl", *model, "-o", "o.jsonl")
+    verdicts_of_run = verdicts(typed.read("o.jsonl"))
+    assert verdicts_of_run == ["pass"] * 40 + ["abstain"] * 40, told
+    assert judge["outcomes"] == {"answered": 40, "abstained": 40}
+    assert judge["stands"]["accuracy"]["value"] == 1.0
+    rates = json.loads(typed.read("found/profile.json"))["judges"][0]["rates"]
+    assert (rates["passed"], rates["undecided_passes"]) == (40, 40)
+
+
+@pytest.mark.parametrize("method", ["logprobs", "structured"])
+def test_scores_pass_in_the_profile_as_they_pass_in_a_run(typed: Typed, method: str) -> None:
+    """Half are labelled 4. By first tokens their mean is 3.6: nearest to 4, and below the bound. Of
+    three votes, 3, 4 and 5, the mean is 4."""
+    rows = [{"id": f"r{n}", "text": f"{('POOR', 'GOOD')[n % 2]} {n}"} for n in range(120)]
+    labelled = [{**one, "labels": {"question": 4 if n % 2 else 2}} for n, one in enumerate(rows)]
+    typed.write("scores.jsonl", labelled)
+    if method == "logprobs":
+        replies: list[dict[str, Any]] = [
+            {"when": {"contains": "GOOD"}, "words": {"4": 0.6, "3": 0.4}},
+            {"words": {"2": 0.6, "3": 0.4}},
+        ]
+        model = ("-m", typed.script("s.yaml", replies, method="logprobs"))
+    else:
+        replies = [
+            {
+                "when": {"contains": word, "vote": vote},
+                "reply": {"quote": None, "reason": "r", "answer": str(least + vote)},
+            }
+            for word, least in (("GOOD", 3), ("POOR", 1))
+            for vote in range(3)
+        ]
+        model = ("-m", typed.script("s.yaml", replies), "--votes", "3")
+    ask = ("--ask", "How good?", "--answers", "1-5", "--pass", ">= 4", "--on", "text", *model)
+    run = ("calibrate", "scores.jsonl", *ask, "--no-controls", "-o", "found", "--json")
+    _, out, told = typed.text(*run, *(("--folds", "4") if method == "logprobs" else ()))
+    (judge,) = json.loads(out)["checks"][0]["judges"]
+    final = judge["calibrated"] or judge["stands"]
+    assert (final["accuracy"]["n"], final["accuracy"]["value"]) == (120, 1.0), told
+    _, _, told = typed.text(
+        "validate", "scores.jsonl", *ask, "--profile", "found/profile.json", "-o", "o.jsonl"
+    )
+    passing = verdicts(typed.read("o.jsonl")).count("pass")
+    rates = json.loads(typed.read("found/profile.json"))["judges"][0]["rates"]
+    assert (rates["passes"], rates["fails"]) == (60, 60)
+    assert rates["passed"] + rates["fails"] - rates["failed"] == passing
+    assert passing == {"logprobs": 0, "structured": 60}[method]
+    assert ("not corrected" in " ".join(told.split())) == (method == "logprobs")
+
+
+def test_labels_of_unequal_weight_are_counted_as_they_are(typed: Typed) -> None:
+    """Nine of ten are right; the tenth stands for as many as the nine."""
+    replies = [{"when": {"contains": "number 0."}, "p_yes": 0.1}, {"p_yes": 0.9}]
+    labelled = [
+        {**norm(n, {"ann": "yes" if n < 8 else "no"}, "dim"), "annotators": {"ann": {"weight": 1}}}
+        for n in range(10)
+    ]
+    labelled[0]["annotators"]["ann"]["weight"] = 9
+    replies += [{"when": {"contains": f"number {n}."}, "p_yes": 0.1} for n in (8, 9)]
+    replies = [*replies[:1], *replies[2:], replies[1]]
+    typed.write("labels.jsonl", labelled)
+    ask = ("--ask", "Is it dim?", "--name", "plain", "--on", "story", "--method", "logprobs")
+    model = ("-m", typed.script("j.yaml", replies, method="logprobs"), "--folds", "2")
+    run = ("calibrate", "labels.jsonl", *ask, *model)
+    _, out, told = typed.text(*run)
+    assert "agrees with the labels in 9 of 10, 0.50 by weight" in " ".join(out.split()), told
+    _, out, _ = typed.text(*run, "--json")
+    (judge,) = json.loads(out)["checks"][0]["judges"]
+    final = judge["calibrated"] or judge["stands"]
+    assert judge["controls"]["kappa"]["value"] == final["kappa"]["value"]
