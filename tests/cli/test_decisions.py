@@ -168,6 +168,22 @@ def test_bad_decisions_are_refused_before_anything_is_asked(judged: Typed) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("again", ["fail", "pass,fail"])
+def test_what_a_person_decided_is_not_judged_again(judged: Typed, again: str) -> None:
+    decide(judged, m2="No", m3="Yes")
+    assert judged(*RUN, "--resume", "--decisions", "review.jsonl").returncode == 0
+    before = judged.read("out.jsonl").splitlines()
+    judged.script("judge.yaml", [{"p_yes": 0.8}], method="logprobs")
+    code, _, told = judged.text(*RUN, "--resume", "--rejudge", again, "--summary", "s.json")
+    after = judged.read("out.jsonl").splitlines()
+    assert code == 0 and after[1:] == before[1:], told
+    kept = 1 if again == "fail" else 2
+    assert (
+        f"{kept} record{'s' * (kept > 1)} in out.jsonl decided by people: not judged again" in told
+    )
+    assert "people decided 2 records" in told and (after[0] == before[0]) == (again == "fail")
+
+
 def test_an_answer_about_one_entry_leaves_the_judges_verdicts_on_the_others(typed: Typed) -> None:
     """Of three entries the judge fails the second and the third."""
     typed.write("r.jsonl", [{"id": "r", "text": "One.", "values": ["zebra", "quartz", "fjord"]}])
@@ -191,6 +207,7 @@ def test_an_answer_about_one_entry_leaves_the_judges_verdicts_on_the_others(type
         typed.write("people.jsonl", [{**line, "labels": {"says": labels}}])
         ended, _, told = typed.text(*run, "--resume", "--decisions", "people.jsonl")
         assert ended == code, told
+        assert f"of 3 entries: {verdicts.count('pass')} pass" in told
         check = lines(typed, "o.jsonl")[0]["judge"]["checks"][-1]
         by_value = {answer["value"]: answer["verdict"] for answer in check["evidence"]}
         assert check["by"] == "person" and check["verdict"] == ("fail" if code else "pass")
