@@ -33,7 +33,8 @@ def unmatched_file(out: Path) -> Path:
 class Resumption:
     """OUT of an earlier run, which this run continues; `end` is where its whole lines end,
     `unmatched` the file for lines whose records the input lacks, `by_people` the number of lines
-    that stand in spite of `rejudge` because a person decided them.
+    that stand in spite of `rejudge` because a person decided them, `undone` the number of those
+    with a person's answer that are judged again for another check's sake.
 
     An index on disk has each line's offset and, once known, its record's place in the input.
 
@@ -61,7 +62,7 @@ class Resumption:
         self.out = real(out)
         self._described = described_by or out
         self.unmatched = unmatched_file(self.out)
-        self.end = self._count = self.by_people = 0
+        self.end = self._count = self.by_people = self.undone = 0
         if self.out.exists() and not self.out.is_file():
             raise UsageError(f"{self.out} is not a regular file; --resume cannot continue it")
         self._file: IO[bytes] = self.out.open("rb")
@@ -96,13 +97,24 @@ class Resumption:
                     "cannot continue: remove it, or name another file with -o"
                 )
             stands = line.verdict not in again if line.finished else line.fingerprint is None
-            if line.finished and not stands and line.decided and line.verdict not in REDONE:
-                stands = True
-                self.by_people += 1
+            if line.decided and not stands:
+                stands = line.verdict not in REDONE
+                self.by_people += stands
+                self.undone += not stands
             if stands and line.finished and not rejudge:
                 refuse_other(self.out, line, info_of(line.made_by))
             yield self.end, bytes.fromhex(line.key), line.finished, stands
             self.end += len(text)
+
+    def about_decided(self, out: Path) -> Iterator[str]:
+        """What comes of the records in `out` that people decided and that would be judged again."""
+        for count, outcome in (
+            (self.by_people, "not judged again"),
+            (self.undone, "judged again for want of a reply; --decisions decides them anew"),
+        ):
+            if count:
+                records = "1 record" if count == 1 else f"{count} records"
+                yield f"{records} in {out} decided by people: {outcome}"
 
     def _torn(self, text: bytes) -> bool:
         """Whether this is a partial last line of judge's, left by a kill.

@@ -352,9 +352,8 @@ class _Run:
                 path, info_of = output.sink.path, self.task.run_info
                 resumption = Resumption(path, info_of, job.rejudge, described_by=job.out)
                 output.resumption = self._files.enter_context(closing(resumption))
-                if count := resumption.by_people:
-                    lines = "1 record" if count == 1 else f"{count} records"
-                    self.watcher.say(f"{lines} in {path} decided by people: not judged again")
+                for message in resumption.about_decided(path):
+                    self.watcher.say(message)
             self.report.runs = read_description(job.out)
             self._recall()
 
