@@ -277,16 +277,18 @@ class Check(LinePart):
         """The outcome: verdict, answer, score, probability, the best evidence's quote and reason,
         and, for a check on entries, the verdict on each.
 
-        If answers have no names of their own, the answer is that of the evidence. An undecided
-        check has no answer, so that a count of answers counts only decided checks.
+        If answers have no names of their own, the answer is that of the evidence; of scores it is
+        the mean. An undecided check has no answer, so that a count of answers counts only decided
+        checks.
         """
         best = self.best_evidence
         single = best if best is not None and best.value is None else None
         decided = self.verdict in SETTLED
+        score = None if self.score is None else f"{self.score:g}"
         entries = {value: str(v) for value, v in self.verdicts().items() if value is not None}
         return {
             "verdict": str(self.verdict),
-            "answer": (self.answer or (single and single.answer)) if decided else None,
+            "answer": (self.answer or score or (single and single.answer)) if decided else None,
             "score": self.score,
             "quote": best and best.quote,
             "reason": (best and best.reason) or self.reason,

@@ -15,6 +15,7 @@ import numpy as np
 
 from judge.calibration.answer_fields import MAX_CATEGORIES, number_of
 from judge.calibration.labels import drawn
+from judge.calibration.measures import resamples_of
 from judge.calibration.observe import LabelledAnswer, record_for
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -22,7 +23,7 @@ from judge.records.answers import NO_LABEL, spelling
 from judge.records.fields import MAX_SLICE
 from judge.records.labels import LabelledItem
 from judge.records.names import entry_name
-from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.bootstrap import share_estimate
 from judge.stats.classification import kappas
 from judge.stats.intervals import Estimate
 
@@ -193,14 +194,6 @@ def controls_of(
         contrast: its answers to the contrast set, if there is one.
     """
 
-    def resamples(answers: Sequence[LabelledAnswer]) -> Resamples:
-        return Resamples(
-            [answer.item.cluster for answer in answers],
-            seed=seed,
-            draws=draws,
-            by_weight=[answer.item.weight for answer in answers],
-        )
-
     def kappa(*sides: Sequence[LabelledAnswer]) -> Estimate:
         """Kappa of a judge's answers, minus that of another's to the same items, if given.
 
@@ -208,7 +201,7 @@ def controls_of(
         """
         places = [n for n, answer in enumerate(sides[0]) if answer.item.reference in rubric.answers]
         reference = [str(sides[0][n].item.reference) for n in places]
-        resample = resamples([sides[0][n] for n in places])
+        resample = resamples_of([sides[0][n] for n in places], seed=seed, draws=draws)
         answers = [[side[n].answer for n in places] for side in sides]
         stacks = [kappas(resample.confusions(reference, side, rubric.answers)) for side in answers]
         answered = sum(None not in both for both in zip(*answers, strict=True))
@@ -219,7 +212,7 @@ def controls_of(
         """The share answered as expected, of the swapped items that have an answer and one."""
         pairs = [(answer.answer, label) for answer, label in zip(swapped, expected, strict=True)]
         hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-        return share_estimate(hits, resamples(swapped))
+        return share_estimate(hits, resamples_of(swapped, seed=seed, draws=draws))
 
     must = rubric.control.swapped if rubric.control else None
     return Controls(

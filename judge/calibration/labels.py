@@ -10,9 +10,10 @@ from types import MappingProxyType
 from judge.calibration.answer_fields import MAX_CATEGORIES, without_answers
 from judge.digest import digest
 from judge.errors import UsageError
+from judge.questions.answers import in_words_of
 from judge.questions.rubric import ASKED, Rubric
 from judge.records import Problem, Record
-from judge.records.answers import OWN_ANSWERS, SEVERAL, words_for
+from judge.records.answers import OWN_ANSWERS, SEVERAL
 from judge.records.base import clip
 from judge.records.labels import UNNAMED, LabelledItem, read_labels, without_label
 
@@ -96,7 +97,7 @@ def gather(
             if item.check not in rubrics:
                 rubrics[item.check] = _rubric(item, rubric_of, checks)
             answers = rubrics[item.check].answers
-            item = item.answered((*answers, *OWN_ANSWERS), _words_for(rubrics[item.check]))
+            item = in_words_of(item, rubrics[item.check])
             problem = _no_answer(item, answers, job.labels_in or column, columns)
             if problem is not None and item.check == ASKED:
                 unknown |= dict.fromkeys(map(item.spelt, _answers_of(item)))
@@ -194,12 +195,6 @@ def labels_taken(items: Iterable[LabelledItem]) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(item.named for item in items if item.named not in (None, item.check))
     )
-
-
-def _words_for(rubric: Rubric) -> dict[str, str]:
-    rule = rubric.rule
-    by_name = not (rule.equals_label or rule.counts or rule.bound or rule.by_label)
-    return words_for(rubric.answers, rule.passes) if by_name else {}
 
 
 def _answers_of(item: LabelledItem) -> Iterator[str]:

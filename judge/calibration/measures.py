@@ -98,6 +98,16 @@ class Measures:
         return {"answered": f"{self.accuracy.n} of {self.items}"} | told
 
 
+def resamples_of(labelled: Sequence[LabelledAnswer], *, seed: int, draws: int) -> Resamples:
+    """Resamples of whole clusters of the items, each with its weight."""
+    return Resamples(
+        [answer.item.cluster for answer in labelled],
+        seed=seed,
+        draws=draws,
+        by_weight=[answer.item.weight for answer in labelled],
+    )
+
+
 def measure(
     labelled: Sequence[LabelledAnswer],
     classes: Sequence[str],
@@ -116,12 +126,7 @@ def measure(
     usable = [answer for answer in labelled if answer.item.reference in classes]
     reference = [str(answer.item.reference) for answer in usable]
     answers = [answer.answer for answer in usable]
-    resamples = Resamples(
-        [answer.item.cluster for answer in usable],
-        seed=seed,
-        draws=draws,
-        by_weight=[answer.item.weight for answer in usable],
-    )
+    resamples = resamples_of(usable, seed=seed, draws=draws)
     columns = (*classes, *UNANSWERED)
     outcomes = [answer.answer or answer.outcome for answer in usable]
     met = Counter(zip(reference, outcomes, strict=True))
@@ -231,12 +236,7 @@ def difference(
         for mine, other in zip(labelled, others, strict=True)
         if mine.item.reference in classes
     ]
-    resamples = Resamples(
-        [mine.item.cluster for mine, _ in pairs],
-        seed=seed,
-        draws=draws,
-        by_weight=[mine.item.weight for mine, _ in pairs],
-    )
+    resamples = resamples_of([mine for mine, _ in pairs], seed=seed, draws=draws)
 
     def hits(answers: Sequence[LabelledAnswer]) -> list[float | None]:
         return [

@@ -14,6 +14,7 @@ from judge.judging.classifiers import Observation
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.judging.panel import mean_score
 from judge.judging.prompts import lack
+from judge.questions.answers import nearest_answer
 from judge.questions.rubric import Rubric
 from judge.records import Problem, Record
 from judge.records.base import LabelError
@@ -217,6 +218,7 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
         key=lambda share: share.get(decision.answer, 0.0),
     )
     score = None if decision.ends or rubric.each else mean_of(rubric, decision.probabilities)
+    said = decision.answer if score is None else nearest_answer(rubric, score)
     sure = decision.sure
     if rubric.bound and answer.record is not None:
         # The open shares may leave the mean on either side of the bound.
@@ -224,17 +226,11 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
     return replace(
         answer,
         outcome=AnswerOutcome.ANSWERED if sure else AnswerOutcome.ABSTAINED,
-        answer=(decision.answer if score is None else _nearest(rubric, score)) if sure else None,
+        answer=said if sure else None,
         score=score if sure else None,
         probabilities=shares,
         reason=None,
     )
-
-
-def _nearest(rubric: Rubric, score: float) -> str:
-    """The answer whose score is nearest, the lower of two."""
-    scores = zip(rubric.answers, rubric.scale or (), strict=True)
-    return min(scores, key=lambda pair: abs(pair[1] - score))[0]
 
 
 async def _ask(
@@ -265,7 +261,7 @@ async def _ask(
     if judge.rubric.scale and not judge.rubric.each:
         verdict, score = mean_score(votes, judge.rubric.scale, judge.rubric.bound)
         score = score if verdict in SETTLED else None
-        majority = None if score is None else _nearest(judge.rubric, score)
+        majority = None if score is None else nearest_answer(judge.rubric, score)
     verdicts = [vote.verdicts().get(value, vote.verdict) for vote in votes]
     outcome = next(
         (_LOST[verdict] for verdict in verdicts if verdict in _LOST), AnswerOutcome.ABSTAINED

@@ -92,11 +92,12 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as typer does, but say of a command's option that it comes after the command."""
-        known = {name for param in self.get_params(ctx) for name in param.opts}
         option = args[0].partition("=")[0] if args else ""
-        command = next((word for word in args if word in self.list_commands(ctx)), None)
-        if option.startswith("-") and option not in known and command:
-            ctx.fail(f"{option} comes after the command: judge {command} ... {option} ...")
+        known = {name for param in self.get_params(ctx) for name in param.opts}
+        if option.startswith("-") and option not in known:
+            commands = self.list_commands(ctx)
+            if command := next((word for word in args if word in commands), None):
+                ctx.fail(f"{option} comes after the command: judge {command} ... {option} ...")
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

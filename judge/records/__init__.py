@@ -3,7 +3,7 @@
 from judge.records.base import RESERVED, Problem, SeenIds, clip, content_hash, is_verdict
 from judge.records.jsonfiles import dump, dump_judged, shortened
 from judge.records.kinds import ListEntry, RecordKind, recognise
-from judge.records.read import MAX_LINE, mapped, read, renamed
+from judge.records.read import MAX_LINE, mapped, read, renamed, typed
 from judge.records.record import Record
 from judge.records.tables import from_memory
 
@@ -26,4 +26,5 @@ __all__ = [
     "recognise",
     "renamed",
     "shortened",
+    "typed",
 ]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from judge.judgement import Judgement
-from judge.records import Record
-from judge.records.answers import spelling
+from judge.questions.answers import agree, in_words_of, is_strange, nearest_answer
+from judge.questions.rubric import Rubric
+from judge.records import Record, mapped, typed
+from judge.records.answers import OWN_ANSWERS, spelling
 from judge.records.labels.items import LabelledItem, Own
 from judge.records.lines import Line
 from judge.report.entry import differ
+from judge.run.rubrics import described_rubrics
 from judge.run.summary import Summary
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import SETTLED, Check, Verdict, last_of_each
@@ -69,47 +72,108 @@ class LabelPair(NamedTuple):
     alike: bool | None
 
 
-def labels_beside(line: Line, judgement: Judgement) -> Iterator[LabelPair]:
-    """The labels of a line, each with its check's answer; labels without a majority are left
-    out."""
-    if not Own.knows(line.fields):
-        return
+@dataclass(slots=True)
+class LabelCounts:
+    """The labels of a check beside the judge's answers.
+
+    `left_out` counts labels that are undecided or no answer of the question, and scores of a
+    question that is not `known`; `weights` has the numbers of records that items stand for.
+    """
+
+    pairs: Counter[LabelPair] = field(default_factory=Counter)
+    left_out: int = 0
+    known: bool = True
+    weights: set[float] = field(default_factory=set)
+
+    @property
+    def alike(self) -> Estimate:
+        """The share of labels that the judge agrees with, of those where it is decided."""
+        decided = [(pair.alike, n) for pair, n in self.pairs.items() if pair.alike is not None]
+        return wilson(sum(n for alike, n in decided if alike), sum(n for _, n in decided))
+
+    @property
+    def confusion(self) -> Mapping[str, Counter[str]]:
+        """For each label, how often the judge gave each answer."""
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        for pair, count in sorted(self.pairs.items(), key=lambda found: found[0][:3]):
+            counts[pair.label][pair.said] += count
+        return counts
+
+
+def columns_of(run: Mapping[str, Any]) -> dict[str, str]:
+    """The columns that a described run read as fields, by the field's name."""
+    return dict(pair.split("=", 1) for pair in run.get("settings", {}).get("map", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBy:
+    """What a described run asked: its rubrics by name, and the columns that it read as fields."""
+
+    rubrics: Mapping[str, Rubric]
+    columns: Mapping[str, str]
+
+    @classmethod
+    def of(cls, run: Mapping[str, Any]) -> AskedBy:
+        """Raises UsageError if an own rubric of the run cannot be read."""
+        return cls(described_rubrics(run), columns_of(run))
+
+
+def labels_beside(
+    line: Line, judgement: Judgement, asked: AskedBy
+) -> Iterator[tuple[LabelledItem, LabelPair | None]]:
+    """The items of a line with labels, each with the label and its check's answer; None if the
+    label cannot be held against it. Items without a label, or a majority, are left out."""
     record = Record(line.source, line.number, dict(line.fields))
     checks = {check.name: check for check in judgement.by_judges}
     for item in Own(None, None).read([record]):
-        if isinstance(item, LabelledItem) and item.reference and item.check in checks:
-            verdict, said = _said(checks[item.check], item.number)
-            alike = None if verdict not in SETTLED else _alike(item.reference, said, verdict)
-            yield LabelPair(item.check, item.reference, said, alike)
+        if isinstance(item, LabelledItem) and item.check in checks:
+            item = in_words_of(item, asked.rubrics.get(item.check))
+            if item.reference is not None:
+                yield item, _pair(item, item.reference, checks[item.check], asked)
 
 
-def _said(check: Check, number: int) -> tuple[Verdict, str]:
-    """A check's verdict and answer, on the record or on the entry of this number (from 1)."""
-    if not number:
-        return check.said()
-    entries = [value for value in check.outcomes() if value is not None]
-    abstains = Verdict.ABSTAIN, str(Verdict.ABSTAIN)
-    return check.said(entries[number - 1]) if number <= len(entries) else abstains
+def _pair(item: LabelledItem, label: str, check: Check, asked: AskedBy) -> LabelPair | None:
+    rubric = asked.rubrics.get(check.name)
+    if rubric is None:
+        # How far a score may be from a label depends on the question's scale.
+        if label in OWN_ANSWERS or check.score is not None:
+            return None
+        values = [value for value in check.outcomes() if value is not None]
+        verdict, said = _said(check, values[item.number - 1 :][:1] if item.number else [None])
+        alike = None if verdict not in SETTLED else spelling(label) in (spelling(said), verdict)
+        return LabelPair(item.check, label, said, alike)
+    if label not in rubric.answers or is_strange(item, rubric):
+        return None
+    record = typed(next(mapped([item.record], asked.columns)))
+    entries = record.entries(rubric.each)[item.number - 1 :][:1] if rubric.each else [None]
+    verdict, said = _said(check, entries)
+    alike = agree(rubric, label, verdict, said, record.label)
+    if rubric.scale and alike is not None and said != verdict:
+        said = nearest_answer(rubric, float(said))
+    return LabelPair(item.check, label, said, alike)
 
 
-def _alike(label: str, said: str, verdict: Verdict) -> bool:
-    try:  # A mean score is right if it rounds to the label.
-        return abs(float(said) - float(label)) <= 0.5
-    except ValueError:
-        return spelling(label) in (spelling(said), verdict)
+def _said(check: Check, values: Sequence[str | None]) -> tuple[Verdict, str]:
+    """A check's verdict and answer on the only one of `values` (None: the record); it abstains if
+    there is none, or it was not asked about it."""
+    if not values or values[0] not in check.outcomes():
+        return Verdict.ABSTAIN, str(Verdict.ABSTAIN)
+    return check.said(values[0])
 
 
 @dataclass(slots=True)
 class Overview:
     """Counts over output lines.
 
-    `runs` has the verdicts by fingerprint and workflow; `split` counts records with a check whose
-    votes differ, `edited` those with edits or dropped values; `judges` has the models that voted,
-    with the versions that answered; `labels` counts labels beside answers, by check. `cost` is in
-    dollars, without the `unpriced` lines, whose cost is not known.
+    `described` has the descriptions of the runs by fingerprint; `runs` the verdicts by fingerprint
+    and workflow; `split` counts records with a check whose votes differ, `edited` those with edits
+    or dropped values; `judges` has the models that voted, with the versions that answered; `labels`
+    the labels beside answers, by check. `cost` is in dollars, without the `unpriced` lines, whose
+    cost is not known.
     """
 
     summary: Summary
+    described: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     runs: dict[tuple[str | None, str | None], Counter[str]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
@@ -118,8 +182,9 @@ class Overview:
     cost: float = 0.0
     unpriced: int = 0
     judges: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    labels: dict[str, Counter[LabelPair]] = field(default_factory=lambda: defaultdict(Counter))
+    labels: dict[str, LabelCounts] = field(default_factory=lambda: defaultdict(LabelCounts))
     spreads: dict[str, Distribution] = field(default_factory=dict)
+    _asked: dict[str, AskedBy] = field(default_factory=dict)
 
     def add(self, line: Line, judgement: Judgement) -> list[LabelPair]:
         """Count one line, and return its labels with the judge's answers."""
@@ -139,10 +204,21 @@ class Overview:
             if value is not None:
                 spread = self.spreads.setdefault(check.name, Distribution(check.score is None))
                 spread.add(value, check.verdict)
-        pairs = [*labels_beside(line, judgement)]
-        for pair in pairs:
-            self.labels[pair.check][pair] += 1
-        return pairs
+        return [*self._add_labels(line, judgement)] if Own.knows(line.fields) else []
+
+    def _add_labels(self, line: Line, judgement: Judgement) -> Iterator[LabelPair]:
+        mark = judgement.fingerprint or ""
+        if mark not in self._asked:
+            self._asked[mark] = AskedBy.of(self.described.get(mark) or {})
+        asked = self._asked[mark]
+        for item, pair in labels_beside(line, judgement, asked):
+            counts = self.labels[item.check]
+            counts.weights.add(item.weight)
+            counts.known = counts.known and item.check in asked.rubrics
+            counts.left_out += pair is None
+            if pair is not None:
+                counts.pairs[pair] += 1
+                yield pair
 
     @property
     def outcomes(self) -> list[Verdict]:
@@ -154,16 +230,3 @@ class Overview:
     def for_people(self) -> int:
         """Records that judges could not decide."""
         return self.summary.verdicts[Verdict.ABSTAIN] + self.summary.verdicts[Verdict.UNREADABLE]
-
-    def alike(self, check: str) -> Estimate:
-        """The share of labels that the judge agrees with, of those where it is decided."""
-        pairs = self.labels[check].items()
-        decided = [(pair.alike, count) for pair, count in pairs if pair.alike is not None]
-        return wilson(sum(n for alike, n in decided if alike), sum(n for _, n in decided))
-
-    def confusion(self, check: str) -> Mapping[str, Counter[str]]:
-        """For each label, how often the judge gave each answer."""
-        counts: dict[str, Counter[str]] = defaultdict(Counter)
-        for pair, count in sorted(self.labels[check].items(), key=lambda found: found[0][:3]):
-            counts[pair.label][pair.said] += count
-        return counts

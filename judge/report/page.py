@@ -29,7 +29,7 @@ from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.compare import Comparison, Run, compared
 from judge.report.entry import drawn, probability
-from judge.report.overview import Bar, LabelPair, Overview
+from judge.report.overview import Bar, LabelPair, Overview, columns_of
 from judge.run.gates import GateOutcome, described_gates
 from judge.run.summary import Summary
 from judge.stats import intervals
@@ -195,7 +195,8 @@ def render(
     """
     described = described or {}
     whole, *parts = (
-        Overview(Summary(by, rankings=_rankings(described))) for _ in range(1 + len(lines.names))
+        Overview(Summary(by, rankings=_rankings(described)), described)
+        for _ in range(1 + len(lines.names))
     )
     runs = [Run(name) for name in lines.names]
     records = _Records(limit, runs, described)
@@ -263,7 +264,7 @@ def _asked(run: Mapping[str, Any]) -> set[str]:
     records spell them; for a part of an object (`a.b`) also the object's."""
     fields = {name for keys in run.get("own", {}).values() for name in keys.get("fields", ())}
     fields |= {keys["each"] for keys in run.get("own", {}).values() if keys.get("each")}
-    columns = dict(pair.split("=", 1) for pair in run.get("settings", {}).get("map", ()))
+    columns = columns_of(run)
     paths = fields | {columns[name] for name in fields & columns.keys()}
     return normalised(paths | {path.partition(".")[0] for path in paths})
 

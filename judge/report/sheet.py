@@ -17,7 +17,7 @@ from judge.errors import UsageError
 from judge.judging.prompts import lack, shown_texts
 from judge.questions.rubric import Rubric
 from judge.questions.templates import render, variables_of
-from judge.records import Record, mapped, recognise
+from judge.records import Record, mapped, typed
 from judge.records.answers import SEVERAL, spelt_as
 from judge.records.base import no_such_field, normalise
 from judge.records.fields import record_name
@@ -211,12 +211,6 @@ def rubrics_asked(job: Job, settings: Settings) -> list[Rubric]:
     if not asked:
         raise UsageError("name the questions: --ask, --rubric or --check")
     return asked
-
-
-def typed(item: Record) -> Record:
-    """The record with its kind's typed fields, whatever its kind."""
-    kind = recognise(item.visible) if item.fields is not None and item.problem is None else None
-    return item.of_kind(kind or "record")
 
 
 def _rows(

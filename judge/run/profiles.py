@@ -62,8 +62,8 @@ def profiled_models(settings: Settings, profiles: Profiles) -> Settings:
     cheap, strong = profiles.models
     if settings.model not in ((), (strong,)) or settings.cheap_model not in (None, cheap):
         raise UsageError(
-            f"{profiles.told} is for the cascade {cheap}, then {strong}: leave out --model and "
-            "--cheap-model, or calibrate your judges"
+            f"{profiles.told} is for the cascade {cheap}, then {strong}: name it as --cheap-model "
+            f"{quote(cheap)} --model {quote(strong)}, or calibrate your judges"
         )
     pairs = ("--cheap-model", cheap, settings.cheap_model), ("--model", strong, settings.model)
     _refuse_unnamed(profiles, [(flag, model) for flag, model, explicit in pairs if not explicit])

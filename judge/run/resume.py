@@ -97,7 +97,7 @@ class Resumption:
                     "cannot continue: remove it, or name another file with -o"
                 )
             stands = line.verdict not in again if line.finished else line.fingerprint is None
-            if line.decided and not stands:
+            if not stands and line.decided:
                 stands = line.verdict not in REDONE
                 self.by_people += stands
                 self.undone += not stands

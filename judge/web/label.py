@@ -12,10 +12,10 @@ from random import Random
 from typing import Any
 
 from judge.errors import UsageError
-from judge.records import Record, mapped
+from judge.records import Record, mapped, typed
 from judge.records.base import own_id, refuse_absent, stratum
 from judge.records.lines import Line
-from judge.report.sheet import nothing_to_ask, questions_about, rubrics_asked, typed
+from judge.report.sheet import nothing_to_ask, questions_about, rubrics_asked
 from judge.run.job import Job, drawn_evenly
 from judge.run.output import input_path, refuse_nameless, refuse_same
 from judge.settings import Settings, flag

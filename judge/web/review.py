@@ -10,15 +10,15 @@ from typing import Any
 from judge.errors import UsageError
 from judge.judgement import Judgement
 from judge.questions.rubric import Rubric
-from judge.records import Record, mapped
+from judge.records import Record, mapped, typed
 from judge.records.base import RESERVED
 from judge.records.lines import Line, Lines
 from judge.report.files import make_table
-from judge.report.sheet import questions_about, typed
+from judge.report.sheet import questions_about
 from judge.run.decisions import Decisions, decide
 from judge.run.job import files_of
 from judge.run.output import rank, read_description
-from judge.run.rubrics import RubricSet
+from judge.run.rubrics import RubricSet, own_rubrics
 from judge.run.task import FOR_PEOPLE
 from judge.settings import Settings
 from judge.verdict import PERSON, Verdict, last_of_each
@@ -89,11 +89,11 @@ def review(
 def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], Rubric]]:
     """The settings with the columns of the run that wrote the lines, and its rubrics by name."""
     runs: list[dict[str, Any]] = [*read_description(lines).values()]
-    own = {name: keys for run in runs for name, keys in run.get("own", {}).items()}
+    own = {name: rubric for run in runs for name, rubric in own_rubrics(run).items()}
     columns = next((run.get("settings", {}).get("map") for run in runs), None)
     if columns and not settings.map:
         settings = settings.model_copy(update={"map": tuple(columns)})
-    rubrics = RubricSet.of(settings, [Rubric.from_dict(keys) for keys in own.values()])
+    rubrics = RubricSet.of(settings, [*own.values()])
 
     def rubric_of(name: str) -> Rubric:
         if name not in rubrics.by_name:

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from judge.errors import UsageError
+from judge.questions.answers import agree
 from judge.questions.rubric import Rubric
 from judge.records.answers import spelt_as
 from judge.records.base import RESERVED, own_id
 from judge.records.labels.items import Annotation, LabelledItem, label_key
 from judge.records.lines import Line
 from judge.report.sheet import PersonQuestion
-from judge.verdict import SETTLED, Verdict
+from judge.verdict import Verdict
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 
 UNSURE = "unsure"
@@ -76,13 +77,10 @@ class PageQuestion:
     def agrees(self, answer: str) -> bool | None:
         """Whether the judge and a person agree; None if one of them is undecided."""
         judge, spelt = self.judge, spelt_as(answer, self.rubric.answers)
-        if judge is None or spelt is None or judge.verdict not in SETTLED:
+        if judge is None or spelt is None:
             return None
-        if judge.verdict is Verdict.ANSWERED and self.rubric.scale:
-            return abs(float(judge.said) - float(spelt)) <= 0.5
-        if judge.verdict is Verdict.ANSWERED or self.rubric.graded:
-            return judge.said == spelt
-        return self.rubric.rule.verdict(spelt, self.question.record.label) is judge.verdict
+        label = self.question.record.label
+        return agree(self.rubric, spelt, judge.verdict, judge.said, label)
 
 
 @dataclass

@@ -182,6 +182,11 @@ def test_a_cascade_that_was_guaranteed_is_used_by_validate(typed: Typed) -> None
     both = (*strong, "--cheap-model", cheap[1], "--profile", "done/profile.json")
     done = typed("validate", "fresh.jsonl", *ASKED, *both)
     assert verdicts(done.stdout) == ["pass", "pass", "fail"]
+    # The judges as calibrate takes them would be a panel; what is said instead can be typed.
+    named = (*cheap, *strong, "--profile", "done/profile.json")
+    code, _, told = typed.text("validate", "fresh.jsonl", *ASKED, *named)
+    flags = f"--cheap-model {cheap[1]} --model {strong[1]}"
+    assert code == 2 and f"name it as {flags}, or calibrate" in " ".join(told.split())
 
 
 def test_disagreements_have_text_evidence_and_votes(typed: Typed) -> None:

@@ -296,3 +296,19 @@ def test_a_full_disk_ends_with_4(judge: Typed, command: str) -> None:
     (judge.folder / "full.csv").symlink_to("/dev/full")
     code, _, err = judge.text(command, "out.jsonl", "-o", "full.csv")
     assert code == 4 and "full.csv cannot be written" in err
+
+
+def test_the_answer_of_scores_is_their_mean(typed: Typed) -> None:
+    """Of the votes 5, 5, 1 it is neither the last nor the majority."""
+    typed.write("in.jsonl", [{"id": "r", "text": "Hm."}])
+    votes = [
+        {"when": {"vote": n}, "reply": {"quote": None, "reason": "r", "answer": answer}}
+        for n, answer in enumerate("551")
+    ]
+    model = ("-m", typed.script("j.yaml", votes), "--votes", "3")
+    ask = ("--ask", "How good?", "--answers", "1-5", "--pass", ">= 4", "--on", "text", *model)
+    assert typed("validate", "in.jsonl", *ask, "-o", "out.jsonl", "-q").returncode == 0
+    typed("export", "out.jsonl", "-o", "out.csv")
+    (row,) = csv.DictReader(typed.read("out.csv").decode().splitlines())
+    cells = [row[f"question.{part}"] for part in ("verdict", "answer", "score")]
+    assert cells == ["fail", "3.66667", "3.666667"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from tests.report.pages import Seen, check, entries, record, rows
 
@@ -95,3 +98,78 @@ def test_two_runs_stand_beside_one_another_and_parts_of_one_together(typed: Type
     first = typed.read("two.html")
     typed("report", "a.jsonl", "b.jsonl", "-o", "two.html", "--title", "Old & new", "--overwrite")
     assert typed.read("two.html") == first
+
+
+LABELS: list[tuple[str, Any]] = [
+    *(("yes", "yes"), ("no", "No."), ("yes", "unsure"), ("yes", {"x": "yes", "y": "no"})),
+    *(("yes", "TRUE"), ("no", "I don't know"), ("no", "n/a"), ("yes", 1), ("yes", "maybe")),
+    *(("yes", {"x": "no", "y": "no", "z": "yes"}), ("yes", {"x": "yes", "y": "yes", "z": "maybe"})),
+]
+"""The judge's answer and the label: five are alike or not (four are); n/a and a tie are no label;
+of the others one is unsure, one knows nothing, and two say what is no answer."""
+
+SCORES = [("0.5", 0), ("0.5", 1), ("1", 0.5), ("0", 0.5), ("0", 0), ("1", 1)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "flags", "alike", "of", "left_out"),
+    [
+        (LABELS, (), 4, 5, 4),
+        (SCORES, ("--answers", "0,0.5,1", "--pass", ">= 1"), 2, 6, 0),
+        # A tie of the two orders' answers is none of the question's answers.
+        ([("a", "a"), ("b", "b"), ("b", "a"), ("a", "tie")], ("--answers", "a,b"), 2, 3, 1),
+    ],
+)
+def test_labels_are_held_against_the_judge_as_calibrate_holds_them(
+    typed: Typed, answers: Any, flags: tuple[str, ...], alike: int, of: int, left_out: int
+) -> None:
+    typed.write(
+        "in.jsonl",
+        [{"id": f"r{n}", "a": a, "labels": {"q": b}} for n, (a, b) in enumerate(answers)],
+    )
+    reply = '{"quote": null, "reason": "r", "answer": "{{ a }}"}'
+    model = ("-m", typed.script("j.yaml", [{"reply": reply}]))
+    ask = ("--ask", "Is it good?", "--name", "q", "--on", "id", *flags, *model)
+    typed("validate", "in.jsonl", *ask, "-o", "out.jsonl", "-q")
+    typed("report", "out.jsonl", "-o", "page.html")
+    words = Seen(typed.read("page.html").decode()).words
+    assert f"The judge agrees with {alike / of:.1%} of {of} labels" in words
+    more = f"{left_out} more are" if left_out > 1 else f"{left_out} more is"
+    assert (f"{more} left out" in words) == (left_out > 0)
+    _, out, _ = typed.text("calibrate", "in.jsonl", *ask, "--no-controls", "--json")
+    (judge,) = json.loads(out)["checks"][0]["judges"]
+    accuracy = judge["stands"]["accuracy"]
+    assert (accuracy["n"], accuracy["value"]) == (of, pytest.approx(alike / of))
+
+
+def test_a_label_of_an_entry_is_held_against_the_answer_to_that_entry(typed: Typed) -> None:
+    """The first two entries are one text: the third label is about the third entry."""
+    claims = ["The sky is red.", "The sky is red.", "Grass is green."]
+    typed.write("in.jsonl", [{"id": "r", "claims": claims, "labels": {"so": ["no", "no", "yes"]}}])
+    (typed.folder / "so.yaml").write_text("name: so\nquestion: Is it so?\neach: claims\n")
+    no = {"when": {"contains": "red"}, "p_yes": 0.1}
+    model = ("-m", typed.script("j.yaml", [no, {"p_yes": 0.9}], method="logprobs"))
+    typed("validate", "in.jsonl", "--rubric", "./so.yaml", *model, "-o", "out.jsonl", "-q")
+    typed("report", "out.jsonl", "-o", "page.html")
+    assert "agrees with 100.0% of 3 labels" in Seen(typed.read("page.html").decode()).words
+
+
+def test_scores_without_their_scale_are_held_against_no_label(typed: Typed) -> None:
+    made = check("polite", "answered", score=3.6)
+    typed.write("out.jsonl", [record("answered", made) | {"labels": {"polite": "4"}}])
+    typed("report", "out.jsonl", "-o", "page.html")
+    words = Seen(typed.read("page.html").decode()).words
+    assert "The judge agrees with – of 0 labels" in words and "1 more is left out" in words
+    assert "without the description beside the lines (OUT.run.json)" in words
+
+
+def test_labels_that_stand_for_unlike_numbers_of_records_are_told(typed: Typed) -> None:
+    lines = [
+        record("pass", check("polite"), id=str(n))
+        | {"labels": {"polite": {"ann": "pass"}}, "annotators": {"ann": {"weight": 1 + n}}}
+        for n in range(2)
+    ]
+    typed.write("out.jsonl", lines)
+    typed("report", "out.jsonl", "-o", "page.html")
+    words = Seen(typed.read("page.html").decode()).words
+    assert "The labels stand for different numbers of records; here each counts once" in words

@@ -355,7 +355,10 @@ def test_scores_labels_cost_and_questions_are_told() -> None:
 
     lines = [judged_as(4.4, "4", 0.5), judged_as(2, "4", 0.25), judged_as(2, "2", None)]
     unsure = record("abstain", check("warm", "abstain", probability=0.5, answer="yes"))
-    asked = {"f1": {"questions": {"polite": "How polite is <it>?", "other": "Not asked."}}}
+    questions = {"polite": "How polite is <it>?", "other": "Not asked."}
+    scale = {"name": "polite", "question": "How polite is it?", "answers": ["1", "2", "3", "4"]}
+    run: dict[str, Any] = {"questions": questions, "own": {"polite": {**scale, "pass": []}}}
+    asked = {"f1": run}
     html = render(Lines(items([*lines, unsure]), ["o"]), limit=9, described=asked, date="May 1")[0]
     words = Seen(html).words
     for told in (
@@ -368,7 +371,7 @@ def test_scores_labels_cost_and_questions_are_told() -> None:
         assert told in words, told
     assert words.count("Not asked") == 1, "among the settings of the run alone"
     assert rows(html, "Labels and verdicts") == [
-        ["Label", "2", "4.4"],
+        ["Label", "2", "4"],
         ["2", "1", "0"],
         ["4", "1", "1"],
     ]
@@ -378,7 +381,7 @@ def test_scores_labels_cost_and_questions_are_told() -> None:
         "Probability of a pass: 1 from 0.5 to 0.55",
     ]
     labels = [entry["labels"] for entry in entries(html)]
-    assert labels[:2] == [[["polite", "4", "4.4", True]], [["polite", "4", "2", False]]]
+    assert labels[:2] == [[["polite", "4", "4", True]], [["polite", "4", "2", False]]]
 
 
 def test_what_people_decided_is_counted_apart_from_the_judge() -> None:
