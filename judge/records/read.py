@@ -54,6 +54,17 @@ _HEADER = re.compile(rf"{_COLUMN}([,;\t|]){_COLUMN}(?:\1{_COLUMN})*\r?\n")
 """A line of at least two names without blanks: the header of a table, and no sentence."""
 
 
+_SHEET = re.compile(r"(.+\.xlsx)#(.+)", re.IGNORECASE | re.DOTALL)
+
+
+def file_and_sheet(source: str | Path) -> tuple[Path, str | None]:
+    """The file that a source names, and the sheet in `FILE.xlsx#SHEET`, unless a file has that
+    name."""
+    path = Path(source)
+    named = None if path.exists() else _SHEET.fullmatch(str(source))
+    return (path, None) if named is None else (Path(named[1]), named[2])
+
+
 class InMemory(str):
     """Records in memory, usable in place of a file name.
 
@@ -76,7 +87,8 @@ def read(
     format: str | None = None,
     max_line: int = MAX_LINE,
 ) -> Iterator[Record]:
-    """The records of a file, or of standard input where `source` is `-`, in order.
+    """The records of a file, or of standard input where `source` is `-`, in order. A sheet of a
+    workbook is `FILE.xlsx#SHEET`.
 
     The format is `format` (one of FORMATS), else that of the file's extension, else guessed from
     the first bytes (a table's from a header of at least two names without blanks); compression and
@@ -135,7 +147,7 @@ def _ending(path: Path) -> bool:
 def _items(
     source: str | Path, stdin: BinaryIO | None, format: str | None, max_line: int
 ) -> Iterator[Record]:
-    path = Path(source)
+    path, sheet = file_and_sheet(source)
     if str(source) == "-":
         raw = stdin if stdin is not None else sys.stdin.buffer
         file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(Any, raw))
@@ -153,7 +165,8 @@ def _items(
         return
     suffixes = [suffix.casefold() for suffix in path.suffixes]
     with _opened(path) as file:
-        yield from _records(Input(path.name, file, max_line), str(path), suffixes, format)
+        opened = Input(Path(source).name, file, max_line, sheet=sheet)
+        yield from _records(opened, str(path), suffixes, format)
 
 
 def _opened(path: Path) -> io.BufferedReader:
@@ -208,7 +221,7 @@ def _objects(source: Input) -> Iterator[Record]:
 def _rows(form: str, source: Input, display: str, file: IO[bytes]) -> Iterator[Record]:
     """The rows of a file in one of the binary formats."""
     if form == "xlsx":
-        return read_xlsx(source.name, display, file, source.max_line)
+        return read_xlsx(source.name, display, file, source.max_line, source.sheet)
     from judge.records.columnar import read_arrow, read_parquet
 
     reader = read_parquet if form == "parquet" else read_arrow

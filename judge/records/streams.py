@@ -56,12 +56,14 @@ class Input:
         stream: its bytes.
         max_line: the largest record, in bytes.
         line: how many lines were read.
+        sheet: the sheet of a workbook to read; None for its only one with rows.
     """
 
     name: str
     stream: Stream
     max_line: int
     line: int = 0
+    sheet: str | None = None
 
     def lines(self) -> Iterator[tuple[bytes, int]]:
         """Each line, without its `\\n` (the only line break), and its size in bytes.

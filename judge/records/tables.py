@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import math
 import re
+import shlex
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from judge.errors import UsageError, missing_extra
 from judge.records.base import Problem, clip
@@ -23,6 +24,8 @@ _UNQUOTED = {"premise", "hypothesis", "us_ratings", "in_ratings"}
 """The columns of a published TSV file in which quotes are text."""
 
 _SOURCE = "<records>"
+_Rows: TypeAlias = Iterator[tuple[int, list[Any]]]
+
 _NOT_UTF8 = "is not UTF-8, or holds a NUL byte (from a spreadsheet: iconv -f CP1252 -t UTF-8 FILE)"
 _MISSING = frozenset(("NaTType", "NAType"))
 """pandas' types of missing values."""
@@ -222,12 +225,15 @@ def refuse_header(name: str, columns: Sequence[str], problem: str | None = None)
         raise UsageError(f"{name}: the header names a column twice: {', '.join(repeated)}")
 
 
-def read_xlsx(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[Record]:
-    """One record per row of an Excel workbook's only non-empty sheet; `line` is the row's number.
+def read_xlsx(
+    name: str, display: str, file: IO[bytes], limit: int, sheet: str | None = None
+) -> Iterator[Record]:
+    """One record per row of a workbook's sheet, or of its only one with rows; `line` is the row's
+    number.
 
     A formula has its saved value. A row of more than `limit` characters is a problem. Raises
-    UsageError if the file is not a workbook, several sheets have rows, the header cannot name the
-    columns, or openpyxl is missing.
+    UsageError if the file is not a workbook, has no such sheet or several with rows, the header
+    cannot name the columns, or openpyxl is missing.
     """
     try:
         from openpyxl import load_workbook
@@ -241,11 +247,7 @@ def read_xlsx(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[
         book = load_workbook(file, read_only=True, data_only=True)
     except (zipfile.BadZipFile, OSError, KeyError, ValueError) as error:
         raise UsageError(f"{display} is not an Excel workbook (.xlsx): {error}") from error
-    filled = [sheet for sheet in book.worksheets if next(_filled(sheet), None)]
-    if len(filled) > 1:
-        names = ", ".join(sheet.title for sheet in filled)
-        raise UsageError(f"{display} has rows on the sheets {names}: save one of them as .csv")
-    rows = _filled(filled[0]) if filled else iter(())
+    rows = _rows_of(book.worksheets, sheet, display)
     header = [_as_text(cell) for cell in next(rows, (0, []))[1]]
     refuse_header(display, header)
     for line, cells in rows:
@@ -267,7 +269,20 @@ def read_xlsx(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[
             )
 
 
-def _filled(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
+def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _Rows:
+    """The rows of the sheet of this name, or of the only one that has rows."""
+    filled = [sheet for sheet in sheets if next(_filled(sheet), None)]
+    chosen = filled if name is None else [sheet for sheet in sheets if sheet.title == name]
+    titles = ", ".join(sheet.title for sheet in filled)
+    if name is not None and not chosen:
+        raise UsageError(f"{display} has no sheet {name!r}; sheets with rows: {titles}")
+    if len(chosen) > 1:
+        example = shlex.quote(f"{display}#{filled[0].title}")
+        raise UsageError(f"{display} has rows on the sheets {titles}: name one, such as {example}")
+    return _filled(chosen[0]) if chosen else iter(())
+
+
+def _filled(sheet: Any) -> _Rows:
     """Number and cells of each non-empty row, without empty cells at its end."""
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
         cells = list(row)

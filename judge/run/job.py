@@ -126,7 +126,7 @@ class Job:
         """
         for source in self.inputs:
             # A named pipe can be read only once, so its format is not checked here.
-            path = Path(source)
+            path = input_path(source)
             if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
                 read(source, format=self.format)
         self.check_outputs()

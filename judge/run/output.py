@@ -25,6 +25,7 @@ from typing import IO, Any
 from judge.errors import Unavailable, UsageError, unwritable
 from judge.locking import lock
 from judge.records.lines import Line
+from judge.records.read import file_and_sheet
 from judge.redact import printable
 from judge.verdict import Verdict
 
@@ -389,4 +390,4 @@ def real(path: Path) -> Path:
 
 def input_path(source: str) -> Path:
     """The file that `source` is read from; for `-`, standard input's."""
-    return Path("/dev/stdin" if source == "-" else source)
+    return file_and_sheet("/dev/stdin" if source == "-" else source)[0]

@@ -165,7 +165,7 @@ def test_an_excel_workbook(items: ReadBack) -> None:
 @pytest.mark.parametrize(
     ("sheets", "says"),
     [
-        ({"a": [["id"], [1]], "b": [["id"], [2]]}, "rows on the sheets a, b: save one"),
+        ({"a": [["id"], [1]], "b": [["id"], [2]]}, "name one, such as '[^' ]*a.xlsx#a'"),
         (
             {"a": [["Mails of May"], ["id", "mail"], [1, "x"]]},
             "delete the lines above the header",
@@ -180,6 +180,21 @@ def test_a_workbook_of_which_the_rows_cannot_be_told_is_refused(
         read(write("a.xlsx", workbook(**sheets)))
     with pytest.raises(UsageError, match="is not an Excel workbook"):
         read(write("b.xlsx", "id,mail\n"))
+
+
+def test_a_sheet_of_a_workbook_is_named(write: Written) -> None:
+    book = workbook(**{"Notes": [["x"], [0]], "May 2": [["id", "mail"], [7, "Hi"]]})
+    path = write("a.xlsx", book)
+    (record,) = read(f"{path}#May 2")
+    assert (record.fields, record.line, record.source) == (
+        {"id": 7, "mail": "Hi"},
+        2,
+        "a.xlsx#May 2",
+    )
+    with pytest.raises(UsageError, match="has no sheet 'June'; sheets with rows: Notes, May 2"):
+        read(f"{path}#June")
+    write("a.xlsx#May 2.csv", "id\n8\n")
+    assert next(read(f"{path}#May 2.csv")).fields == {"id": "8"}  # a file of that name comes first
 
 
 @pytest.mark.slow
