@@ -12,7 +12,7 @@ from pydantic import Field
 from judge.questions.evidence import EVIDENCE_WORDS, ReplyContext, quote_problem
 from judge.questions.replies import YES_NO, JudgingReply, NewFields, Reply, ReplyPart, answers_of
 from judge.records.names import apart, plain_name
-from judge.stats.text import words_of
+from judge.records.words import words_of
 from judge.verdict import Answer
 
 MOST_NAMED = 30

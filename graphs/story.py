@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, cast
 
-from judge.judging.passages import counts_letters, word_count
+from judge.records.words import counts_letters, word_count
 from judge.settings import Settings
 from judge.verdict import Answer, Check, Verdict, last_of_each, worst
 from judge.workflows import By, State, Work, Workflow, WorkflowResult

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from judge.backends.base import Call, Completion
-from judge.questions.evidence import UNSPACED
+from judge.records.words import UNSPACED
 
 Ending = Literal["stop", "length", "refusal", "fault"]
 

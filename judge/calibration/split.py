@@ -18,7 +18,7 @@ from judge.calibration.labels import CalibrationJob, drawn
 from judge.calibration.observe import texts_of
 from judge.questions.rubric import Rubric
 from judge.records.labels import LabelledItem
-from judge.stats.text import MIN_WORDS, words_of
+from judge.records.words import MIN_WORDS, words_of
 
 Bag = frozenset[tuple[str, int]]
 """A text's words as a multiset: each word with the number of its repetition (from 0)."""

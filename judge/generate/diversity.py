@@ -11,7 +11,7 @@ from typing import Any
 from zlib import crc32
 
 from judge.records.lines import Line
-from judge.stats.text import words_of
+from judge.records.words import words_of
 
 SKETCH = 128
 """How many hashes a text's sketch has; the error of a similarity is about 1 / sqrt(SKETCH)."""

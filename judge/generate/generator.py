@@ -18,8 +18,8 @@ from judge.questions.replies import NewFields
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped
 from judge.records.base import LINEAGE, LabelError
+from judge.records.words import MIN_WORDS, telling_texts
 from judge.run.job import Job
-from judge.stats.text import MIN_WORDS, telling_texts
 from judge.verdict import SOUND, last_of_each
 from judge.workflows import Work, Workflow
 

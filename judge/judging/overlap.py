@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from judge.questions.evidence import SENTENCE_END, SPEECH_MARKS, UNSPACED
+from judge.questions.evidence import SENTENCE_END, SPEECH_MARKS
+from judge.records.words import UNSPACED
 
 _PREFIX = 5
 """Words are compared by this many first letters, so that *allow* equals *allowed*."""

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from judge.questions.evidence import SENTENCE_END, UNSPACED
+from judge.questions.evidence import SENTENCE_END
+from judge.records.words import word_count
 
 MIN_WORDS = 25
 """A paragraph of fewer words is joined to the one before it, the first to the one after it."""
@@ -15,11 +16,6 @@ MAX_WORDS = 90
 """A paragraph of more words is cut at the ends of its sentences."""
 
 _LINE = re.compile(r"[^\n]+")
-_WORD = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s]+")
-"""In scripts without spaces, every letter with the marks and signs beside it is a word."""
-
-
-_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 @lru_cache(maxsize=16)  # Every entry, question and vote about a text cuts the same text.
@@ -49,14 +45,3 @@ def _pieces(text: str) -> Iterator[tuple[int, int, int]]:
                     begun, remaining, words = position, remaining - words, 0
         if text[begun : line.end()].strip():
             yield begun, line.end(), remaining
-
-
-def counts_letters(text: str) -> bool:
-    """Whether letters of a script without spaces are among the words that `word_count` counts."""
-    return _UNSPACED.search(text) is not None
-
-
-def word_count(text: str, start: int = 0, end: int | None = None) -> int:
-    """The number of words between spaces; in scripts without spaces (Chinese, Japanese, Thai, Lao,
-    Khmer, Burmese) each letter is one."""
-    return sum(1 for _ in _WORD.finditer(text, start, len(text) if end is None else end))

@@ -24,8 +24,8 @@ from judge.errors import UsageError
 from judge.papers.rows import head_of
 from judge.papers.tables import ResultSample, grouped
 from judge.papers.tasks import MeasuredAnswer
-from judge.questions.evidence import UNSPACED
 from judge.records import read
+from judge.records.words import UNSPACED
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate, Quartiles

@@ -12,14 +12,13 @@ from itertools import accumulate, islice
 from typing import Any
 from unicodedata import category, combining, decomposition, normalize
 
+from judge.records.words import UNSPACED
+
 SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
 """Quotation marks that open and close speech."""
 
 _CLOSING = rf"[{SPEECH_MARKS}'\u2019)]*"
 SENTENCE_END = re.compile(rf"[.!?\u2026]{_CLOSING}(?=\s|$)|[\u3002\uff01\uff1f]{_CLOSING}")
-
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""The letters of scripts without spaces, for a class of a regular expression."""
 
 # ------------------------------------------------------------ normal form
 

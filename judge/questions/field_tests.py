@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
+from unicodedata import normalize
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -15,6 +16,7 @@ from judge.questions.parts import Section, Text, as_tuple
 from judge.questions.replies import YES_NO
 from judge.records.base import clip
 from judge.records.text import shown
+from judge.records.words import word_count
 from judge.verdict import Answer, Verdict
 
 EXTRA = "tests"
@@ -227,7 +229,7 @@ class FieldTest(Section):
     def _words(self, words: tuple[str, ...] | OtherField | None, field_of: FieldOf) -> list[str]:
         """The words themselves, or those in the other field, which is a text or a list of texts."""
         if not isinstance(words, OtherField):
-            return [*(words or ())]
+            return [*map(as_text, words or ())]
         content = _there(field_of, words.field)
         entries = content if isinstance(content, list) else [content]
         found = [text for text in (as_text(entry).strip() for entry in entries) if text]
@@ -267,7 +269,7 @@ class FieldTest(Section):
             count = len(content)
         else:
             text = as_text(content)
-            count = len(text.split() if bounds.of == "words" else text)
+            count = word_count(text) if bounds.of == "words" else len(text)
         reason = f"{count} {bounds.of}"
         if count < bounds.least or (bounds.most is not None and count > bounds.most):
             return no(f"{reason}, not {bounds}")
@@ -328,8 +330,10 @@ def no(reason: str | None, quote: str | None = None) -> Answer:
 
 
 def as_text(content: Any) -> str:
-    """A field's content as judges see it, but a text unchanged."""
-    return content if isinstance(content, str) else "" if content is None else shown(content).text
+    """A field's content as judges see it, but a text as it is; composed (NFC), so that the same
+    letters are the same characters."""
+    text = content if isinstance(content, str) else "" if content is None else shown(content).text
+    return normalize("NFC", text)
 
 
 def shortened(text: str, most: int = 160) -> str:
@@ -371,7 +375,7 @@ def _no_constant(name: str) -> NoReturn:
 def _compiled(pattern: str, *, ignore_case: bool) -> Any:
     import regex
 
-    return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
+    return regex.compile(normalize("NFC", pattern), regex.IGNORECASE if ignore_case else 0)
 
 
 def _search(pattern: str, text: str, *, ignore_case: bool = False) -> str | None:

@@ -24,7 +24,7 @@ _UNQUOTED = {"premise", "hypothesis", "us_ratings", "in_ratings"}
 """The columns of a published TSV file in which quotes are text."""
 
 _SOURCE = "<records>"
-_Rows: TypeAlias = Iterator[tuple[int, list[Any]]]
+_SheetRows: TypeAlias = Iterator[tuple[int, list[Any]]]
 
 _NOT_UTF8 = "is not UTF-8, or holds a NUL byte (from a spreadsheet: iconv -f CP1252 -t UTF-8 FILE)"
 _MISSING = frozenset(("NaTType", "NAType"))
@@ -269,7 +269,7 @@ def read_xlsx(
             )
 
 
-def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _Rows:
+def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _SheetRows:
     """The rows of the sheet of this name, or of the only one that has rows."""
     filled = [sheet for sheet in sheets if next(_filled(sheet), None)]
     chosen = filled if name is None else [sheet for sheet in sheets if sheet.title == name]
@@ -282,7 +282,7 @@ def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _Rows:
     return _filled(chosen[0]) if chosen else iter(())
 
 
-def _filled(sheet: Any) -> _Rows:
+def _filled(sheet: Any) -> _SheetRows:
     """Number and cells of each non-empty row, without empty cells at its end."""
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
         cells = list(row)

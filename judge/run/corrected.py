@@ -16,9 +16,9 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.panel import Panel
 from judge.profile import JudgeProfile, Profiles, Rates
 from judge.records.lines import Line
+from judge.records.words import telling_texts
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
-from judge.stats.text import telling_texts
 from judge.verdict import PERSON, Check, Verdict
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from judge.digest import digest
-from judge.stats.text import telling_texts
+from judge.records.words import telling_texts
 from judge.verdict import SETTLED, Verdict, Vote
 from judge.voting import PASS_OR_FAIL, decide
 

@@ -16,10 +16,7 @@ which is the numerator of p_n in both directions.
 from __future__ import annotations
 
 import heapq
-import json
 import math
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -28,32 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
-
-
-MIN_WORDS = 3
-"""A field with fewer words is an id, a date, a name or a class. If a record also has a text, such
-fields do not distinguish it from others."""
-
-# In scripts without spaces, every character counts as a word.
-_WORD = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
-    "|[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
-)
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text, without case, punctuation and spaces; the text itself if it has none."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return _WORD.findall(folded) or [folded.strip()]
-
-
-def telling_texts(fields: Mapping[str, object]) -> list[str]:
-    """The words of each field with at least MIN_WORDS; all fields if none has.
-
-    Records for which this is equal are copies of one another.
-    """
-    texts = [words_of(json.dumps(content, ensure_ascii=False)) for content in fields.values()]
-    return [" ".join(words) for words in texts if len(words) >= MIN_WORDS] or [*map(str, texts)]
 
 
 def top_words(

@@ -20,11 +20,12 @@ from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.overlap import overlap
-from judge.judging.passages import MAX_WORDS, passages, word_count
+from judge.judging.passages import MAX_WORDS, passages
 from judge.judging.prompts import messages
 from judge.questions.ready_made import builtin
 from judge.questions.rubric import Rubric
 from judge.records import Record
+from judge.records.words import word_count
 
 LONG = "One two three four five six, she said, and " + "seven eight nine ten " * 4 + "came after."
 HALF = "One two three four five six seven eight nine ten, she said."

@@ -1,0 +1,52 @@
+"""The words of a text, for counts and to recognise copies.
+
+In scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) each letter is a word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+"""The letters of scripts without spaces, for a class of a regular expression."""
+
+MIN_WORDS = 3
+"""A field with fewer words is an id, a date, a name or a class. If a record also has a text, such
+fields do not distinguish it from others."""
+
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+# A letter of a script without spaces has the marks and signs beside it.
+_BETWEEN_SPACES = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s]+")
+
+
+def word_count(text: str, start: int = 0, end: int | None = None) -> int:
+    """The number of words between spaces; in scripts without spaces, of letters."""
+    whole = len(text) if end is None else end
+    return sum(1 for _ in _BETWEEN_SPACES.finditer(text, start, whole))
+
+
+def counts_letters(text: str) -> bool:
+    """Whether letters of a script without spaces are among the words that `word_count` counts."""
+    return _UNSPACED.search(text) is not None
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, without case, punctuation and spaces; the text itself if it has none."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _WORD.findall(folded) or [folded.strip()]
+
+
+def telling_texts(fields: Mapping[str, object]) -> list[str]:
+    """The words of each field with at least MIN_WORDS; all fields if none has.
+
+    Records for which this is equal are copies of one another.
+    """
+    texts = [words_of(json.dumps(content, ensure_ascii=False)) for content in fields.values()]
+    return [" ".join(words) for words in texts if len(words) >= MIN_WORDS] or [*map(str, texts)]
