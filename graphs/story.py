@@ -205,7 +205,9 @@ def finish(work: Work) -> WorkflowResult:
     numbers = _flagged(work, acceptance) if work.rounds else ()
     values = tuple(values_of(record)[n - 1].text for n in numbers)
     if _settings(work).keep_dropped and len(numbers) < len(values_of(record)):
-        decided = [_without(values, check) for check in decided]
+        without = {id(check): _without(values, check) for check in decided}
+        decided = [*without.values()]
+        work.checks = [without.get(id(check), check) for check in work.checks]
     changes: dict[str, Any] = {}
     # There is no story if its writer gave up.
     if record.has("story") and (story := record.texts["story"]) != work.original.texts["story"]:

@@ -103,6 +103,8 @@ class Work:
         if name not in self.context.selected:
             return None
         if (check := self._current(name, by)) is not None:
+            # Of two judges' checks of one name, the last decides: the one that was asked for last.
+            self.checks = [*(other for other in self.checks if other is not check), check]
             self.latest = check
             return check
         rubric = self.context.loop_panels[name].rubric

@@ -17,7 +17,7 @@ from judge.configuration import resolve
 from judge.judgement import Judgement
 from judge.records import Record
 from judge.run.panels import Resources
-from judge.verdict import Check
+from judge.verdict import Check, last_of_each, worst
 
 Entry = dict[str, Any]
 
@@ -77,6 +77,9 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
             outcome = await bound.workflow.run(record, bound.context)
         finally:
             await resources.models.aclose()
+        # Tables, gates and people's decisions go by the last check of each name.
+        last = last_of_each((judgement := outcome.judgement).checks)
+        assert judgement.verdict is worst(check.verdict for check in last)
         line = record.with_changes(outcome.changes)
         return Taken(outcome.judgement, dict(outcome.changes), line, list(calls))
 

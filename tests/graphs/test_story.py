@@ -324,6 +324,22 @@ async def test_with_keep_dropped_a_story_is_judged_by_the_values_left(
     assert judged.verdict == verdict and (judged.original_verdict or "fail") == "fail"
 
 
+@pytest.mark.parametrize("loop", [(1, 2), (1,)])
+async def test_the_final_judges_check_is_the_last_where_the_loop_changes_nothing(
+    take: Take, loop: tuple[int, ...]
+) -> None:
+    """The final judge misses the second value, and the writer inserts nothing."""
+    script = [
+        entry("incorporation", reflected(1), role="final"),
+        entry("incorporation", reflected(*loop)),
+        entry("insertion", {"insertions": []}),
+        *SOUND,
+    ]
+    taken = await take(RECORD, script, min_words=5)
+    last = taken.checks("incorporation")[-1]
+    assert (last.by, last.verdict, taken.judgement.verdict) == ("final", "fail", "fail")
+
+
 async def test_contradicted_values_are_kept_and_documented(take: Take) -> None:
     script = [entry("consistency", speeches(1), role="final"), *SOUND]
     taken = await take(RECORD, script, min_words=5)
