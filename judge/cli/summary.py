@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -132,12 +132,7 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
     if not summary.records:
         return
     checks = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
-    columns = [str(v) for v in Verdict if any(counts.get(v) for _, counts in checks)]
-
-    def row(name: str, counts: Counter[str]) -> list[str]:
-        return [name, *(str(counts[c] or "") for c in columns)]
-
-    print_table(["check", *columns], [row(*check) for check in checks], err=True)
+    _print_verdicts("check", checks)
     for name, ranking in summary.ranked().items():
         ranked = ((r.field, r.strength, r.wins, r.losses, r.ties) for r in ranking.fields)
         heads = [name, "strength", "wins", "losses", "ties"]
@@ -155,10 +150,21 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
         return
     slices = summary.largest_slices(all_values=all_tables)
     head = f"{summary.head} as it came in" if repair else summary.head
-    rows = [[*row(name, counts), str(counts.total())] for name, counts in slices]
-    print_table([head, *columns, "of"], rows, err=True)
+    _print_verdicts(head, slices, total=True)
     if len(slices) < len(summary.slices):
         print_lines([f"--all shows more: all {len(summary.slices)} values"], err=True)
+
+
+def _print_verdicts(
+    head: str, counted_by: Sequence[tuple[str, Counter[str]]], *, total: bool = False
+) -> None:
+    """Print how often each verdict occurs, a row for each name; with `total` their sum, too."""
+    columns = [str(v) for v in Verdict if any(counts.get(v) for _, counts in counted_by)]
+    rows = [
+        [name, *(str(counts[c] or "") for c in columns), *([str(counts.total())] if total else [])]
+        for name, counts in counted_by
+    ]
+    print_table([head, *columns, *(["of"] if total else [])], rows, err=True)
 
 
 def print_short(report: Report, noun: str, named: Iterable[Verdict] = LOST) -> None:

@@ -182,4 +182,5 @@ class AnswerReader:
     def _clear(self, chances: Iterable[float]) -> bool:
         """Whether the highest leads the second by twice the margin."""
         first, second = sorted(chances, reverse=True)[:2]
-        return first - second >= 2 * self.margin
+        # Rounded, because 0.7 must lead 0.3 by 0.4 in binary floats, too.
+        return round(first - second, 12) >= round(2 * self.margin, 12)

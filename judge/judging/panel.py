@@ -58,6 +58,16 @@ class Panel:
             if vote == 0 or not judge.probabilistic
         )
 
+    @property
+    def votes_once(self) -> str | None:
+        """The message that judges vote once although several votes are wanted; None if none do."""
+        once = [judge.client.spec for judge in self.judges if judge.probabilistic]
+        if self.votes == 1 or not once:
+            return None
+        others = f", the others {self.votes} times" if len(once) < len(self.judges) else ""
+        why = "the model's probabilities are read, so a second vote would be the same"
+        return f"{' and '.join(once)}: one vote{others} ({why})"
+
     def calls(self, record: Record, *, round: int = 1, most: bool) -> Iterator[tuple[Client, Call]]:
         """The calls for a record: with `most` all that may be made, else the fewest, if the cheap
         judge is sure, or all votes agree."""

@@ -179,6 +179,11 @@ class Validation(Task):
         await aside(self.look_ahead)
         if self.shown:
             self.watcher.note(self.shown)
+        if self.resources.settings.votes:
+            asked = (rubric.name for rubric in self._rubrics if not rubric.tested)
+            once = (self.resources.panel(name).votes_once for name in asked)
+            for message in dict.fromkeys(filter(None, once)):
+                self.watcher.note(message)
 
     def look_ahead(self) -> None:
         """Read ahead until one record can be judged and each field of --on, --by and --map has been

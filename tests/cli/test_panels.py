@@ -106,3 +106,15 @@ def test_abstained_records_are_named_and_the_gate_says_how_they_count(typed: Typ
     assert typed(*TWO, "-o", "o.jsonl", "--overwrite").returncode == 0
     assert typed("export", "o.jsonl", "-o", "o.xml", "--overwrite").returncode == 0
     assert 'failures="2" errors="0" skipped="4"' in typed.read("o.xml").decode()
+
+
+def test_a_judge_that_votes_once_among_several_votes_is_named(typed: Typed) -> None:
+    typed.script("b.yaml", [{"p_yes": 0.9}], method="logprobs")
+    once = "scripted:b.yaml: one vote"
+    for words, says in (
+        ((*TWO, "--votes", "3"), f"{once}, the others 3 times (the model's"),
+        ((*TWO[:-4], *TWO[-2:], "--votes", "3"), f"{once} (the model's"),
+    ):
+        told = " ".join(typed.text(*words, "-o", "o.jsonl", "--overwrite")[2].split())
+        assert says in told, told
+    assert once not in typed.text(*TWO, "-o", "o.jsonl", "--overwrite")[2]

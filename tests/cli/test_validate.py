@@ -77,8 +77,10 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
     assert sums["edits"] == 0 and [one["story"] for one in lines(typed.read("o"))] == [
         norm(number)["story"] for number in range(4)
     ]
-    code, told, sums = ended("--repair", "--fail-under", "0.76", "--fail-under-repaired", "1")
+    bounds = ("--fail-under", "0.76", "--fail-under-repaired", "1")
+    code, told, sums = ended("--repair", *bounds, "--by", "label")
     assert code == 1, "what judge rewrote does not make the gate hold"
+    assert "label as it came in pass fail of" in " ".join(told.split())
     assert "3 of 4 records pass as they came in (75.0%)" in told
     assert "4 after repair (100.0%; 1 edit, 0 values dropped)" in told
     assert "gate record >= 0.76: does not hold (75.0%, 3 of 4)" in told

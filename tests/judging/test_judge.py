@@ -97,6 +97,17 @@ async def test_near_a_threshold_it_abstains(client: Any, margin: float, verdict:
     assert vote.evidence[0].probability == pytest.approx(0.8 * 0.6)
 
 
+@pytest.mark.parametrize("hundredths", [10, 15, 20, 25, 30, 35, 40, 45])
+async def test_a_probability_at_the_margin_decides(client: Any, hundredths: int) -> None:
+    chances = [(50 - hundredths) / 100, (50 + hundredths) / 100]
+    verdicts = []
+    for chance in (*chances, chances[0] + 0.001):
+        reader = AnswerReader(hundredths / 100)
+        judge = Judge(ONE, client({"p_yes": chance}), "logprobs", reader=reader)
+        verdicts.append((await judge.vote(norm(None))).verdict)
+    assert verdicts == ["pass", "fail", "abstain"]
+
+
 @pytest.mark.parametrize(("margin", "verdict"), [(0.09, "pass"), (0.11, "abstain")])
 async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdict: str) -> None:
     text = "name: own\nquestion: How kind?\nanswers: [1, 2, 3]\npass: '>= 2'\nfields: [story]\n"
