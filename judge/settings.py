@@ -125,7 +125,7 @@ class CoreSettings(Options):
     )
     on: Words = _several(
         "Field to show with --ask; repeatable.",
-        unset="all but id, labels",
+        unset="all but id, labels; with --compare only its",
         metavar="FIELD",
     )
     answers: Words = _several(

@@ -61,8 +61,8 @@ class RubricKeys(Section):
         the one that all rubrics share.
     kinds: of records with a workflow, the kinds that are asked (none: all). Other records are
         always asked.
-    fields: the fields shown before the question (none: all but id and labels); `a.b` is the field b
-        of a.
+    fields: the fields shown before the question (none: all but id and labels, and with `compare`
+        only those compared); `a.b` is the field b of a.
     needs: further required fields, which the question can insert as `{{ field }}`.
     each: a list field. The question is asked once per entry, and can insert it as `{{ entry's name
         }}` (`value` for `values`); an entry that is not inserted is shown before the question.

@@ -91,6 +91,19 @@ def fields_shown(record: Record) -> str:
     return f"{message}; not shown: {_listed(omissions)}" if omissions else message
 
 
+def compared_alone(rubrics: Sequence[Rubric], record: Record) -> str | None:
+    """The message that a comparison shows only the fields compared, if the record has others."""
+    pairs = [r for r in rubrics if r.compare is not None and {*r.fields} == {*r.compare}]
+    compared = dict.fromkeys((name for rubric in pairs for name in rubric.fields), "compared")
+    others = [name for name in record.contents() if name in record.texts and name not in compared]
+    if not pairs or not others:
+        return None
+    return (
+        f"fields shown: {_listed(compared)}; not shown: {_listed(dict.fromkeys(others, ''))}: "
+        "name those that the judge needs with --on (in a rubric: fields)"
+    )
+
+
 def _skipped(rubric: Rubric, record: Record) -> str | None:
     """Why this rubric is skipped on the record, which lacks fields; None if it has all."""
     lacking = [name for name in rubric.required if not record.has(name)]
@@ -135,6 +148,7 @@ class Validation(Task):
         self._first: Record | None = None
         self._input_key = ""
         self.shown: str | None = None
+        self._compared: str | None = None
         self._review: Collection[str] = FOR_PEOPLE
         self._decisions: Decisions | None = None
         self._hidden: set[str] = set()
@@ -177,8 +191,8 @@ class Validation(Task):
     async def look(self) -> None:
         """Run `look_ahead`, and note which fields are shown."""
         await aside(self.look_ahead)
-        if self.shown:
-            self.watcher.note(self.shown)
+        if message := self.shown or self._compared:
+            self.watcher.note(message)
         if self.resources.settings.votes:
             asked = (rubric.name for rubric in self._rubrics if not rubric.tested)
             once = (self.resources.panel(name).votes_once for name in asked)
@@ -220,6 +234,8 @@ class Validation(Task):
                 if first is None and self._whole:
                     self.shown = fields_shown(record)
                     self._hidden.update(record.hidden())
+                if first is None and self.shown is None:
+                    self._compared = compared_alone(self._rubrics, record)
                 first = first or record
                 lacks = [_skipped(rubric, record) for rubric in self._rubrics]
                 reason = reason or next(filter(None, lacks), "")

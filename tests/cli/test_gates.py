@@ -296,6 +296,11 @@ def test_a_comparison_may_be_a_tie_and_says_where_the_orders_disagreed(typed: Ty
     answers = [line["judge"]["checks"][0].get("answer") for line in lines(out.encode())]
     assert answers == ["a", "tie", None]
     assert "question: 1 a, 1 tie (2 of 3 answered); the orders disagreed in 1" in told
+    assert "fields shown" not in told
+    typed.write("m.jsonl", [{"a": "first one", "b": "first two", "prompt": "Hi", "x": "y"}])
+    said_shown = "fields shown: a (compared), b (compared); not shown: prompt, x: name those"
+    assert said_shown in " ".join(typed.text(*words)[2].split())
+    assert "fields shown" not in typed.text(*words, "--on", "prompt")[2]
 
 
 def test_a_comparison_with_one_unreadable_order_is_unreadable(typed: Typed) -> None:
