@@ -36,9 +36,9 @@ _ALIKE = str.maketrans(
         **dict.fromkeys("\u2010\u2011\u2013\u2014\u2212", "-"),
     }
 )
-_NUMBER = re.compile(r"([+-]?)(\d+|\d{1,3}(?:,\d{3})+)(?:\.(\d+))?", re.ASCII)
+_NUMBER = re.compile(r"([+-]?)(\d+|\d{1,3}(?:,\d{3})+|(?=\.))(?:\.(\d+))?", re.ASCII)
 
-_DECIMAL_COMMA = re.compile(r"\A([+-]?\d+),(\d{1,2}|\d{4,})\Z", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"\A([+-]?\d*),(\d{1,2}|\d{4,})\Z", re.ASCII)
 """A number with a decimal comma (`2,5`). Three digits after a comma are thousands."""
 
 
@@ -47,7 +47,7 @@ def spelling(text: str) -> str:
 
     Unicode's compatibility forms (NFKC: full-width letters and digits), case, extra spaces,
     invisible characters, kinds of apostrophe and dash, and final full stops make no difference. A
-    number is as short as possible (`1.0`, `1,0` and `01` become `1`); `true` and `false` become yes
+    number is as short as possible (`1.0`, `1,0` and `01` become `1`, `.5` becomes `0.5`); `true` and `false` become yes
     and no. Answers separated by `|` are normalised one by one. The function is idempotent.
     """
     return SEVERAL.join(map(_one, unicodedata.normalize("NFKC", text).split(SEVERAL)))
