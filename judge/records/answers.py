@@ -47,8 +47,9 @@ def spelling(text: str) -> str:
 
     Unicode's compatibility forms (NFKC: full-width letters and digits), case, extra spaces,
     invisible characters, kinds of apostrophe and dash, and final full stops make no difference. A
-    number is as short as possible (`1.0`, `1,0` and `01` become `1`, `.5` becomes `0.5`); `true` and `false` become yes
-    and no. Answers separated by `|` are normalised one by one. The function is idempotent.
+    number is as short as possible (`1.0`, `1,0` and `01` become `1`, `.5` becomes `0.5`); `true`
+    and `false` become yes and no. Answers separated by `|` are normalised one by one. The function
+    is idempotent.
     """
     return SEVERAL.join(map(_one, unicodedata.normalize("NFKC", text).split(SEVERAL)))
 

@@ -10,10 +10,11 @@ covered the true accuracy and kappa in 88.2 and 89.6 % at nominal 95 %, BCa in 9
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from judge.stats.classification import ratio
-from judge.stats.intervals import Estimate
+from judge.stats.intervals import Estimate, paired_shares
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,6 +72,11 @@ class Resamples:
                 _blocks_left_out(self.clusters),
             ]
         )
+
+    def independent(self, present: Sequence[bool]) -> bool:
+        """Whether no two items that are present are drawn together, and all weigh the same."""
+        clusters, weights = self.of_item[list(present)], self._by_weight[list(present)]
+        return len({*clusters.tolist()}) == len(clusters) and len({*weights.tolist()}) <= 1
 
     def sums(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weighted sums of the items' rows: (items, columns) in, (stack, columns) out."""
@@ -209,10 +215,17 @@ def paired_difference(
 
     The paired bootstrap (Efron and Tibshirani 1993, *An Introduction to the Bootstrap*, chapters 8
     and 14): an item is drawn with both its scores, so that its difficulty for both cancels out.
-    There is no interval if every draw gives the same difference, as when the two never differ: no
-    difference was observed, which does not show that there is none.
+    There is no interval if every draw gives the same difference. Hits and misses of independent
+    items have the interval of `paired_shares`, since the bootstrap's is too narrow for few: of 20
+    pairs of which a fifth differ by chance, it left out 0 in 10 % of 400 samples.
     """
     differences = [
         None if a is None or b is None else b - a for a, b in zip(first, second, strict=True)
     ]
-    return mean_estimate(differences, resamples)
+    estimate = mean_estimate(differences, resamples)
+    known = [b - a for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    alone = resamples.independent([gap is not None for gap in differences])
+    if not known or not alone or not {*known} <= {-1.0, 0.0, 1.0} or estimate.n < resamples.fewest:
+        return estimate
+    pairs = paired_shares(known.count(-1.0), known.count(1.0), len(known))
+    return replace(pairs, of=estimate.of)

@@ -109,8 +109,8 @@ def test_of_two_judges_the_report_says_which_agrees_more_often(labels: Written) 
     said = f"by {gain} on the 39 items that both answered, McNemar's p 0.0015"
     assert check.findings[-2:] == [
         f"scripted:two agrees with the labels more often than scripted:one, {said}",
-        "scripted:three is not shown to be better or worse than scripted:one: difference 0.00 on "
-        "the 40 items that both answered, McNemar's p 1",
+        "scripted:three is not shown to be better or worse than scripted:one: difference 0.00 "
+        "(-0.09 to 0.09) on the 40 items that both answered, McNemar's p 1",
     ]
     (check,) = run(job, says(two, "two"), says(one)).checks
     assert (

@@ -66,19 +66,22 @@ NO_INTERVAL = "A difference without an interval is the same in every draw"
 
 def test_what_few_pairs_or_none_do_not_say(typed: Typed) -> None:
     """Of (A, B): the cells of the row, and whether the table says why a difference has no
-    interval."""
-    for a, b, found, noted in (
+    interval, as of items of one row of the source. Of two that never differ, the interval ends at
+    z^2 / (2 + z^2)."""
+    for a, b, found, together in (
         ("eee", "111", ["0", "3", "–", "–", "–"], False),
-        ("1ee", "011", ["1", "3", "1.00", "0.00", "-1.00", "1", "1", "1"], True),
+        ("1ee", "011", ["1", "3", "1.00", "0.00", "-1.00 (-1.00 to 0.59)", "1", "1", "1"], False),
+        ("11e", "111", ["2", "3", "1.00", "1.00", "0.00 (-0.66 to 0.66)", "1", "1"], False),
         ("11e", "111", ["2", "3", "1.00", "1.00", "0.00", "1", "1"], True),
     ):
-        typed.write("a.jsonl", answers(a))
-        typed.write("b.jsonl", answers(b))
+        source = {"row": "n0"} if together else {}
+        typed.write("a.jsonl", [line | source for line in answers(a)])
+        typed.write("b.jsonl", [line | source for line in answers(b)])
         code, out, _ = typed.text("compare", "a.jsonl", "b.jsonl")
         assert (code, row(out, "country")[1:]) == (0, found)
-        assert (NO_INTERVAL in " ".join(out.split())) == noted
-    typed.write("a.jsonl", [*answers("0110"), *answers("11", "value")])
-    typed.write("b.jsonl", [*answers("1010"), *answers("11", "value")])
+        assert (NO_INTERVAL in " ".join(out.split())) == together
+    typed.write("a.jsonl", [*answers("0110"), *(a | {"row": "n0"} for a in answers("11", "value"))])
+    typed.write("b.jsonl", [*answers("1010"), *(a | {"row": "n0"} for a in answers("11", "value"))])
     slices = ("compare", "a.jsonl", "b.jsonl", "--by", "condition", "--json")
     whole, by = json.loads(typed.text(*slices)[1])["tables"]
     assert any(NO_INTERVAL in note for note in whole["notes"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from judge.stats.bootstrap import (
     paired_difference,
     share_estimate,
 )
-from judge.stats.intervals import Estimate
+from judge.stats.intervals import Estimate, paired_shares
 
 SKEWED: list[float] = np.random.default_rng(5).exponential(size=60).tolist()
 
@@ -53,8 +54,25 @@ def test_nothing_to_draw_from_and_draws_that_do_not_differ() -> None:
     assert mean([None] * 60, range(60)) == Estimate(None, n=0, of=60)
     assert mean([1.0] * 20, range(20)) == Estimate(1.0, n=20, of=20)
     assert mean([0.0, 1.0], ["a", "a"]) == Estimate(0.5, n=2, of=2)
-    found = paired_difference([1.0, 0.0], [1.0, 0.0], Resamples("ab"))
+    found = paired_difference([1.0, 0.0], [1.0, 0.0], Resamples("aa"))
     assert found == Estimate(0.0, n=2, of=2)
+
+
+def test_a_difference_of_independent_hits_has_the_interval_for_few() -> None:
+    """Of five pairs one lacks a score, and only the second is right on one of four."""
+    first, second = [1.0, 0.0, 0.0, None, 1.0], [1.0, 1.0, 0.0, 1.0, 1.0]
+    assert paired_difference(first, second, Resamples("abcde")) == replace(
+        paired_shares(0, 1, 4), of=5
+    )
+    for other in (
+        Resamples("abcaa"),
+        Resamples("abcde", fewest=5),
+        Resamples("abcde", by_weight=[1, 2, 1, 1, 1]),
+    ):
+        found = paired_difference(first, second, other)
+        assert found.low is None or found.low != paired_shares(0, 1, 4).low
+    halves = paired_difference(first, [one and one / 2 for one in second], Resamples("abcde"))
+    assert halves.value == pytest.approx(-0.125)
 
 
 # ---------------------------------------------------------------- means and shares

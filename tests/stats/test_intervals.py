@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, multinomial
 from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
-from judge.stats.intervals import Estimate, lower_bound, mean_of_sums, percent, wilson
+from judge.stats.intervals import (
+    Z_95,
+    Estimate,
+    lower_bound,
+    mean_of_sums,
+    paired_shares,
+    percent,
+    wilson,
+)
 
 Counted = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -82,3 +90,27 @@ def test_a_share_reads_as_all_or_none_only_if_it_is(of: int, count: int) -> None
 def test_a_share_has_one_decimal_where_that_is_true() -> None:
     told = [percent(share) for share in (0, 1, 0.5, 2999 / 3000, 0.0004, 0.9994)]
     assert told == ["0.0%", "100.0%", "50.0%", "99.97%", "0.04%", "99.9%"]
+
+
+@pytest.mark.parametrize(("second", "first"), [(0.1, 0.1), (0.2, 0.2), (0.3, 0.05), (0.1, 0.0)])
+def test_the_interval_of_a_difference_of_pairs_covers_it(second: float, first: float) -> None:
+    """Of 20 pairs, by the exact probability of each count of pairs that differ."""
+    n, covered = 20, 0.0
+    for b in range(n + 1):
+        for c in range(n + 1 - b):
+            found = paired_shares(c, b, n)
+            assert found.low is not None and found.high is not None
+            if found.low <= second - first <= found.high:
+                covered += multinomial.pmf(
+                    [b, c, n - b - c], n, [second, first, 1 - second - first]
+                )
+    assert covered > 0.945
+
+
+def test_the_interval_of_pairs_that_never_differ_or_always() -> None:
+    assert paired_shares(0, 0, 0) == Estimate(None)
+    never = paired_shares(0, 0, 100)
+    assert never.high == pytest.approx(Z_95**2 / (100 + Z_95**2)) == -(never.low or 0)
+    always, turned = paired_shares(0, 10, 10), paired_shares(10, 0, 10)
+    assert (always.value, always.high, turned.low) == (1.0, 1.0, -1.0)
+    assert turned.high == pytest.approx(-(always.low or 0))
