@@ -63,8 +63,10 @@ class Decision:
             return ORDERS_DISAGREE if self.torn else FAR
         if self.answer == NONE and answer.verdict is Verdict.ABSTAIN:
             return NONE_FITS
-        if answer.probability_range is None or answer.verdict is not Verdict.ABSTAIN:
+        if not self.ends or answer.verdict is not Verdict.ABSTAIN:
             return None
+        if answer.probability_range is None:
+            return NOT_LISTED
         low, high = answer.probability_range
         return f"P(pass) is between {low:.2f} and {high:.2f}: {NOT_LISTED}"
 

@@ -9,7 +9,7 @@ import pytest
 from clients import scripted
 from judge.graphs.values import Value
 
-from judge.judging.answer_reader import AnswerReader
+from judge.judging.answer_reader import NOT_LISTED, AnswerReader
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
 from judge.questions.ready_made import builtin
@@ -118,6 +118,16 @@ async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdi
     )
     vote = await judge.vote(norm(None))
     assert (vote.verdict, vote.evidence[0].probability) == (verdict, pytest.approx(0.6))
+
+
+@pytest.mark.parametrize(("answers", "words"), [("[1, 2, 3]", "12"), ("[one, two]", "AB")])
+async def test_an_unlisted_share_is_the_reason_where_answers_are_counted(
+    client: Any, answers: str, words: str
+) -> None:
+    text = f"name: own\nquestion: How?\nanswers: {answers}\nfields: [story]\n"
+    asked = client({"words": {words[0]: 0.45, words[1]: 0.35}})
+    vote = await Judge(Rubric.from_text(text), asked, "logprobs").vote(norm(None))
+    assert (vote.verdict, vote.reason) == (Verdict.ABSTAIN, NOT_LISTED)
 
 
 async def test_neither_yes_nor_no_is_unreadable_never_a_no(
