@@ -53,7 +53,8 @@ class Summary:
     - `far`: records unlike a probe's labelled ones; `torn`: records on which the two orders of a
       comparison disagree; both by check.
     - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
-    - `cheap_votes`: votes of a cascade's cheap judge; `cheap_lost`: those without an answer.
+    - `cheap_votes`: votes of a cascade's cheap judge; `cheap_lost`: those without an answer;
+      `cheap_alone`: those after which no other judge was asked.
     - `recalls`: sums of extractions' credits, over records and over values.
     - `stages`: checks that each judge only what passed the one before.
     - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
@@ -99,6 +100,7 @@ class Summary:
     bad_lines: int = 0
     cheap_votes: int = 0
     cheap_lost: int = 0
+    cheap_alone: int = 0
     cheap_problem: str = ""
     kept: int = 0
     entries: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -164,7 +166,7 @@ class Summary:
             if ORDERS_DISAGREE in reasons:
                 self.torn[name] += 1
             if votes and votes[0].get("part") == "cheap":
-                self._count_cheap(votes[0])
+                self._count_cheap(votes)
             if not votes and check["verdict"] == Verdict.ABSTAIN:
                 self.unasked[name, check.get("reason") or ""] += 1
         if extraction := line.content.get("extraction"):
@@ -177,8 +179,10 @@ class Summary:
         self.usage["input_tokens"] += usage.input_tokens
         self.usage["output_tokens"] += usage.output_tokens
 
-    def _count_cheap(self, vote: Mapping[str, Any]) -> None:
+    def _count_cheap(self, votes: Sequence[Mapping[str, Any]]) -> None:
+        vote = votes[0]
         self.cheap_votes += 1
+        self.cheap_alone += all("part" in other for other in votes)
         if all(answer["verdict"] in LOST for answer in vote.get("evidence") or (vote,)):
             self.cheap_lost += 1
             self.cheap_problem = self.cheap_problem or f"{vote['model']}: {vote.get('reason')}"
@@ -345,6 +349,7 @@ class Summary:
             }
             for rate, verdicts in rates
         )
+        cascade = {"checks": self.cheap_votes, "by_cheap_model_alone": self.cheap_alone}
         panels = self.panels
         slices = {name: dict(counts) for name, counts in self.largest_slices()}
         return {
@@ -365,6 +370,7 @@ class Summary:
             **({"entries": {n: dict(c) for n, c in self.entries.items()}} if self.entries else {}),
             **({"quotes_not_found": dict(self.quotes_lost)} if self.quotes_lost else {}),
             **({"rankings": self._rankings()} if self.compared else {}),
+            **({"cascade": cascade} if self.cheap_votes else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
             **({"panels": {n: p.as_json() for n, p in panels.items()}} if panels else {}),
             "errors": dict(self.errors),

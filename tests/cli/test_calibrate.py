@@ -180,8 +180,10 @@ def test_a_cascade_that_was_guaranteed_is_used_by_validate(typed: Typed) -> None
     fresh = [norm(1, "", "bright"), norm(2, "", "grey yes"), norm(3, "", "grey no")]
     typed.write("fresh.jsonl", unlabelled(*fresh))
     both = (*strong, "--cheap-model", cheap[1], "--profile", "done/profile.json")
-    done = typed("validate", "fresh.jsonl", *ASKED, *both)
+    done = typed("validate", "fresh.jsonl", *ASKED, *both, "--summary", "s.json")
     assert verdicts(done.stdout) == ["pass", "pass", "fail"]
+    cascade = json.loads(typed.read("s.json"))["cascade"]
+    assert cascade == {"checks": 3, "by_cheap_model_alone": 1}
     # The judges as calibrate takes them would be a panel; what is said instead can be typed.
     named = (*cheap, *strong, "--profile", "done/profile.json")
     code, _, told = typed.text("validate", "fresh.jsonl", *ASKED, *named)
