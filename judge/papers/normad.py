@@ -20,7 +20,7 @@ from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, exact, label_of
 from judge.papers.rows import asked, each_row, head_of
 from judge.papers.tables import MACRO, ResultSample, class_scores, crosstab, results_table
-from judge.papers.tasks import Fields, MeasuredAnswer
+from judge.papers.tasks import MISSING, Fields, MeasuredAnswer
 from judge.records import Record
 from judge.records.fields import LabelError
 from judge.records.lines import Line
@@ -186,7 +186,7 @@ def _measures(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
 
     def counted(result: MeasuredAnswer) -> MeasuredAnswer:
         lost = result.outcome in (AnswerOutcome.UNREADABLE, AnswerOutcome.REFUSED)
-        if result.setting != PAPER or not lost:
+        if result.setting != PAPER or not lost or result.reason == MISSING:
             return result
         score = exact(result.fields, "neutral")
         answered = AnswerOutcome.ANSWERED

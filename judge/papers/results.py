@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from judge.errors import UsageError, why_unread
 from judge.papers.asking import MeasuredModel
 from judge.papers.rows import fields_of
-from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
+from judge.papers.tasks import MISSING, Fields, MeasuredAnswer, NoAnswer
 from judge.records import RESERVED, read, renamed
 from judge.records.answers import NO_LABEL, spelling
 from judge.records.base import clip, keys_of
@@ -114,12 +114,11 @@ def rated(benchmark: Benchmark, result: MeasuredAnswer) -> MeasuredAnswer:
 class Scored:
     """Results of answers made elsewhere.
 
-    `missing` are gold items without an answer, which count as unreadable; `extra` are answers to no
-    gold item; `unasked` counts lines about input that could not be asked about.
+    `extra` are answers to no gold item; `unasked` counts lines about input that could not be asked
+    about.
     """
 
     results: Sequence[MeasuredAnswer]
-    missing: Sequence[str] = ()
     extra: Sequence[str] = ()
     unasked: int = 0
 
@@ -130,16 +129,21 @@ class Scored:
         return any(result.outcome in outcomes for result in self.results)
 
     @property
+    def missing(self) -> list[str]:
+        """Gold items without an answer, which count as unreadable."""
+        return [result.id for result in self.results if result.reason == MISSING]
+
+    @property
     def unread(self) -> list[MeasuredAnswer]:
         """Answers that cannot be read, and items without a reply; missing answers are not here."""
         lost = (AnswerOutcome.UNREADABLE, AnswerOutcome.ERROR)
         results = [result for result in self.results if result.outcome in lost]
-        return [result for result in results if result.reason not in (None, _NO_ANSWER)]
+        return [r for r in results if r.reason not in (None, _NO_ANSWER, MISSING)]
 
     @property
     def no_label(self) -> int:
         """The number of answers whose text means none (`NULL`, an empty cell)."""
-        return sum(result.reason == _NO_ANSWER for result in self.results) - len(self.missing)
+        return sum(result.reason == _NO_ANSWER for result in self.results)
 
 
 def scored(
@@ -161,7 +165,8 @@ def scored(
         columns: columns of `answers` to rename.
 
     Raises:
-        UsageError: a file cannot be read, a line is faulty, or the two have no id in common.
+        UsageError: a file cannot be read, a line is faulty, two answers are to one item, or the two
+            files have no id in common.
     """
     answers_by_id: AnswersById | None = None
     unasked = 0
@@ -185,22 +190,25 @@ def scored(
             raise UsageError(f"{item.source}, line {item.line}: {error}") from None
         items[str(fields["id"])] = fields
     only = choices.conditions[0] if len(choices.conditions) == 1 else None
-    by_item = {
-        id if id in items else f"{id}/{only}": result for id, result in answers_by_id.items()
-    }
+    by_item: dict[str, MeasuredAnswer] = {}
+    for id, result in answers_by_id.items():
+        item_id = id if id in items else f"{id}/{only}"
+        if item_id in by_item:
+            both = f"{clip(by_item[item_id].id)} and {clip(id)}"
+            raise UsageError(f"{answers}: ids {both} name the same item")
+        by_item[item_id] = result
     conditions = {items[id]["condition"] for id in by_item if id in items}
     if not conditions:
         hint = "" if only else ": ids are those of judge evaluate, or rows' with one --condition"
         raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{hint}")
     gold_items = {id: fields for id, fields in items.items() if fields["condition"] in conditions}
-    blank = MeasuredAnswer({}, AnswerOutcome.UNREADABLE, reason=_NO_ANSWER)
+    blank = MeasuredAnswer({}, AnswerOutcome.UNREADABLE, reason=MISSING)
     results = [
         _in_setting(replace(by_item.get(id, blank), fields=fields), choices)
         for id, fields in gold_items.items()
     ]
     return Scored(
         [rated(benchmark, result) for result in results],
-        missing=[id for id in gold_items if id not in by_item],
         extra=[result.id for id, result in by_item.items() if id not in items],
         unasked=unasked,
     )

@@ -32,6 +32,10 @@ Fields = Mapping[str, Any]
 """The fields of an item: `id`, `condition`, `row`, `gold`, and what is asked about."""
 
 
+MISSING = "no answer given"
+"""The reason of an item that the scored answers lack, which is no answer that cannot be read."""
+
+
 class NoAnswer(Exception):
     """The measured model refused, or its reply cannot be read; `detail` says why."""
 

@@ -163,6 +163,23 @@ def test_what_stands_for_no_answer_is_none(typed: Typed) -> None:
     )
 
 
+def test_an_item_without_an_answer_is_a_miss_in_every_setting(typed: Typed) -> None:
+    """Also where an answer that cannot be read counts as neutral, and in the lines written."""
+    typed.write("n.jsonl", [{"id": str(n), **NORM, "label": "neutral"} for n in range(4)])
+    given = [{"id": "0", "answer": "yes"}, {"id": "1", "answer": "N/A"}]
+    typed.write("b.jsonl", given)
+    paper = ("--condition", "country", "--setting", "paper", "--json")
+    code, out, told = typed.text("score", "normad", "b.jsonl", "n.jsonl", *paper, "-o", "o")
+    (row,) = json.loads(out)[0]["rows"]
+    assert (code, row["unreadable"], row["accuracy"]["value"]) == (0, 3, 0.25)
+    lost = "2 gold items without an answer, counted as unreadable: 2/country, 3/country\n"
+    assert lost in told and "- and the like): 1 answer, counted as unreadable\n" in told
+    assert typed.text("score", "normad", "o", *paper) == (code, out, told)
+    typed.write("b.jsonl", [*given, {"id": "1/country", "answer": "neutral"}])
+    code, out, told = typed.text("score", "normad", "b.jsonl", "n.jsonl", *paper)
+    assert (code, out) == (2, "") and "b.jsonl: ids '1' and '1/country' name the same item" in told
+
+
 def test_hards_four_truth_values_in_a_table(typed: Typed) -> None:
     options = {f"prompt_option_{letter}": letter for letter in "abcd"}
     question = {"question_idx": "7", "prompt_question": "Which?", **options, "answer": "b."}
