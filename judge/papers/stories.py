@@ -78,8 +78,7 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
         raise UsageError(f"--option setting={setting}: there are {', '.join(USUAL)}")
     if len(sources) != 1 or options.each is not None:
         raise UsageError("stories are drawn from one value file; --limit says how many")
-    values = value_list(sources[0])
-    groups = _groups(values, setting, options.listed("category"))
+    groups = _groups(value_list(sources[0]), setting, options.listed("category"))
     locations = options.listed("locations", LOCATIONS)
     names = options.listed("names", NAMES)
     count = USUAL[setting] if options.limit is None else options.limit
@@ -92,13 +91,14 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
         for _ in range(_TRIES):
             location = chance.choice(locations)
             cast = chance.sample(names, chance.randint(*CHARACTERS.get(setting, USUAL_CHARACTERS)))
-            texts = _values(chance, statements, cast if setting == "multiple" else ())
-            key = (location, *sorted(text.partition(": ")[2] or text for text in texts))
+            values = _values(chance, statements, cast if setting == "multiple" else ())
+            key = (location, *sorted(value for _, value in values))
             if key not in seen:
                 break
         else:
             raise UsageError(f"{sources[0]}: no more than {index - 1} different stories in {topic}")
         seen.add(key)
+        texts = [f"{name}:{value}" if name else value for name, value in values]
         fields = {"setting": topic, "location": location, "characters": cast, "values": texts}
         yield draft_of(row, "stories", options.seed, index, fields)
 
@@ -123,19 +123,20 @@ def _groups(
 
 def _values(
     chance: random.Random, statements: Sequence[Statement], cast: Sequence[str]
-) -> list[str]:
-    """Drawn values, as texts; with a cast, an attitude of each character to each statement."""
-    texts = []
+) -> list[tuple[str, str]]:
+    """Drawn values, each after the name of who holds it: with a cast, an attitude of each character
+    to each statement; else one attitude to each, and no name."""
+    values = []
     for statement in chance.sample(statements, VALUES):
         if not cast:
-            texts.append(f"{statement.text}--{chance.choice(statement.options)}")
+            values.append(("", f"{statement.text}--{chance.choice(statement.options)}"))
             continue
         attitudes = chance.sample(statement.options, len(statement.options))
-        texts += [
-            f"{name}:{statement.text}--{attitude}"
+        values += [
+            (name, f"{statement.text}--{attitude}")
             for name, attitude in zip(cast, cycle(attitudes), strict=False)
         ]
-    return texts
+    return values
 
 
 # ---------------------------------------------------------------- written and checked

@@ -271,6 +271,24 @@ def test_four_characters_have_an_attitude_each_to_the_same_five_statements(typed
     assert attitudes == {"Agree", "Neither agree nor disagree", "Disagree"}
 
 
+def test_stories_differ_in_their_values_whoever_holds_them_and_however_they_are_worded(
+    typed: Typed,
+) -> None:
+    """Two statements each have the same end, after a colon; with two options four characters
+    hold the same attitudes to a statement, whichever way round."""
+    ends = ("Family", "Friends", "Leisure", "Work", "Faith")
+    texts = [f"Important in {place}: {end}" for place in ("life", "a job") for end in ends]
+    values = [{"topic": "T", "q_id": str(n), "q_content": t} for n, t in enumerate(texts)]
+    typed.write("ten.jsonl", [{**value, "option": "1. Yes"} for value in values])
+    typed.write("five.jsonl", [{**value, "option": "1. Yes 2. No"} for value in values[:5]])
+    own = {"locations": "ferry"}
+    # 10! / (5! 5!) = 252 sets of five values.
+    assert len([*drafts(["ten.jsonl"], DraftOptions(limit=240, own=own))]) == 240
+    several = DraftOptions(limit=2, own={**own, "setting": "multiple"})
+    with pytest.raises(UsageError, match="no more than 1 different stories in multiple"):
+        [*drafts(["five.jsonl"], several)]
+
+
 @pytest.mark.slow
 def test_categories_take_turns_and_no_story_is_drawn_twice(typed: Typed) -> None:
     stories = drawn(typed, setting="category", limit="8")
