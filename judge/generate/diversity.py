@@ -56,6 +56,7 @@ class Diversity:
         self._capitalised: Counter[str] = Counter()
         self._inside = self._capitals = 0
         self._sketches: list[tuple[str, frozenset[int]]] = []
+        self._first: dict[frozenset[int], str] = {}
         self._with: dict[int, list[int]] = defaultdict(list)
         self._grams: dict[int, tuple[int, set[int]]] = {n: (0, set()) for n in (1, 2, 3)}
 
@@ -63,9 +64,16 @@ class Diversity:
         """The name of the most similar earlier record, and the similarity; None if none is
         similar."""
         sketch = self._sketch(self._words(line))
-        shared = Counter(n for mark in sketch for n in self._with.get(mark, ()))
+        if sketch in self._first:
+            return self._first[sketch], 1.0
+        # What few records have tells more than a passage that all of a set have in common.
+        likely: Counter[int] = Counter()
+        for mark in sketch:
+            with_mark = self._with.get(mark, ())
+            for number in with_mark:
+                likely[number] += COMMON // len(with_mark)
         best: tuple[str, float] | None = None
-        for number, _ in shared.most_common(5):
+        for number, _ in likely.most_common(5):
             name, earlier = self._sketches[number]
             smallest = sorted(sketch | earlier)[:SKETCH]
             share = len(sketch & earlier & {*smallest}) / len(smallest)
@@ -82,6 +90,7 @@ class Diversity:
         self.records += 1
         self.near += nearest is not None and nearest[1] >= NEAR
         self._sketches.append((line.name, sketch))
+        self._first.setdefault(sketch, line.name)
         found = {name: list(_texts(line.fields.get(name))) for name in self.values}
         for name, values in found.items():
             self.values[name].update(values)

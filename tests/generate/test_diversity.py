@@ -1,0 +1,24 @@
+"""How like an earlier record a record is."""
+
+from __future__ import annotations
+
+import pytest
+
+from judge.generate.diversity import COMMON, Diversity
+from judge.records.lines import Line, written
+
+
+def test_a_copy_is_found_among_many_records_that_have_a_passage_in_common() -> None:
+    def line(name: str, own: int, end: str = "end") -> Line:
+        words = [f"common{n}" for n in range(60)] + [f"own{own}x{n}" for n in range(30)]
+        return written({"id": name, "text": " ".join([*words, end])}, {"verdict": "pass"})
+
+    found, last = Diversity("text", ()), COMMON + 20
+    for number in range(last + 1):
+        found.add(line(f"d{number}", number), None)
+    assert found.nearest(line("copy", last)) == (f"d{last}", 1.0)
+    # Of 89 runs of three words all but the last are shared, and one is new: 88 of 90.
+    assert found.nearest(line("near", last, "close")) == (f"d{last}", pytest.approx(88 / 90))
+    # Of another text the passage alone is shared, 58 runs of 58 + 2 x 31: 58 of 120.
+    other = found.nearest(line("other", last + 1))
+    assert other is not None and other[1] == pytest.approx(58 / 120, abs=0.05)
