@@ -21,7 +21,7 @@ from typing import Any
 
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
-from judge.papers.normad import country_name
+from judge.papers.countries import country_name
 from judge.papers.rows import LOOK, asked, each_row
 from judge.papers.tables import ResultSample, class_scores, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer
@@ -52,7 +52,7 @@ FIRST, SECOND, EQUAL = "hypothesis 1", "hypothesis 2", "same"
 
 CLASSES = {"entailment": (ENTAIL, NOT_ENTAIL), "alternatives": (FIRST, SECOND, EQUAL)}
 _BETWEEN = re.compile(r"[\s-]+")
-_COUNTRIES = {"us": "the United States", "in": "India"}
+_COUNTRIES = {"us": "the United States", "uk": "the United Kingdom", "in": "India"}
 _RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
 _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
 

@@ -12,6 +12,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
+from judge.papers.countries import canonical
 from judge.papers.tasks import Fields
 from judge.records.base import clip
 from judge.records.fields import LabelError, one_of, text_of
@@ -31,7 +32,7 @@ _REGIONS = {
     "East Asia": ("China", "Hong Kong", "Japan", "South Korea", "Taiwan"),
     "Oceania": ("Australia", "New Zealand"),
 }
-_REGION_OF = {country.casefold(): region for region, names in _REGIONS.items() for country in names}
+_REGION_OF = {canonical(name): region for region, names in _REGIONS.items() for name in names}
 
 REGIONS = tuple(_REGIONS)
 """The eleven regions of appendix B, table 2, in the order of tables 5 and 6."""
@@ -134,5 +135,5 @@ def options_of(fields: Fields) -> Question:
 
 
 def region_of(country: str) -> str | None:
-    """The country's region, whatever its case; None if it is not one of the 45."""
-    return _REGION_OF.get(country.strip().casefold())
+    """The country's region, whatever its spelling; None if it is not one of the 45."""
+    return _REGION_OF.get(canonical(country))

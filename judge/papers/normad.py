@@ -10,7 +10,6 @@ Deviation from the paper: its prompt (appendix A.3) offers "Neither" where this 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, exact, label_of
+from judge.papers.countries import canonical, country_name
 from judge.papers.rows import asked, each_row, head_of
 from judge.papers.tables import MACRO, ResultSample, class_scores, crosstab, results_table
 from judge.papers.tasks import MISSING, Fields, MeasuredAnswer
@@ -71,9 +71,7 @@ _BINS = {
     ),
 }
 _CLUSTER_OF = {country: name for name, countries in _BINS.items() for country in countries.split()}
-_BETWEEN = re.compile(r"[\s_-]+")
 _WORDS = re.compile(r"[a-z]+")
-_SMALL_WORDS = re.compile(r"\b(And|Of)\b")
 
 COUNTRIES = tuple(sorted(_CLUSTER_OF))
 """The 75 countries, in lower case with underscores."""
@@ -83,16 +81,8 @@ CLUSTERS = tuple(_BINS)
 
 
 def cluster_of(country: str) -> str | None:
-    """The country's cluster, whatever its case and separators; None if it is not one of the 75."""
-    folded = _BETWEEN.sub("_", unicodedata.normalize("NFKC", country).strip().casefold())
-    return _CLUSTER_OF.get(folded)
-
-
-def country_name(country: str) -> str:
-    """`South Korea` for `south_korea`, the released form; a name with a capital stays."""
-    if country != country.lower():
-        return country
-    return _SMALL_WORDS.sub(lambda word: word[0].lower(), country.replace("_", " ").title())
+    """The country's cluster, whatever its spelling; None if it is not one of the 75."""
+    return _CLUSTER_OF.get(canonical(country))
 
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:

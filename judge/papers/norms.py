@@ -38,7 +38,8 @@ from judge.generate.generator import (
 )
 from judge.graphs.replies import Situation
 from judge.graphs.settings import NormSettings
-from judge.papers.normad import COUNTRIES, LABELS, cluster_of, country_name
+from judge.papers.countries import ALSO_WORDS, spellings
+from judge.papers.normad import COUNTRIES, LABELS, cluster_of
 from judge.questions.evidence import SENTENCE_END
 from judge.records import Record
 from judge.records.fields import LabelError, object_of, text_of
@@ -200,8 +201,13 @@ def form_problem(record: Record) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _countries(own: tuple[str, ...]) -> re.Pattern[str]:
-    names = {country_name(country) for country in (*COUNTRIES, *own) if country}
-    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    names = {name for country in (*COUNTRIES, *own) if country for name in spellings(country)}
+
+    def pattern(name: str) -> str:
+        both = f"(?-i:{re.escape(name)}|{re.escape(name.upper())})"
+        return both if name.casefold() in ALSO_WORDS else re.escape(name)
+
+    words = "|".join(map(pattern, sorted(names, key=len, reverse=True)))
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
 
 

@@ -246,7 +246,9 @@ async def test_two_other_groups(tmp_path: Path) -> None:
     assert [one["gold"] for one in found] == [None, "entail", "not entail"]
     model = Examined(lambda *_: 0)
     assert (await ask(benchmark, found[1], model)).score == 1.0
+    await ask(benchmark, found[2], model)
     assert "lives in South Korea" in model.asked[0][1]
+    assert "lives in the United Kingdom" in model.asked[1][1]
     made = results(lambda fields: "entail", found)
     cells = table(benchmark, made, "cali-labels")["entailment+south_korea",]
     assert value(cells["South Korea"]) == 1.0 and value(cells["UK"]) == 0.0

@@ -71,7 +71,11 @@ QUESTIONS = dict(zip(REGIONS, (27, 150, 115, 76, 96, 134, 127, 106, 159, 211, 26
 def test_regions_have_the_papers_numbers_of_questions() -> None:
     with public(RELEASED).open(encoding="utf-8", newline="") as file:
         assert Counter(region_of(row["country"]) for row in csv.DictReader(file)) == QUESTIONS
-    assert (region_of("Fiji"), region_of(" south korea")) == (None, "East Asia")
+
+
+def test_a_country_has_its_region_however_it_is_spelt() -> None:
+    found = [region_of(country) for country in ("Fiji", " south korea", "Türkiye", "the U.S.")]
+    assert found == [None, "East Asia", "Middle East/West Asia", "North America"]
 
 
 def test_easy_and_hard_items_of_an_easy_row(tmp_path: Path) -> None:

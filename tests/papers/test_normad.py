@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from judge.papers.countries import country_name
 from judge.papers.normad import (
     CLUSTERS,
     benchmark,
     cluster_of,
-    country_name,
 )
 from judge.papers.tasks import MeasuredAnswer
 from judge.verdict import AnswerOutcome
@@ -109,6 +109,9 @@ def test_spelling_does_not_matter() -> None:
     for written_, cluster in (
         ("South Korea", "Confucian"),
         (" Tu\u0308rkiye ", "African-Islamic"),
+        ("Turkey", "African-Islamic"),
+        ("the United States", "English Speaking"),
+        ("Bosnia & Herzegovina", "Orthodox Europe"),
         ("atlantis", None),
     ):
         assert cluster_of(written_) == cluster
