@@ -110,23 +110,20 @@ def _of_hard(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         if row.problem is not None:
             yield row
             continue
-        index = str(row.visible["question_idx"])
-        rows = questions.setdefault(index, [])
-        rows.append(row)
-        if len(rows) != len(LETTERS):
-            continue
-        truths = [_is_true(other.visible) for other in rows]
-        content = {
-            "question": rows[0].visible[QUESTION],
-            "options": [other.visible[HARD_OPTION] for other in rows],
-            "gold": truths,
-        }
-        slices = _slices(rows[0].visible, multi=sum(truths) > 1)
-        yield asked(rows[0], HARD, {**content, **slices}, row=index)
+        questions.setdefault(str(row.visible["question_idx"]), []).append(row)
     for index, rows in questions.items():
         if len(rows) != len(LETTERS):
             message = f"question_idx {index} has {len(rows)} readable rows, not {len(LETTERS)}"
             yield replace(rows[-1], problem=Problem(message, "question_idx"))
+            continue
+        truths = [_is_true(row.visible) for row in rows]
+        content = {
+            "question": rows[0].visible[QUESTION],
+            "options": [row.visible[HARD_OPTION] for row in rows],
+            "gold": truths,
+        }
+        slices = _slices(rows[0].visible, multi=sum(truths) > 1)
+        yield asked(rows[0], HARD, {**content, **slices}, row=index)
 
 
 def _is_true(fields: Fields) -> bool:
