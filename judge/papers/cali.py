@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -55,6 +56,7 @@ _BETWEEN = re.compile(r"[\s-]+")
 _COUNTRIES = {"us": "the United States", "uk": "the United Kingdom", "in": "India"}
 _RANK = {"contradiction": 0, "neutral": 1, "entailment": 2}
 _SCALE = {"1": "contradiction", "2": "neutral", "3": "neutral", "4": "neutral", "5": "entailment"}
+_POOLED = "all"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class SentencePair:
         """The majority label of `all` and of each group, None where the ratings diverge (3.6)."""
         pooled = [label for labels in self.ratings.values() for label in labels]
         by_group = {group: majority(labels) for group, labels in self.ratings.items()}
-        return {"all": majority(pooled), **by_group}
+        return {_POOLED: majority(pooled), **by_group}
 
     @property
     def kept(self) -> bool:
@@ -85,10 +87,7 @@ def entailment_of(rating: object, column: str) -> str:
     On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). The meaning of 2 and 4 depends
     on the annotator, whom the released lists do not name: they are neutral, as for most.
     """
-    text = str(rating).strip()
-    if not isinstance(rating, bool) and text in _SCALE:
-        return _SCALE[text]
-    return one_of(rating, ENTAILMENT, column)
+    return one_of(rating, {**ENTAILMENT, **_SCALE}, column)
 
 
 def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:
@@ -97,13 +96,19 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
     if sources[0] == "-":
         return GROUPS
     rows = (item.fields for item in renamed(read(sources[0]), columns) if item.fields is not None)
-    names = [group for fields in islice(rows, LOOK) for group in ratings_in(fields)]
-    groups = tuple(dict.fromkeys(names))
+    names: dict[str, None] = {}
+    for fields in islice(rows, LOOK):
+        with suppress(LabelError):
+            names |= dict.fromkeys(ratings_in(fields))
+    groups = tuple(names)
     return groups if len(groups) > 1 else GROUPS
 
 
 def ratings_in(fields: Mapping[str, Any]) -> dict[str, object]:
-    """A record's ratings by group: from its columns `GROUP_ratings`, else from its annotators."""
+    """A record's ratings by group: from its columns `GROUP_ratings`, else from its annotators.
+
+    Raises LabelError for a group called `all`, which the groups are together.
+    """
     folded = {key.strip().casefold(): content for key, content in fields.items()}
     columns = {key.removesuffix(RATINGS): folded[key] for key in folded if key.endswith(RATINGS)}
     people = folded.get("annotators")
@@ -114,6 +119,10 @@ def ratings_in(fields: Mapping[str, Any]) -> dict[str, object]:
         if group is not None and labels:
             answer = labels.get("entailment", next(iter(labels.values())))
             groups.setdefault(_BETWEEN.sub("_", str(group).strip().casefold()), []).append(answer)
+    if _POOLED in (columns or groups):
+        name = _POOLED + RATINGS if columns else "annotators"
+        message = f"field {name!r} has a group called all, which the groups are together: rename it"
+        raise LabelError(message, name)
     return columns or {**groups}
 
 
@@ -172,7 +181,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
                 }
             about = {"pair": pair.row.id, "country": country or None, "premise": pair.premise}
             for key, fields in questions.items():
-                whole = {**extra, **about, **fields, "gold": fields["golds"][country or "all"]}
+                whole = {**extra, **about, **fields, "gold": fields["golds"][country or _POOLED]}
                 yield asked(pair.row, condition, whole, row=premise, key=key)
         pairs.append(pair)
 
@@ -248,7 +257,7 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
 
 
 def _groups(result: MeasuredAnswer) -> Groups:
-    return tuple(name for name in result.fields["golds"] if name != "all")
+    return tuple(name for name in result.fields["golds"] if name != _POOLED)
 
 
 def _matrix(results: Sequence[MeasuredAnswer], first: str, second: str) -> Table:
@@ -277,13 +286,13 @@ def _matrix(results: Sequence[MeasuredAnswer], first: str, second: str) -> Table
 
 def _head(group: str) -> str:
     """`US` for `us`, `South Korea` for `south_korea`."""
-    return group.upper() if len(group) <= 3 and group != "all" else country_name(group)
+    return group.upper() if len(group) <= 3 and group != _POOLED else country_name(group)
 
 
 def _cells(here: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     sample, measure = ResultSample(here), _MEASURES[here[0].condition.partition("+")[0]]
     cells: dict[str, Cell] = {**sample.counts(), "premises": sample.rows(), "measure": measure}
-    for labels in ("all", *_groups(here[0])):
+    for labels in (_POOLED, *_groups(here[0])):
         cells[_head(labels)] = _measured(here, labels, measure)
     return cells
 

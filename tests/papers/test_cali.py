@@ -22,7 +22,8 @@ from .examinee import items as items_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cali"
 DATA = str(FIXTURES / "data.tsv")
-PAIR = {"premise": "P.", "hypothesis": "H.", "us_ratings": ["E"], "in_ratings": ["N"]}
+TEXTS = {"premise": "P.", "hypothesis": "H."}
+PAIR = {**TEXTS, "us_ratings": ["E"], "in_ratings": ["N"]}
 
 
 def items(
@@ -62,9 +63,9 @@ def pair(us: str, india: str) -> SentencePair:
 
 
 def test_ratings_are_mapped_as_section_3_6_says() -> None:
-    ratings = (1, "2", 3, "4", 5, "E", "n", " C ", "Entailment")
-    assert [entailment_of(rating, "us_ratings")[0] for rating in ratings] == list("cnnneence")
-    for rating in (0, 6, "5.0", True, None, "X", [5]):
+    ratings = (1, "2", 3, "4", 5, 5.0, "1.0", "E", "n", " C ", "Entailment")
+    assert [entailment_of(rating, "us_ratings")[0] for rating in ratings] == list("cnnneecence")
+    for rating in (0, 6, 4.5, True, None, "X", [5]):
         with pytest.raises(LabelError, match="us_ratings"):
             entailment_of(rating, "us_ratings")
 
@@ -132,6 +133,12 @@ def test_alternatives_are_every_two_hypotheses_of_a_premise() -> None:
         ({"premise": "P.", "hypothesis": "H."}, "'us_ratings' is missing"),
         ({**PAIR, "us_ratings": [], "in_ratings": []}, "all empty"),
         ({**PAIR, "us_ratings": "E, E"}, "must be a list"),
+        ({**PAIR, "all_ratings": ["C"]}, "'all_ratings' has a group called all"),
+        ({**TEXTS, "annotators": {"a": {"group": "us", "labels": 3}}}, "must be an object"),
+        (
+            {**TEXTS, "annotators": {"a": {"group": "All", "labels": {"e": "N"}}}},
+            "group called all",
+        ),
         ({**PAIR, "us_ratings": ["Z"]}, "must be one of entailment, neutral, contradiction"),
     ],
 )
@@ -139,6 +146,8 @@ def test_lines_that_cannot_be_asked_do_not_stop_the_others(
     tmp_path: Path, line: dict[str, object], says: str
 ) -> None:
     path = written(tmp_path / "lines.jsonl", [PAIR, line])
+    alone = items_of(benchmark, written(tmp_path / "alone.jsonl", [line]))
+    assert says in problems(alone)[0]
     sound, faulty = items_of(benchmark, path, conditions=["entailment"])
     assert sound.fields is not None and sound.fields["gold"] is None
     assert says in problems([faulty])[0] and faulty.line == 2
