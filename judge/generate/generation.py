@@ -275,12 +275,18 @@ class Generation(Task):
         return _with(line, came, verdict=str(Verdict.FAIL), reason=reason)
 
     def _anew(self, line: Line) -> Line:
-        """The line with the outcome of its draft by its current checks."""
+        """The line with the outcome of its draft by its current checks; a step of the writer that
+        failed has failed for good."""
         work = Work(Record(line.source, line.number, dict(line.fields)), self.bound.context)
-        judgement = line.judgement()
+        judgement, came = line.judgement(), line.generated
         work.checks, work.written = [*judgement.checks], True
+        if came.get("stage") in self.generator.workflow.rewrites:
+            work.notes = [f"{came['stage']} gave up: {came['cause']}"]
         stage, cause = self.generator.lost(work, judgement) or (None, None)
-        return _with(line, DraftOutcome(draft=line.key, stage=stage, cause=cause))
+        changes = {}
+        if stage is not None and judgement.verdict is Verdict.PASS:
+            changes = {"verdict": str(Verdict.FAIL), "reason": f"{stage}: {cause}"}
+        return _with(line, DraftOutcome(draft=line.key, stage=stage, cause=cause), **changes)
 
     def discards(self, line: Line) -> bool:
         return line.fingerprint is None or line.generated.get("stage") is not None

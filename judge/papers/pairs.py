@@ -220,12 +220,12 @@ def after_choice(state: State) -> str:
 
 def lost(work: Work, judgement: Judgement) -> Lost | None:
     """The first failure, for a premise the kind of its fault; without a failure, that hypotheses
-    are missing, if so."""
+    are missing, if so: those of a premise that only a person found sound were never asked for."""
     failure, check = first_failure(work, judgement), work.last(FAULT)
     if failure and failure[0] == FAULT and check is not None and check.answer in FAULTS:
         return check.answer, failure[1]
     if failure is None and HYPOTHESES[0] not in (work.record.fields or {}):
-        return given_up(work)
+        return given_up(work) if work.notes else ("hypothesis_writing", "not asked")
     return failure
 
 

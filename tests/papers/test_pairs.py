@@ -170,6 +170,37 @@ def test_a_premise_of_ones_own_is_examined_and_never_written_anew(typed: Typed) 
     assert "premise_template" not in kept[0] and lost(typed) == [("repetition", "fail")]
 
 
+def test_hypotheses_that_were_not_written_are_missing_whatever_a_person_says_of_the_premise(
+    typed: Typed,
+) -> None:
+    typed.write("norms.jsonl", [NORM, {**NORM, "behaviour": "refused"}])
+    typed.script(
+        "writer.yaml",
+        [
+            said("premise_writing", {"premise": "Nothing was said."}, contains="refused"),
+            said("premise_fault", fault("stereotype", "a guest"), lacks="Nothing was said."),
+            {
+                "when": {"rubric": "hypothesis_writing", "contains": "Nothing was said."},
+                "text": "I cannot.",
+                "finish_reason": "refusal",
+            },
+            *REST,
+        ],
+    )
+    go = (*GO, "--each", "1", "--rounds", "1")
+    assert typed(*go).returncode == 0
+    assert lost(typed) == [("stereotype", "fail"), ("hypothesis_writing", "refused")]
+    drafts = lines(typed.read("o.jsonl.discarded.jsonl"))
+    typed.write("mine.jsonl", [{**one, "labels": {"premise_fault": "sound"}} for one in drafts])
+    decided = [("hypothesis_writing", "not asked"), ("hypothesis_writing", "refused")]
+    for _ in range(2):
+        assert typed(*go, "--resume", "--decisions", "mine.jsonl").returncode == 0
+        assert lost(typed) == decided
+    told = [line["judge"] for line in lines(typed.read("o.jsonl.discarded.jsonl"))]
+    assert [one["verdict"] for one in told] == ["fail", "fail"]
+    assert [one["reason"] for one in told] == [": ".join(one) for one in decided]
+
+
 SPANISH = """
 premises: ["Escribe: {behaviour} {location}.", "{form} ({style}): {behaviour} es {judgement}."]
 judgements: [[normal], [inesperado]]
