@@ -188,6 +188,11 @@ def story_of(row: Record) -> Story:
         values = tuple(value for value in values if value.text not in lost_values)
         if not values:
             raise LabelError("validation found none of its values in it", RESERVED, REJECTED)
+    # A value that is listed twice is one value.
+    once: dict[tuple[str | None, ...], Value] = {}
+    for value in values:
+        once.setdefault((value.character, *key_of(value)), value)
+    values = tuple(once.values())
     # Characters of the multiple setting differ on purpose: no contradiction is sought there.
     contradicted = () if multiple else tuple(_values(*contradictions))
     text, setting = record.typed["story"], record.typed.get("setting")

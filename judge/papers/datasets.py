@@ -37,6 +37,7 @@ from judge.records import RESERVED, Problem, Record
 from judge.records.answers import SEVERAL, scalar_text, spelling
 from judge.records.base import clip, own_fields
 from judge.records.fields import LabelError, listed, object_of, text_of
+from judge.records.kinds import normalised
 from judge.verdict import SOUND, Verdict
 
 BY_VALUE = ("incorporation", "consistency")
@@ -178,7 +179,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
 
     def of_row(row: Record) -> Made:
         judgement = judgement_of(row.visible)
-        rated = bool(ratings_in(row.visible)) and "premise" in row.visible
+        rated = bool(ratings_in(row.visible)) and "premise" in normalised(row.visible)
         labels = row.visible.get("labels")
         labels = labels if isinstance(labels, dict) else {}
         if judgement is None and not rated and not labels:

@@ -42,6 +42,7 @@ from judge.papers.countries import ALSO_WORDS, spellings
 from judge.papers.normad import COUNTRIES, LABELS, cluster_of
 from judge.questions.evidence import SENTENCE_END
 from judge.records import Record
+from judge.records.answers import spelling
 from judge.records.fields import LabelError, object_of, text_of
 from judge.verdict import Check, Verdict
 from judge.workflows import State, Work, Workflow
@@ -122,11 +123,16 @@ def _cluster(line: Mapping[str, Any]) -> str:
     return str(line.get("cluster") or cluster_of(line["country"]) or line["country"])
 
 
+def _place(item: Record) -> tuple[str, str]:
+    """The line's cluster and subcategory, in one spelling."""
+    return spelling(_cluster(item.visible)), spelling(item.visible["subcategory"])
+
+
 def _others(item: Record, items: Sequence[Record]) -> list[Record]:
     """Lines of other clusters, only those of the same subcategory if there are any."""
-    here = item.visible
-    others = [o for o in items if _cluster(o.visible) != _cluster(here)]
-    same = [o for o in others if o.visible["subcategory"] == here["subcategory"]]
+    cluster, subcategory = _place(item)
+    others = [other for other in items if _place(other)[0] != cluster]
+    same = [other for other in others if _place(other)[1] == subcategory]
     if not others:
         message = "no line is of a country in another cluster, which neutral situations need"
         raise UsageError(f"{item.source}, line {item.line}: {message}")

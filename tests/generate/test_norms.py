@@ -208,6 +208,23 @@ def test_neutral_drafts_need_a_country_of_another_cluster(typed: Typed) -> None:
     assert code == 2 and "no line is of a country in another cluster" in " ".join(err.split())
 
 
+def test_neutral_norms_are_of_another_cluster_and_the_same_subcategory_however_spelt(
+    typed: Typed,
+) -> None:
+    iran, turkey, italy = norm_line("iran", "eating"), norm_line("türkiye", "eating"), "Italy"
+    others = [{**norm_line("italy", "Eating"), "country": italy}, norm_line("peru", "visiting")]
+    near = [{**iran, "cluster": "african-islamic"}, {**turkey, "country": "Turkey"}]
+    typed.write("atlas.jsonl", [*near, *others])
+    found = [draft.fields or {} for draft in drafts(["atlas.jsonl"], DraftOptions(each=9))]
+    pairs = {(d["country"], d["other_country"]) for d in found if d["label"] == "neutral"}
+    # Iran and Turkey are of one cluster, and only Peru has no line of its own subcategory.
+    from_italy = {(italy, "iran"), (italy, "Turkey")}
+    assert {pair for pair in pairs if pair[0] != "peru"} == from_italy | {
+        ("iran", italy),
+        ("Turkey", italy),
+    }
+
+
 # ---------------------------------------------------------------- written anew
 
 

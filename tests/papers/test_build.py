@@ -96,6 +96,13 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     lines: list[dict[str, Any]] = [
         {"id": "kept", **rated},
         {"id": "split", **rated, "us_ratings": ["E", "E", "N", "C"]},
+        {
+            "id": "Split",
+            "Premise": "p",
+            "hypothesis": "h",
+            "US_ratings": ["E", "N"],
+            "in_ratings": [],
+        },
         {"id": "failed", **rated, "judge": failed},
         {"id": "passed", "email": "Hi.", "judge": {"verdict": "pass"}},
         {"id": "unknown", "email": "Hi."},
@@ -105,6 +112,7 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     assert made == [lines[0], {"id": "passed", "email": "Hi."}]
     assert {id: reason.split(":")[0] for id, reason in left} == {
         "split": "in no group do 75% of the raters agree",
+        "Split": "in no group do 75% of the raters agree",
         "failed": "fail",
         "unknown": "it has no verdict (judge validate), no labels (judge agreement -o), no ratings",
     }

@@ -76,6 +76,22 @@ def test_contradicted_values_are_not_asked_about_but_stay_right_in_selection() -
     assert "A small lie to spare somebody's feelings is acceptable--Disagree" in selection["gold"]
 
 
+def test_a_value_that_a_story_lists_twice_is_asked_about_once(tmp_path: Path) -> None:
+    values = write(tmp_path / "v.jsonl", *(statement(text, "Yes", "No") for text in ("S1", "S2")))
+    twice = {"id": "s", "story": "They met.", "values": ["S1--Yes", "s1--yes.", "S2--No"]}
+    several = {**twice, "id": "m", "setting": "multiple"}
+    several["values"] = [f"{name}:S1--Yes" for name in ("Ann", "Bo", "Ann")]
+    stories = write(tmp_path / "s.jsonl", twice, several)
+    asked_about = [
+        (one["row"], one.get("character"), one["statement"])
+        for one in asked(stories, values, condition="attitude")
+    ]
+    single = [("s", None, "S1"), ("s", None, "S2")]
+    assert asked_about == [*single, ("m", "Ann", "S1"), ("m", "Bo", "S1")]
+    (extraction,) = asked(stories, values, condition="extraction+steps")
+    assert extraction["gold"] == ["S1--Yes", "S2--No"]
+
+
 @pytest.mark.parametrize("form", ["as built", "as text", "keys in another case"])
 def test_a_built_set_is_asked_about_with_its_own_options(tmp_path: Path, form: str) -> None:
     """Whatever the seed of the evaluation is, and without the value file."""

@@ -92,6 +92,7 @@ def test_a_file_of_values_that_is_wrong(tmp_path: Path) -> None:
     path.write_text(HOFSTEDE.replace("50,0", "#NULL!,0"), "utf-8")
     assert np.isnan(read_vectors(path)["Arab"][0])
     for old, new, says in (
+        (",German,20", ",German,20,1", "csv, line 3: .* the row has 6 cells, the header"),
         ("Demonym", "People", "csv, line 2: .* Demonym '' is missing"),
         ("20,0", "many,0", "csv, line 3: .*'many'"),
         (",German,20", ",Indian,20", "csv, line 3: .* 'Indian' is missing, or was there"),
