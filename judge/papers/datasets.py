@@ -142,13 +142,18 @@ def _easy(row: Record, seed: int) -> Made:
     if majority is None:
         raise LabelError("no answer has a majority", "labels", REJECTED)
     question = options_of(row.visible)
-    names = {spelling(name): letter for letter, name in zip(LETTERS, question.options, strict=True)}
-    names |= {spelling(letter): letter for letter in LETTERS}
-    answers = [names.get(spelling(part)) for part in str(majority).split(SEVERAL)]
-    if None in answers:
+    texts = {spelling(name): letter for letter, name in zip(LETTERS, question.options, strict=True)}
+    letters = {spelling(letter): letter for letter in LETTERS}
+    parts = [spelling(part) for part in str(majority).split(SEVERAL)]
+    named = [{names[part] for names in (texts, letters) if part in names} for part in parts]
+    if not all(named):
         message = f"field 'labels': {clip(majority)} names no options, neither letters nor texts"
         raise LabelError(message, "labels")
-    right = sorted({answer for answer in answers if answer})
+    if any(len(letters_of_part) > 1 for letters_of_part in named):
+        # Of blood types, say.
+        message = f"field 'labels': {clip(majority)} is one option's letter and another's text"
+        raise LabelError(message, "labels")
+    right = sorted({letter for (letter,) in named})
     several = len(right) > 1
     easy = question.with_several(right, f"{seed}/{row.id}") if several else question
     gold = easy.gold if several else right[0]

@@ -215,11 +215,13 @@ def test_a_question_with_several_answers_asks_for_a_combination_of_statements(
             {"id": id, "country": "Peru", **question("How is a seat kept?"), "labels": {"q": label}}
             for id, label in labels.items()
         ]
-        + [{"id": "7", **question("How?"), "labels": {}}],
+        + [{"id": "7", **question("How?"), "labels": {}}]
+        + [{"id": "8", **question("Which type?", a="B"), "labels": {"q": "b"}}],
     )
     code, _, told = typed.text("build", "culturalbench-easy", "v.jsonl", "-o", "easy.jsonl")
     assert code == 3 and "no answer has a majority" in told, told
     assert "'x' names no options" in told
+    assert "'b' is one option's letter and another's text" in told
     assert "field 'labels' must hold the majority of one check" in told
     one, two, three, _ = lines(typed.read("easy.jsonl"))
     assert (one["answer"], one["prompt_option_b"], one["question_idx"]) == ("B", "A bag", "1")
