@@ -34,7 +34,7 @@ from judge.graphs.replies import NewStory
 from judge.graphs.story import add_steps
 from judge.graphs.story import workflow as story
 from judge.judgement import Judgement
-from judge.papers.cqbench_stories import Statement, ValueList, value_list
+from judge.papers.cqbench_stories import Statement, ValueList, tidy_topic, value_list
 from judge.records import Record
 from judge.verdict import SOUND, Verdict, last_of_each
 from judge.workflows import State, Work
@@ -110,7 +110,7 @@ def _groups(
     everything = [*values.statements.values()]
     groups = [(setting, everything)]
     if setting == "category":
-        topics = categories or values.topics
+        topics = [tidy_topic(name) or name for name in categories] or values.topics
         groups = [(topic, [s for s in everything if s.topic == topic]) for topic in topics]
         if not groups:
             raise UsageError(f"{values.name}: no statement has a topic")

@@ -262,6 +262,12 @@ def test_five_different_statements_a_location_and_four_or_five_people(typed: Typ
     assert stories == drawn(typed) and stories != drawn(typed, locations="ferry")
 
 
+def test_a_category_may_be_spelt_as_in_the_value_file(typed: Typed) -> None:
+    stories = drawn(typed, setting="category", category="SOCIAL VALUES,Ethical", limit="4")
+    assert [story["setting"] for story in stories] == ["social", "ethical"] * 2
+    assert all(story["setting"] in value for story in stories for value in story["values"])
+
+
 def test_four_characters_have_an_attitude_each_to_the_same_five_statements(typed: Typed) -> None:
     story = drawn(typed, setting="multiple", limit="1", names="عمر,ليلى,小明,Zoë,Ana")[0]
     assert len(story["values"]) == 20 and len(story["characters"]) == 4
