@@ -89,8 +89,9 @@ _LOST = {
     Verdict.ABSTAIN: AnswerOutcome.ABSTAINED,
 }
 
-_Votes = dict[tuple[int, tuple[int, ...]], Vote]
-"""The votes on one record, by vote index and the numbers of the entries asked about."""
+_Votes = dict[tuple[str, int, tuple[int, ...]], Vote]
+"""The votes on the records of one id, by the record's content, vote index and the numbers of the
+entries asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +246,13 @@ async def _ask(
     if judge.rubric.each and not judge.one_by_one:
         numbers = judge.numbers(record)
     value = record.entry(judge.rubric.each, item.number)
+    votes = []
     for index in range(count):
-        if (index, numbers) not in cast:
-            vote = await judge.vote(record, vote=index, numbers=numbers, sampling=sampling)
-            cast[index, numbers] = vote
-    votes = [cast[index, numbers] for index in range(count)]
+        # Two files' records, or a record's changed versions, may have one id.
+        asked = record.content_hash, index, numbers
+        if asked not in cast:
+            cast[asked] = await judge.vote(record, vote=index, numbers=numbers, sampling=sampling)
+        votes.append(cast[asked])
     evidence = [[entry for entry in vote.evidence if entry.value == value] for vote in votes]
     # As in a validation, an answer that abstains (its two orders disagree, its quote is not in the
     # text) is none.

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from judge.backends.base import Call
+from judge.calibration import controls
 from judge.calibration.guarantee import sureness
 from judge.calibration.observe import LabelledAnswer, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
@@ -189,6 +190,32 @@ def test_the_values_of_a_story_are_asked_about_as_a_validation_does(per_entry: b
         ("yes", "Bo left the room.", "x"),
     ]
     assert len(calls) == (2 if per_entry else 1)
+
+
+def test_records_of_one_id_get_votes_of_their_own() -> None:
+    """Two files may both count from 1, and a control changes one entry of a record at a time."""
+    judge = judge_of(
+        PLAIN, lambda call: yes_no("no" if "Cy" in str(call.messages) else "yes"), "structured"
+    )
+    twins = [
+        replace(
+            norm_item("1"), record=Record("", 0, {"rule_of_thumb": "Tip.", "story": s}, name="1")
+        )
+        for s in ("Ann tips.", "Cy left.", "Ann tips.")
+    ]
+    assert [one.answer for one in seen(judge, twins)] == ["yes", "no", "yes"]
+    assert len(asked(judge)) == 2
+
+    def reflects(call: Call) -> dict[str, Any]:
+        values = call.messages[-1]["content"].rpartition("[values")[2]
+        found = {"quote": "Bo left the room.", "character": None, "reason": "", "reflected": "yes"}
+        none = {"quote": None, "character": None, "reason": "", "reflected": "no"}
+        shown = [found if f"{n}. (left out)" not in values else none for n in (1, 2)]
+        return {"values": [{"value": n, **one} for n, one in enumerate(shown, 1)]}
+
+    judge = judge_of("incorporation", reflects, "structured")
+    blind = controls.blinded(value_items("a"), judge.rubric, "value")
+    assert [one.answer for one in seen(judge, blind)] == ["no", "no"]
 
 
 # ---------------------------------------------------------------- what a judge is shown
