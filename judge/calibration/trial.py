@@ -122,7 +122,7 @@ class CheckData:
         swapped = await self._swapped(judge, name)
         if judge.rubric.fields == (name,) and not judge.rubric.each:
             # Nothing else is shown, so the best blind judge gives one answer to all.
-            blind = JudgeTrial(judge, self._constant(), Fit())
+            blind = JudgeTrial(judge, self._constant(judge.rubric), Fit())
         else:
             blind = self._fitted(judge, await self._without(judge, name), {})
         return replace(self._fitted(judge, observed, swapped), blind=blind, swapped=swapped)
@@ -137,10 +137,10 @@ class CheckData:
             answers[place] = answer
         return answers
 
-    def _constant(self) -> list[LabelledAnswer]:
-        """The most frequent label of the items for fitting, else of all, as every answer."""
+    def _constant(self, rubric: Rubric) -> list[LabelledAnswer]:
+        """The rubric's answer that most items for fitting, else of all, have, as every answer."""
         labels = [self.items[place].reference for place in self.parts.fitted or self.parts.held_out]
-        counts = Counter(label for label in labels if label is not None)
+        counts = Counter(label for label in labels if label in rubric.answers)
         most = max(counts, key=counts.__getitem__, default=None)
         outcome = AnswerOutcome.ANSWERED if most else AnswerOutcome.SKIPPED
         return [LabelledAnswer(item, outcome, most) for item in self.items]

@@ -23,6 +23,7 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
 from judge.profile import JudgeProfile, Profiles
+from judge.questions.rubric import Rubric
 from judge.stats.intervals import plain
 
 from . import asking
@@ -382,6 +383,22 @@ def test_swapped_pairs_are_fitted_to_and_never_counted_as_labels(
     assert (judge.controls.as_swapped.value or 0) < judge.controls.stays.value == 1
     kept, fitted = drawn_from
     assert len(kept) == len(fitted) == 50 and kept.isdisjoint(fitted)
+
+
+def test_where_only_one_field_is_shown_the_blind_judge_gives_one_of_the_answers(
+    labels: Written,
+) -> None:
+    """The most frequent label, unsure, is no answer; of the answers it is yes, of 6 of 10."""
+    golds = ["unsure"] * 8 + ["yes"] * 6 + ["no"] * 4
+    rows = [norm(f"r{n}", gold) for n, gold in enumerate(golds)]
+    judge = says({f"r{n}": "no" if gold == "no" else "yes" for n, gold in enumerate(golds)})
+    resources = resources_of(judge)
+    one_field = asking.PLAIN_FILE.replace("rule_of_thumb, ", "")
+    resources.rubrics.by_name["plain"] = Rubric.from_text(one_field, "plain.yaml")
+    found = asyncio.run(acalibrate(CalibrationJob([labels(rows)], draws=10), resources))
+    looks = found.checks[0].judges[0].controls
+    assert looks is not None and (looks.blind.value, looks.blind.n) == (0, 10)
+    assert looks.kappa.value == 1
 
 
 # ---------------------------------------------------------------- edits
