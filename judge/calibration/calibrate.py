@@ -357,7 +357,8 @@ def _controls(
 ) -> Controls | None:
     if trial.blind is None:
         return None
-    kept = study.parts.held_out
+    # If the judge as it stands is best, all items are held out, and some not from the blind one.
+    kept = [place for place in study.parts.held_out if place not in trial.blind.fitted]
     places = [place for place in kept if place in trial.swapped]
     return controls_of(
         trial.judge.rubric,

@@ -47,6 +47,7 @@ class JudgeTrial:
         blind: the trial of the same judge without the deciding field.
         swapped: its answers, by index, to items with that field of another item.
         apart: for indices of items, the reader fitted without them.
+        fitted: the indices of the items that every reader was fitted to.
     """
 
     judge: Judge
@@ -56,6 +57,7 @@ class JudgeTrial:
     blind: JudgeTrial | None = None
     swapped: Mapping[int, LabelledAnswer] = field(default_factory=dict)
     apart: Mapping[int, AnswerReader] = field(default_factory=dict)
+    fitted: frozenset[int] = frozenset()
 
     def answers(self, places: Iterable[int], *, swapped: bool = False) -> list[LabelledAnswer]:
         """Its answers to the items at these indices, or to their swapped versions."""
@@ -187,7 +189,8 @@ class CheckData:
                 else judge.reader
             )
             apart |= dict.fromkeys(fold, reader)
-        return JudgeTrial(reads, observed, best, train, apart=apart)
+        fitted = frozenset(self.parts.fitted).difference(apart)
+        return JudgeTrial(reads, observed, best, train, apart=apart, fitted=fitted)
 
     def _fit(
         self,

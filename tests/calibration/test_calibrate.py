@@ -401,6 +401,28 @@ def test_where_only_one_field_is_shown_the_blind_judge_gives_one_of_the_answers(
     assert looks.kappa.value == 1
 
 
+def test_a_fitted_blind_judge_is_held_against_items_that_it_was_not_fitted_to(
+    labels: Written,
+) -> None:
+    """Where the judge as it stands is best all items are held out, but not from the blind one."""
+    rows, biased_chances = biased(100)
+    golds = {row["id"]: row["labels"]["plain"] for row in rows}
+
+    def answer(call: Call) -> float:
+        if controls.LEFT_OUT in str(call.messages):
+            return biased_chances[call.origin.record]
+        return 0.999 if golds[call.origin.record] == "yes" else 0.001
+
+    job = CalibrationJob([labels(rows)], held_out=0.4, draws=10)
+    resources = resources_of(client("one", answer))
+    deciding = f"{asking.PLAIN_FILE}control: {{field: rule_of_thumb}}\n"
+    resources.rubrics.by_name["plain"] = Rubric.from_text(deciding, "plain.yaml")
+    (judge,) = asyncio.run(acalibrate(job, resources)).checks[0].judges
+    assert judge.fit.classifier is None and judge.final.items == 100
+    assert judge.controls is not None and judge.controls.blind.of == 40
+    assert judge.controls.above.of == judge.controls.kappa.of == 40
+
+
 # ---------------------------------------------------------------- edits
 
 
