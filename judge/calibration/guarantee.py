@@ -60,9 +60,10 @@ def policy_of(
     was issued at a true agreement of 83 %.
 
     Args:
-        apart: each judge's answers to items of no stage, not used for fitting. Its grid of
-            thresholds is taken from its confidence in these, regardless of their labels. (It is far
-            more confident about items that a probe was fitted to.)
+        apart: each judge's answers to the same items of no stage, not used for fitting. Its grid
+            of thresholds is taken from its confidence in those that the earlier stages would have
+            passed on, regardless of their labels. (It is far more confident about items that a
+            probe was fitted to.)
         stages: each judge's own part of the labels, answered by every judge up to it:
             `stages[k][j]` are judge j's answers to the part of judge k.
         agreement: the agreement with the labels to guarantee, with the confidence LEVEL.
@@ -72,18 +73,15 @@ def policy_of(
     shares: list[float] = []
     rest_share = 1.0
     for number, answers in enumerate(stages):
-        rows = zip(*(_one_a_cluster(part, seed) for part in answers), strict=True)
         thresholds = [stage.threshold for stage in tests]
-        row_answers = [row[-1] for row in rows if not _decides(row[:-1], thresholds)]
-        clusters = {
-            answer.item.cluster for answer in answers[number] if answer.item.reference is not None
-        }
-        sure = [sureness(answer) for answer in _one_a_cluster(apart[number], seed) if answer.answer]
-        size = max(1, len(clusters))
+        reaching = _reaching(answers, thresholds, seed)
+        alike = _reaching(apart[: number + 1], thresholds, seed)
+        sure = [sureness(answer) for answer in alike if answer.answer]
+        size = max(1, len(reaching))
         grid = grid_from(sure, size, agreement=agreement, level=level) if sure else [1.0]
         stage = threshold_with_guarantee(
-            [sureness(answer) for answer in row_answers],
-            [answer.answer == answer.item.reference for answer in row_answers],
+            [sureness(answer) for answer in reaching],
+            [answer.answer == answer.item.reference for answer in reaching],
             grid,
             agreement=agreement,
             level=level,
@@ -130,6 +128,14 @@ def decided(
     """The cascade's answer to an item: that of the first judge whose threshold is reached."""
     deciding = _decides(answers, thresholds)
     return deciding or replace(answers[-1], outcome=AnswerOutcome.ABSTAINED, answer=None)
+
+
+def _reaching(
+    parts: Sequence[JudgeAnswers], thresholds: Sequence[float | None], seed: int
+) -> list[LabelledAnswer]:
+    """The last judge's answers to the items, one a cluster, that the judges before it pass on."""
+    rows = zip(*(_one_a_cluster(part, seed) for part in parts), strict=True)
+    return [row[-1] for row in rows if not _decides(row[:-1], thresholds)]
 
 
 def _decides(

@@ -44,11 +44,16 @@ def test_one_judge_is_tested_on_its_own_part_at_the_full_level() -> None:
 
 
 def test_two_judges_share_the_level_and_the_second_sees_what_the_first_leaves() -> None:
+    """The strong judge is surer of what the cheap one decides: 0.99 is no threshold for the rest.
+    Nor is 0.97, because twice the 36 items that can pass are more than the 60 that reach it."""
     cheap_part = part("c", (0.95, 80, 80), (0.6, 20, 40))
     strong_part = part("d", (0.9, 100, 100))
     cheap_on_strong = part("d", (0.95, 100, 100))[:40] + part("d", (0.6, 100, 100))[40:]
     found = policy_of(
-        [part("f", (0.95, 80, 80), (0.6, 20, 20)), part("f", (0.9, 100, 100))],
+        [
+            part("f", (0.95, 80, 80), (0.6, 15, 15), (0.6, 5, 5)),
+            part("f", (0.99, 80, 80), (0.97, 15, 15), (0.9, 5, 5)),
+        ],
         [[cheap_part], [cheap_on_strong, strong_part]],
         0.9,
     )
@@ -98,9 +103,10 @@ def test_every_judge_is_asked_about_the_item_that_was_drawn() -> None:
             for number in (1, 2)
         ]
 
-    fitted = [said(f"f{n}", 0.9, True) for n in range(50)]
+    sure = [said(f"f{n}", 0.9, True) for n in range(50)]
+    silent = [judged(one.item.record.id, None, "yes") for one in sure[:20]]
     cheap, strong = answers(1), answers(2)
-    found = policy_of([fitted, fitted], [[cheap], [cheap, strong]], 0.9)
+    found = policy_of([silent + sure[20:], sure], [[cheap], [cheap, strong]], 0.9)
     assert found.stages[1].threshold == 0.9
     assert found.stages[1].coverage.value == 1.0, "what the cheap one leaves the strong one knows"
 
