@@ -125,9 +125,15 @@ def sureness(answer: LabelledAnswer) -> float:
 def decided(
     answers: Sequence[LabelledAnswer], thresholds: Sequence[float | None]
 ) -> LabelledAnswer:
-    """The cascade's answer to an item: that of the first judge whose threshold is reached."""
-    deciding = _decides(answers, thresholds)
-    return deciding or replace(answers[-1], outcome=AnswerOutcome.ABSTAINED, answer=None)
+    """The cascade's answer to an item: that of the first judge whose threshold is reached.
+
+    Without one the last judge's error is that of the cascade, and says nothing about how it judges.
+    """
+    if (deciding := _decides(answers, thresholds)) is not None:
+        return deciding
+    failed = answers[-1].outcome is AnswerOutcome.ERROR
+    outcome = AnswerOutcome.ERROR if failed else AnswerOutcome.ABSTAINED
+    return replace(answers[-1], outcome=outcome, answer=None)
 
 
 def _reaching(

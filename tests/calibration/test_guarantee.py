@@ -135,3 +135,8 @@ def test_the_first_judge_that_is_sure_enough_answers() -> None:
     silent = judged("a", None, "yes", outcome="unreadable")
     assert decided([silent, strong], [0.0, 1.0]) is strong
     assert decided([cheap, silent], [0.9, 0.0]).outcome == "abstained"
+    # An error is none of the records that the judge leaves undecided.
+    failed = judged("a", None, "yes", outcome="error")
+    assert decided([cheap, failed], [0.9, 0.0]).outcome == "error"
+    assert decided([failed, cheap], [0.0, 0.9]).outcome == "abstained"
+    assert decided([failed, strong], [0.0, 1.0]) is strong
