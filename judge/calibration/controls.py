@@ -68,7 +68,8 @@ class Controls:
     def finding(self) -> str:
         """Whether the judge reads the field, in one sentence."""
         with_it, without = self.kappa.value, self.blind.value
-        if self.contrast is not None and _most(self.contrast) <= 0 < (with_it or 0):
+        turned = None if self.contrast is None else _most(self.contrast)
+        if turned is not None and turned <= 0 < (with_it or 0):
             return (
                 f"with {self.field} turned round agreement is no better than chance: the judge "
                 f"does not read {self.field}"
@@ -84,6 +85,11 @@ class Controls:
             return (
                 f"agreement does not fall without {self.field}: it is not shown that the judge "
                 "reads it"
+            )
+        if self.contrast is not None and turned is None and _least(self.above) > 0:
+            return (
+                f"{change}, but with {self.field} turned round kappa is undefined, so whether the "
+                "judge reads it is unknown"
             )
         return f"{change}: these labels are too few to show that the judge reads it"
 
@@ -110,9 +116,9 @@ def _least(estimate: Estimate) -> float:
     return estimate.value if estimate.value is not None and estimate.n >= _MIN_ITEMS else 0.0
 
 
-def _most(estimate: Estimate) -> float:
-    """The upper end of an estimate, or its value if there is none."""
-    return next((end for end in (estimate.high, estimate.value) if end is not None), 0.0)
+def _most(estimate: Estimate) -> float | None:
+    """The upper end of an estimate, or its value if there is none; None if it is undefined."""
+    return estimate.value if estimate.high is None else estimate.high
 
 
 # ---------------------------------------------------------------- without the field

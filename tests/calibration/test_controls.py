@@ -76,6 +76,9 @@ READS, UNSHOWN = "the judge reads it", "it is not shown that the judge reads it"
 FEW = "these labels are too few to show that the judge reads it"
 TURNED = "with rule turned round agreement is no better than chance: the judge does not read rule"
 
+FALLS = "kappa falls from 0.80 to 0.40 without rule"
+UNDEFINED = "with rule turned round kappa is undefined, so whether the judge reads it is unknown"
+
 
 def falls(to: str, rest: str) -> str:
     return f"kappa falls from {to} without rule: {rest}"
@@ -97,7 +100,9 @@ def falls(to: str, rest: str) -> str:
         # Turned round, its interval ends at 0, or it has none and the value is no higher.
         (0.8, 0.4, CLEARLY, kappa(-0.3, -0.6, 0.0), TURNED),
         (0.8, 0.4, CLEARLY, kappa(-1.0, None, None), TURNED),
-        (0.8, 0.4, CLEARLY, kappa(None, None, None), TURNED),
+        # Undefined (all its labels are the same, or none is left), it shows neither.
+        (0.8, 0.4, CLEARLY, kappa(None, None, None), f"{FALLS}, but {UNDEFINED}"),
+        (0.8, 0.4, NOT, kappa(None, None, None), falls("0.80 to 0.40", FEW)),
         # An interval that reaches above 0 shows nothing.
         (0.8, 0.4, CLEARLY, kappa(-0.1, -0.4, 0.2), falls("0.80 to 0.40", FEW)),
         # All of enough items answered rightly: no resample differs, and the value stands for it.
