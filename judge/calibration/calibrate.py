@@ -244,9 +244,9 @@ async def _check(
     parts, policy, whole = study.parts, None, None
     if job.agreement is not None:
         policy = policy_of(
-            [trial.answers(parts.held_out) for trial in trials],
+            [rateable(trial.answers(parts.held_out)) for trial in trials],
             [
-                [trial.answers(part) for trial in trials[: n + 1]]
+                [rateable(trial.answers(part)) for trial in trials[: n + 1]]
                 for n, part in enumerate(parts.stages)
             ],
             job.agreement,
@@ -260,9 +260,9 @@ async def _check(
     referenced = [item for item in items if item.reference in rubric.answers]
     texts = [texts_of(item, rubric) for item in items]
     leak = leak_of(items, texts)
-    refused = refusal(policy, len({item.cluster for item in referenced})) if policy else None
-    if policy and leak:
-        refused = str(leak)
+    natural = [answer.item for answer in rateable(trials[0].observed)]
+    clusters = {item.cluster for item in natural if item.reference in rubric.answers}
+    refused = (str(leak) if leak else refusal(policy, len(clusters))) if policy else None
     first, *others = [(trial.judge.client.spec, trial.answers(parts.held_out)) for trial in trials]
     report = CheckReport(
         rubric=rubric,

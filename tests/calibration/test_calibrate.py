@@ -457,6 +457,12 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     rows = [norm(f"r{n}", "yes") for n in range(60 + 56)]
     right = says({row["id"]: "yes" for row in rows})
     assert run(CalibrationJob([labels(rows)], agreement=0.9, draws=10), right).profile is not None
+    # As many that were rewritten until a judge passed them show nothing.
+    rows = rows[:10] + edited_rows(106, "yes")
+    right = says({row["id"]: "yes" for row in rows})
+    found = run(CalibrationJob([labels(rows)], agreement=0.9, draws=10), right)
+    assert found.profile is None
+    assert found.refused is not None and "of 10 independent ones went into" in found.refused
 
 
 @pytest.mark.parametrize(("adapters", "model"), [(True, "scripted:one+x"), (False, "scripted:one")])
