@@ -115,8 +115,7 @@ def _without(content: Any, paths: Collection[FieldPath], path: FieldPath = ()) -
 
 def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]) -> bool:
     contents = [content for content, _ in rows if content is not None]
-    words = {*_words(name)}
-    words |= {word.removesuffix("s") for word in words}
+    words = {word.removesuffix(end) for word in _words(name) for end in ("", "s", "es")}
     spelt = [text for content in contents for text in _spelt(content)]
     kinds, spellings = set(spelt), set(map(spelling, answers))
     if not kinds:

@@ -50,6 +50,9 @@ def mostly(right: int) -> list[str]:
         ("maria", [one == "yes" for one in mostly(34)], True),
         ("maria", ["Yes." if one == "yes" else " NO" for one in mostly(34)], True),
         ("answer", mostly(24), True),  # kappa 0.2
+        ("class", mostly(24), True),
+        ("Classes", mostly(24), True),
+        ("consensus", [str(n % 5) for n in range(40)], True),
         ("answer", [f"It lies in France, near the river {n}." for n in range(40)], False),
         ("answer", OTHER, False),
         ("gold", [f"the town of {n}" for n in range(40)], False),
