@@ -158,7 +158,8 @@ def agreement(
         majority: the share that makes a majority: `0.75`, `75%`, `4/5`, or `half` for more than
             half.
         opt_out: answers that never make a majority; by default those of the papers.
-        break_ties: without a majority the most frequent answer wins, among equals by the seed.
+        break_ties: without a majority the most frequent answer wins, unless it is an opt-out;
+            among equals by the seed.
         controls: files with control questions and their right answers.
         least: the share of them that an annotator must have right.
         scale: the labels of ratings, `1=no,2=no|unsure,3=yes`; of several labels the one that an

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -24,8 +24,8 @@ class Majority:
     Args:
         rule: the votes that make a majority.
         opt_outs: answers that never make a majority.
-        ties: a seed. If there is no majority, the most frequent answer wins; of several the seed
-            draws one. None: there is no winner then.
+        ties: a seed. If there is no majority, the most frequent answer wins, unless it is an
+            opt-out; of several the seed draws one. None: there is no winner then.
         raters: how many ratings of an item the class kappas draw; None: all.
     """
 
@@ -44,9 +44,9 @@ class Majority:
         winners = majorities([{*answer.split(SEVERAL)} for answer in answers], self.rule)
         winners = [answer for answer in winners if answer not in never]
         if self.ties is not None and not winners:
-            counts = Counter(answer for answer in answers if answer not in never)
-            most = max(counts.values(), default=0)
-            equals = sorted(answer for answer, count in counts.items() if count == most)
+            counts = Counter(answers)
+            most = {answer for answer, count in counts.items() if count == max(counts.values())}
+            equals = sorted(most - never)
             return Random(f"{self.ties} {name}").choice(equals) if equals else None
         return SEVERAL.join(winners) or None if several or len(winners) == 1 else None
 
@@ -71,6 +71,11 @@ class VotedQuestion:
     def record(self) -> str:
         return self.item.record.id
 
+    @property
+    def name(self) -> str:
+        """Its name, with which a seed decides a tie."""
+        return f"{self.item.check} {self.record} {self.item.number}"
+
 
 def majority_records(
     checks: Mapping[str, Mapping[tuple[str, int], VotedQuestion]],
@@ -92,6 +97,7 @@ def majority_records(
     """
     whole = {record_name(item): item for path in records for item in read(path) if item.fields}
     lines: dict[str, dict[str, Any]] = {}
+    labels: dict[str, dict[str, Any]] = defaultdict(dict)
     for check, questions in checks.items():
         # The number of the last answered entry. Blank entries before it count.
         entries: dict[str, int] = {}
@@ -108,8 +114,8 @@ def majority_records(
             for row in question.rows if id in whole else ():
                 need_same_text(row, whole[id])
             line = lines[id]
-            winner = majority.winner([*question.answers.values()], id)
-            _put(line["labels"], check, winner, number, entries.get(id, 0))
+            winner = majority.winner([*question.answers.values()], question.name)
+            _put(labels[id], check, winner, number, entries.get(id, 0))
             for annotator, answer in question.answers.items():
                 about = line["annotators"].setdefault(annotator, {"labels": {}})
                 _put(about["labels"], check, answer, number, entries.get(id, 0))
@@ -117,6 +123,8 @@ def majority_records(
                     about["group"] = group
                 if (why := question.whys[annotator]) is not None:
                     _put(about.setdefault("why", {}), check, why, number, entries.get(id, 0))
+    for id, line in lines.items():
+        line["labels"] |= labels[id]
     return [lines[id] for id in dict.fromkeys((*whole, *lines)) if id in lines]
 
 

@@ -332,7 +332,7 @@ def _figures(
 
     ratings = [list(answers.values()) for _, answers in rows]
     counts = Counter(answer for labels in ratings for answer in labels)
-    won = [rule.winner([*answers.values()], question.record) for question, answers in rows]
+    won = [rule.winner([*answers.values()], question.name) for question, answers in rows]
     annotators = sorted({name for _, answers in rows for name in answers})
     paired = [(question, answers) for question, answers in rows if len(answers) > 1]
     resample = resamples(question for question, _ in paired)

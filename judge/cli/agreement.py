@@ -77,7 +77,8 @@ def command(
         bool,
         typer.Option(
             "--break-ties",
-            help="Without a majority the most frequent answer wins; --seed picks among equals.",
+            help="Without a majority the most frequent answer wins, unless it is an opt-out; "
+            "--seed picks among equals.",
         ),
     ] = False,
     controls: Annotated[

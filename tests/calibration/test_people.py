@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,6 +98,39 @@ def test_what_decides_nothing_wins_no_majority() -> None:
     own = one_check(items, majority=Majority(four, ["Skip."])).checks[0].overall
     assert own.diverge == 1 and "skip" not in own.majorities
     assert own.majorities["a|i don't know"] == 1
+    # Nor where ties are drawn, except that an answer as frequent wins.
+    items = [item(answers, given(answers)) for answers in ("xxxxa", "xxaab", "xxbbx")]
+    drawn = one_check(items, majority=Majority(four, ties=0)).checks[0].overall
+    assert (drawn.majorities, drawn.diverge) == ({"a": 1}, 2)
+
+
+def test_ties_are_drawn_for_each_question_by_itself() -> None:
+    """Of 40 records with three tied entries, all three agree in 10 on average."""
+    tied = [item(f"r{n}", "yn", number=number) for n in range(40) for number in (1, 2, 3)]
+    ours = Majority(ties=0)
+    lines = agreement(tied, majority=ours, records=(), draws=2).majorities
+    alike = sum(len({*line["labels"]["relevance"]}) == 1 for line in lines)
+    assert 2 <= alike <= 20, alike
+    checks = [item(f"r{n}", "yn", check=check) for n in range(40) for check in ("p", "q")]
+    report = agreement(checks, majority=ours, records=(), draws=2)
+    same = sum(line["labels"]["p"] == line["labels"]["q"] for line in report.majorities)
+    assert 8 <= same <= 32, same
+    for check in report.checks:
+        won = Counter(line["labels"][check.check] for line in report.majorities)
+        assert check.overall.majorities == won, "the table counts what is written"
+
+
+def test_majorities_replace_a_records_labels_of_the_check(tmp_path: Path) -> None:
+    """Also if the record has a shorter list, or one text, and never in the record itself."""
+    votes = [item(id, "yyy", number=number) for id in "abc" for number in (1, 2)]
+    labels = {"a": {"relevance": ["no"], "other": "x"}, "b": {"relevance": "no"}, "c": {}}
+    records = tmp_path / "records.jsonl"
+    records.write_text(
+        "".join(json.dumps({"id": k, "labels": v}) + "\n" for k, v in labels.items())
+    )
+    lines = agreement(votes, records=[str(records)], draws=2).majorities
+    two = {"relevance": ["yes", "yes"]}
+    assert [line["labels"] for line in lines] == [two | {"other": "x"}, two, two]
 
 
 def test_two_annotators_have_cohens_kappa_over_what_both_answered() -> None:
