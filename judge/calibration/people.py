@@ -6,13 +6,13 @@ annotators and for each group, and how many items have one majority answer, seve
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from judge.calibration.answer_fields import number_of
 from judge.calibration.crowd import Annotator, Crowd, demographics, people_of
 from judge.calibration.majority import PLAIN, Majority, VotedQuestion, majority_records
 from judge.errors import UsageError
@@ -32,8 +32,6 @@ from judge.stats.intervals import Estimate, plain
 
 MAX_CLASSES = 12
 """With more classes, each class's kappa is computed only on request (`Majority.raters`)."""
-
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 MAX_PROBLEMS = 20
 """Most unreadable lines that are kept."""
@@ -257,7 +255,8 @@ def agreement(
             reports.append(_check(check, rated, majority, draws, seed, people))
     lines = [] if records is None else majority_records(checks, majority, records, controls)
     asked = [question for by_item in checks.values() for question in by_item.values()]
-    counts = demographics({n: g for q in asked for n, g in q.groups.items()}, people)
+    given = [pair for question in asked for pair in question.groups.items()]
+    groups = dict(given) | {name: group for name, group in given if group is not None}
     return Agreement(
         reports,
         repeated,
@@ -265,7 +264,7 @@ def agreement(
         conflicting,
         no_label,
         most_answers=max((len(question.answers) for question in asked), default=0),
-        demographics=counts,
+        demographics=demographics(groups, people),
         majorities=lines,
     )
 
@@ -317,7 +316,7 @@ def _check(
 
 def _place(answer: str) -> tuple[bool, float, str]:
     """A sort key: numbers by value, undecided answers last."""
-    return answer in OWN_ANSWERS, float(answer) if _NUMBER.fullmatch(answer) else 0.0, answer
+    return answer in OWN_ANSWERS, number_of(answer) or 0.0, answer
 
 
 def _figures(

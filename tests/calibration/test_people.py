@@ -215,6 +215,13 @@ def test_a_scale_has_ordinal_and_interval_alpha_for_any_number_of_raters() -> No
 
 
 def test_answers_of_a_scale_stand_in_the_order_of_their_numbers() -> None:
-    values = ["10", "-1", "0.5", "9", "unsure"]
-    report = one_check([item("a", dict(zip("abcde", values, strict=True)))])
-    assert report.checks[0].classes == ("-1", "0.5", "9", "10", "unsure")
+    values = ["10", "-1", ".75", "0.5", "9", "unsure"]
+    report = one_check([item("a", dict(zip("abcdef", values, strict=True)))])
+    assert report.checks[0].classes == ("-1", "0.5", ".75", "9", "10", "unsure")
+
+
+@pytest.mark.parametrize("known", ["a", "b"])
+def test_an_annotators_group_is_the_one_that_some_row_names(known: str) -> None:
+    items = [item(id, "y", groups={"1": "in"} if id == known else None) for id in "ab"]
+    report = agreement(items, people={"1": {"age": "30"}}, draws=2)
+    assert report.demographics == {"age": {"all": {"30": 1}, "in": {"30": 1}}}
