@@ -52,7 +52,8 @@ class Measures:
     unanswered items are counted in `confusion` by outcome, neither as right nor as wrong.
 
     - `without_reference`: items left out because no person, or no majority, gave one of the classes
-    - `confusion`: for each reference, the count of each answer, and of each outcome without one
+    - `confusion`: for each reference, the count of each answer, and of each outcome without one,
+      which is called `no answer: error` if `error` is also one of the classes
     - `f1`: of each class, the positive one first in a check of yes and no; `macro_f1`: the mean
       over the classes where it is defined
     - `auc`: over items with probabilities, answered or not; for more than two classes the mean of
@@ -127,8 +128,9 @@ def measure(
     reference = [str(answer.item.reference) for answer in usable]
     answers = [answer.answer for answer in usable]
     resamples = resamples_of(usable, seed=seed, draws=draws)
-    columns = (*classes, *UNANSWERED)
-    outcomes = [answer.answer or answer.outcome for answer in usable]
+    named = {name: f"no answer: {name}" if name in classes else name for name in UNANSWERED}
+    columns = (*classes, *named.values())
+    outcomes = [answer.answer or named[answer.outcome] for answer in usable]
     met = Counter(zip(reference, outcomes, strict=True))
     counts = resamples.confusions(reference, answers, classes)
     count = sum(answer is not None for answer in answers)

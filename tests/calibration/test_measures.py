@@ -73,6 +73,18 @@ def test_by_hand() -> None:
         "kappa": (pytest.approx(0.08 / 0.48), 5, 8),
     }
     assert found.auc == found.calibration_error == Estimate(None, of=8)
+
+
+def test_an_error_is_no_answer_of_that_name() -> None:
+    lost = [judged(f"r{n}", None, "error", outcome="error") for n in range(3)]
+    found = measure(
+        [*lost, judged("a", "error", "error"), judged("b", "ok", "ok")], ["error", "ok"]
+    )
+    columns = ("error", "ok", "abstained", "unreadable", "no answer: error", "skipped")
+    assert found.confusion == {
+        "error": dict(zip(columns, (1, 0, 0, 0, 3, 0), strict=True)),
+        "ok": dict(zip(columns, (0, 1, 0, 0, 0, 0), strict=True)),
+    }
     assert found.bins == ()
 
 
