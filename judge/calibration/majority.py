@@ -87,7 +87,7 @@ def majority_records(
 
     A line holds the record's fields; then `labels`, the majority's answer by check (null if there
     is none; for a check of list entries, a list); then `annotators`, each with their own `labels`
-    and, if known, `group` and `why`. The fields are those in the files `records`, else those that
+    and, if known, `weight`, `group` and `why`. The fields are those in the files `records`, else those that
     came with the labels: records of `controls`, whose answers to other checks count, are in other
     files, and their lines are last.
 
@@ -119,6 +119,8 @@ def majority_records(
             for annotator, answer in question.answers.items():
                 about = line["annotators"].setdefault(annotator, {"labels": {}})
                 _put(about["labels"], check, answer, number, entries.get(id, 0))
+                if (weight := question.item.weight) != 1:
+                    about["weight"] = weight
                 if (group := question.groups[annotator]) is not None:
                     about["group"] = group
                 if (why := question.whys[annotator]) is not None:

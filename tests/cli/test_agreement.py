@@ -230,3 +230,18 @@ def test_a_control_that_has_other_answers_needs_no_record(typed: Typed) -> None:
     typed.write("records.jsonl", [norm("a", {})])
     words += ("--records", "records.jsonl", "-o", "n.jsonl")
     assert "records.jsonl: there is no record 'b', which has labels" in typed.text(*words)[2]
+
+
+def test_majorities_keep_the_weight_of_a_sampled_record(typed: Typed) -> None:
+    """By hand: the judge says yes of both; the one that stands for three is a no: 1 / (1 + 3)."""
+    weights = {"a": ("yes", 1.0), "b": ("no", 3.0)}
+    lines = [
+        {**norm(id, {"relevance": {"w1": said, "w2": said}}), "annotators": {"w1": {"weight": w}}}
+        for id, (said, w) in weights.items()
+    ]
+    typed.write("votes.jsonl", lines)
+    assert typed("agreement", "votes.jsonl", "-o", "majority.jsonl").returncode == 0
+    judge = typed.script("judge.yaml", [{"p_yes": 0.9}], method="logprobs")
+    words = ("calibrate", "majority.jsonl", "--check", "relevance", "-m", judge, "--no-controls")
+    out = typed.text(*words)[1]
+    assert "agrees with the labels in 1 of 2, 0.25 by weight" in " ".join(out.split())
