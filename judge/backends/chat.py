@@ -121,7 +121,7 @@ def _text(message: Mapping[str, Any], tool: str | None) -> str:
     functions += [mapping_of(message["function_call"])] if message.get("function_call") else []
     functions = [call for call in functions if call.get("name") == tool] or functions
     if functions and (tool is not None or not content.strip()):
-        return arguments_of(functions[0].get("arguments") or "")
+        return arguments_of(call.get("arguments") or "" for call in functions)
     if not content.strip():
         # LM Studio and vLLM put a whole reply there, for models whose thoughts they separate.
         thoughts = (message.get(name) for name in ("reasoning_content", "reasoning"))

@@ -6,7 +6,6 @@ chat_models.ChatOllama:llama3`) is imported and built with `model=`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,7 +16,7 @@ from judge.backends.base import Call, Completion, Method, Mode
 from judge.backends.chat import name_of, tool, with_schema_in_words
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.proxies import direct_to_loopback
-from judge.backends.reading import ending, text_of
+from judge.backends.reading import arguments_of, ending, text_of
 from judge.langsmith import guarded
 from judge.redact import reply_redactor, without_secrets
 
@@ -139,10 +138,8 @@ def _chat_model(dotted: str) -> type[BaseChatModel]:
 
 def _completion(answer: AIMessage) -> Completion:
     text = text_of(answer.content)
-    if answer.tool_calls:
-        text = json.dumps(answer.tool_calls[0]["args"], ensure_ascii=False)
-    elif answer.invalid_tool_calls:
-        text = answer.invalid_tool_calls[0]["args"] or ""
+    if calls := [*answer.tool_calls, *answer.invalid_tool_calls]:
+        text = arguments_of("" if call["args"] is None else call["args"] for call in calls)
     metadata = answer.response_metadata
     reason = metadata.get("finish_reason") or metadata.get("stop_reason")
     finish, refusal = ending(reason), answer.additional_kwargs.get("refusal")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Literal
@@ -125,9 +126,13 @@ def _text_of_part(part: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def arguments_of(arguments: object) -> str:
-    """The arguments of a tool call as JSON text; some servers send the object itself."""
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+def arguments_of(calls: Iterable[object]) -> str:
+    """The arguments of tool calls as JSON text, one call a line; some servers send objects.
+
+    Equal ones count once. Different ones are several answers, which no reader accepts.
+    """
+    texts = (a if isinstance(a, str) else json.dumps(a, ensure_ascii=False) for a in calls)
+    return "\n".join(dict.fromkeys(texts))
 
 
 def is_object(text: str) -> bool:

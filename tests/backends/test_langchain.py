@@ -111,6 +111,20 @@ async def test_json_by_tool_call() -> None:
     assert model.seen[0][0][1].content == PROMPT[1]["content"]
 
 
+async def test_of_several_tool_calls_none_is_dropped() -> None:
+    def call(args: Any) -> Any:
+        return {"name": "Made", "args": args, "id": "1", "type": "tool_call"}
+
+    broken = [{**call('{"a": '), "error": None, "type": "invalid_tool_call"}]
+    for message, text in (
+        (AIMessage("", tool_calls=[call({"a": "b"}), call({"a": "b"})]), '{"a": "b"}'),
+        (AIMessage("", tool_calls=[call({"a": "b"}), call({"a": "c"})]), '{"a": "b"}\n{"a": "c"}'),
+        (AIMessage("", tool_calls=[call({})], invalid_tool_calls=broken), '{}\n{"a": '),
+    ):
+        backend, _ = faked(message)
+        assert (await backend.complete(CALL, Mode.TOOLS)).text == text
+
+
 @pytest.mark.parametrize(
     ("said", "finish"),
     [

@@ -61,6 +61,10 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
+def called(arguments: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "YesNo", "arguments": arguments}}
+
+
 THINKING = {"type": "thinking", "thinking": [text(DRAFT)]}
 
 
@@ -74,6 +78,7 @@ THINKING = {"type": "thinking", "thinking": [text(DRAFT)]}
         {"content": None, "tool_calls": [{"function": {"arguments": json.loads(GOOD)}}]},
         {"content": GOOD, "tool_calls": [{"function": {"name": "search", "arguments": "{}"}}]},
         {"content": "", "function_call": {"name": "YesNo", "arguments": GOOD}},
+        {"content": None, "tool_calls": [called(GOOD), called(GOOD)]},
         f"<think>\n{DRAFT} But wait.\n</think>\n\n{GOOD}",
         f"{DRAFT} But wait.</think>{GOOD}",
         f"<think>a</think><think>{DRAFT}</think>```json\n{GOOD}\n```",
@@ -91,6 +96,15 @@ async def test_an_answer_in_another_form_is_read_at_once(server: Loopback, messa
     outcome = await ask(server, message)
     assert isinstance(outcome.reply, YesNo), outcome.detail
     assert outcome.reply.answer == "no" and outcome.usage.replies == 1
+
+
+@pytest.mark.parametrize("modes", [{"json_schema"}, {"tools"}])
+async def test_two_calls_of_the_tool_with_different_answers_are_no_answer(
+    server: Loopback, modes: set[str]
+) -> None:
+    server.modes = modes
+    outcome = await ask(server, {"content": None, "tool_calls": [called(DRAFT), called(GOOD)]})
+    assert (outcome.reply, outcome.trouble) == (None, "invalid")
 
 
 async def test_thoughts_are_not_the_answer(server: Loopback) -> None:
