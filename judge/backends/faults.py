@@ -41,6 +41,9 @@ _MODERATION = re.compile(
     re.IGNORECASE,
 )
 
+_GO_CONTEXT = re.compile(r"context (?:deadline exceeded|cancell?ed)")
+"""How servers written in Go, such as Ollama, say that a request took too long or was dropped."""
+
 _STATUS_BY_NAME = {
     "invalid_api_key": 401,
     "authentication_error": 401,
@@ -175,13 +178,14 @@ def status_error(
         return errors.Denied(
             f"{source}: there is no such model, or the address is wrong ({detail})"
         )
-    if status >= 500 or status in (408, 409):
+    if status >= 500 or status in (408, 409, 499):
         failed = errors.NoReply if within else errors.ServerFault
         return failed(detail, retry_after=wait)
     return errors.BadRequest(detail)
 
 
 def _too_long(message: str) -> bool:
+    message = _GO_CONTEXT.sub("", message)
     return "context" in message and any(
         word in message for word in ("length", "exceed", "size", "window")
     )

@@ -7,7 +7,26 @@ from email.utils import formatdate
 
 import pytest
 
-from judge.backends.faults import retry_after
+from judge.backends.faults import retry_after, status_error
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (504, "context deadline exceeded", "server-fault"),
+        (500, 'Post "http://localhost:1/completion": context deadline exceeded '
+         "(Client.Timeout exceeded while awaiting headers)", "server-fault"),
+        (500, "do request: context canceled, window closed", "server-fault"),
+        (499, "context canceled", "server-fault"),
+        (400, "This model's maximum context length is 8 tokens", "context-exceeded"),
+        (500, "the request exceeds the available context size", "context-exceeded"),
+        (413, "input exceeds the context window", "context-exceeded"),
+    ],
+)  # fmt: skip
+def test_a_time_out_in_go_is_not_a_prompt_that_is_too_long(
+    status: int, said: str, kind: str
+) -> None:
+    assert status_error(status, said, {}, source="m").kind == kind
 
 
 @pytest.mark.parametrize(
