@@ -14,6 +14,9 @@ import orjson
 from judge import errors
 from judge.redact import redacted
 
+MAX_WAIT = 120.0
+"""Seconds; a server that asks for a longer pause ends the run (`errors.GivenUp`)."""
+
 _MAX_MESSAGE = 300
 _MAX_PAUSE = 7 * 86_400.0
 
@@ -156,7 +159,7 @@ def status_error(
     status_text = f"HTTP 200 with error {status}" if within else f"HTTP {status}"
     detail = f"{status_text}: {message}" if message else status_text
     words = f"{code or ''} {message}"
-    wait = retry_after(headers, message)
+    wait = retry_after(status, headers, message)
     if status == 402 or (code or "").lower() in _CREDIT_CODES:
         return errors.Denied(f"{source}: the account is out of credit ({detail})")
     if status in (400, 403, 412, 429, 500) and wait is None and _CREDIT.search(words):
@@ -194,12 +197,12 @@ def _too_long(message: str) -> bool:
 # ---------------------------------------------------------------- how long to wait
 
 
-def retry_after(headers: Mapping[str, str], message: str = "") -> float | None:
+def retry_after(status: int, headers: Mapping[str, str], message: str = "") -> float | None:
     """Seconds (0 to a week) that the server asks callers to wait; None if it gives no number.
 
     The number may be in `Retry-After` (seconds or a date), in `Retry-After-Ms`, in the error
-    message ("try again in 20s"), or in `X-RateLimit-Reset` and its variants ("6m0s", seconds, an
-    epoch).
+    message ("try again in 20s"), or with HTTP 429 in `X-RateLimit-Reset` and its variants ("6m0s",
+    seconds, an epoch).
     """
     headers = {name.lower(): value for name, value in headers.items()}
     waits = (
@@ -207,7 +210,7 @@ def retry_after(headers: Mapping[str, str], message: str = "") -> float | None:
         _scaled(headers.get("retry-after"), 1.0),
         _until(headers.get("retry-after")),
         next((_span(match[1]) for match in _IN_WORDS.finditer(message)), None),
-        _reset(headers),
+        _reset(headers) if status == 429 else None,
     )
     seconds = next((wait for wait in waits if wait is not None), None)
     return None if seconds is None or seconds > _MAX_PAUSE else max(0.0, seconds)
@@ -239,14 +242,18 @@ def _span(text: str) -> float | None:
 
 
 def _reset(headers: Mapping[str, str]) -> float | None:
-    """The longest wait among the limits that are used up; if none is said to be, the shortest."""
+    """The longest wait among the limits that are used up; if none is said to be, the shortest.
+
+    A limit with something left may be too small for the call, but does not end a run.
+    """
     used_up, waits = list[float](), list[float]()
     for prefix in ("x-ratelimit", "ratelimit"):
         for of in _RESETS:
             seconds = _moment(headers.get(f"{prefix}-reset{of}", "").strip())
-            if seconds is not None:
-                remaining = headers.get(f"{prefix}-remaining{of}", "").strip()
-                (used_up if remaining == "0" else waits).append(seconds)
+            remaining = _scaled(headers.get(f"{prefix}-remaining{of}"), 1.0)
+            if seconds is None or (remaining and remaining > 0 and seconds > MAX_WAIT):
+                continue
+            (waits if remaining is None or remaining > 0 else used_up).append(seconds)
     return max(used_up) if used_up else min(waits, default=None)
 
 

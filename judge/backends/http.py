@@ -166,7 +166,7 @@ class HttpServer:
                 raise Denied(
                     f"{text}: it needs a user name and password (http://USER:PASSWORD@...)"
                 )
-            raise ServerFault(text, retry_after=retry_after(response.headers))
+            raise ServerFault(text, retry_after=retry_after(status, response.headers))
         location = response.headers.get("Location")
         if status in _MOVED and location is not None:
             elsewhere = "an invalid address"

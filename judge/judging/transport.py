@@ -25,6 +25,7 @@ from judge.backends.base import (
     TypedQuestion,
     packed,
 )
+from judge.backends.faults import MAX_WAIT
 from judge.backends.reading import CHARACTERS_PER_TOKEN, answer_of, counted
 from judge.errors import (
     Adapted,
@@ -49,9 +50,6 @@ MAX_TRIES_UNREACHABLE = 3
 
 MAX_TRIES_PAID = 3
 """Attempts at one call if each may be charged (`NoReply`)."""
-
-MAX_WAIT = 120.0
-"""Seconds; a server that asks for a longer pause ends the run (`GivenUp`)."""
 
 IS_WATER_WET = TypedQuestion(
     {"text": "Water is wet."},

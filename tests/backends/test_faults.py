@@ -54,7 +54,7 @@ def test_a_time_out_in_go_is_not_a_prompt_that_is_too_long(
     ids=str,
 )
 def test_a_wait(headers: dict[str, str], said: str, seconds: float | None) -> None:
-    assert retry_after(headers, said) == (None if seconds is None else pytest.approx(seconds))
+    assert retry_after(429, headers, said) == (None if seconds is None else pytest.approx(seconds))
 
 
 def test_of_several_limits_the_one_that_is_used_up_counts() -> None:
@@ -64,8 +64,27 @@ def test_of_several_limits_the_one_that_is_used_up_counts() -> None:
         "x-ratelimit-remaining-tokens": "0",
         "x-ratelimit-reset-tokens": "8s",
     }
-    assert retry_after(headers) == 8
-    assert retry_after(headers | {"x-ratelimit-remaining-tokens": "3"}) == 8
+    assert retry_after(429, headers) == 8
+    assert retry_after(429, headers | {"x-ratelimit-remaining-tokens": "3"}) == 8
+
+
+@pytest.mark.parametrize(
+    ("status", "remaining", "seconds"),
+    [
+        (503, "950", None),
+        (503, "0", None),
+        (429, "950", None),
+        (429, "0", 3600),
+        (429, "0.0", 3600),
+        (429, None, 3600),
+    ],
+)
+def test_a_limit_with_something_left_asks_for_no_long_pause(
+    status: int, remaining: str | None, seconds: float | None
+) -> None:
+    headers = {"X-RateLimit-Limit": "1000", "X-RateLimit-Reset": "3600"}
+    headers |= {} if remaining is None else {"X-RateLimit-Remaining": remaining}
+    assert status_error(status, "overloaded", headers, source="m").retry_after == seconds
 
 
 def test_a_moment_counts_from_now() -> None:
@@ -75,5 +94,5 @@ def test_a_moment_counts_from_now() -> None:
         {"x-ratelimit-reset": f"{at:.0f}"},
         {"x-ratelimit-reset": f"{at * 1000:.0f}"},
     ):
-        found = retry_after(headers)
+        found = retry_after(429, headers)
         assert found is not None and at - time.time() - 1 <= found <= 91, headers
