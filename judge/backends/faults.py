@@ -70,7 +70,8 @@ _PIECE = (
 )
 _SPAN = re.compile(rf"(?:{_PIECE}[\s,]*)+\Z")
 _IN_WORDS = re.compile(
-    rf"(?:again|retry|wait)\D{{0,40}}?((?:{_PIECE}\s?)+)(?![A-Za-z])", re.IGNORECASE
+    rf"(?:again|retry|wait)\D{{0,40}}?(?<![a-z0-9])((?:{_PIECE}\s?)+)(?![a-z0-9])",
+    re.IGNORECASE,
 )
 _RESETS = ("", "-requests", "-tokens")
 
