@@ -160,7 +160,7 @@ class HttpServer:
     def _refuse_elsewhere(self, url: str, response: ClientResponse) -> None:
         """Raise an error if the proxy itself answered, or if the answer redirects."""
         status = response.status
-        if self._proxy and status in _BY_PROXIES:
+        if self._proxy and not self._secure and status in _BY_PROXIES:
             text = f"{self._proxy}, on the way to {self.server}, answers HTTP {status}"
             if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
                 raise Denied(

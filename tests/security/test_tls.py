@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import subprocess
 import threading
@@ -41,10 +42,10 @@ ANSWER = (
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a self-signed certificate for 127.0.0.1: cert.pem and key.pem."""
+    """A folder with a self-signed certificate for 127.0.0.1 and models.test: cert.pem, key.pem."""
     folder = tmp_path_factory.mktemp("tls")
     files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:models.test"]
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     try:
         subprocess.run([*made, *files, *name], check=True, capture_output=True)
@@ -67,7 +68,7 @@ def url(certificate: Path, had: list[str], monkeypatch: pytest.MonkeyPatch) -> I
         def do_POST(self) -> None:
             had.append(self.path)
             self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
+            self.send_response(503 if "busy" in self.path else 200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(ANSWER)))
             self.end_headers()
@@ -156,3 +157,26 @@ async def test_an_authority_of_ones_own_is_named_by_ssl_cert_file(
     assert await asked(OpenAIBackend) == "yes"
     assert await asked(LangChainBackend) == "yes"
     assert fetched(tmp_path) == b"GGUF"
+
+
+async def test_what_a_server_answers_through_a_proxys_tunnel_is_its_own(
+    url: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def tunnel(client: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
+        await client.readuntil(b"\r\n\r\n")
+        server, request = await asyncio.open_connection("127.0.0.1", url.rpartition(":")[2])
+        answer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(passed_on(client, request), passed_on(server, answer))
+
+    async def passed_on(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+        while part := await source.read(65_536):
+            to.write(part)
+        to.close()
+
+    proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://models.test/busy/v1")
+    with pytest.raises(errors.ServerFault, match=r"^HTTP 503: .*chat\.completion"):
+        await asked(OpenAIBackend)
+    proxy.close()
