@@ -94,11 +94,14 @@ def completion(
     text = _text(message, tool)
     usage = mapping_of(answer.get("usage"))
     details = mapping_of(usage.get("prompt_tokens_details"))
+    input_tokens, output_tokens = tokens_of(
+        *map(usage.get, ("prompt_tokens", "completion_tokens", "total_tokens"))
+    )
     return Completion(
         text=redact(str(refusal or text) if is_refusal else text),
         finish_reason="refusal" if is_refusal else finish,
-        input_tokens=count_of(usage.get("prompt_tokens")) or 0,
-        output_tokens=count_of(usage.get("completion_tokens")) or 0,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         cached_tokens=count_of(details.get("cached_tokens")),
         first_token=_first_token(choice["logprobs"], redact) if choice.get("logprobs") else None,
         model=name_of(answer.get("model"), redact),
@@ -132,6 +135,15 @@ def _text(message: Mapping[str, Any], tool: str | None) -> str:
 def count_of(value: object) -> int | None:
     """A count of tokens; None for anything else, which must not cost the reply."""
     return int(value) if isinstance(value, (int, float)) and 0 <= value <= _MAX_TOKENS else None
+
+
+def tokens_of(prompt: object, reply: object, total: object) -> tuple[int, int]:
+    """Tokens of the prompt and of the reply (0: not given), as the server counts them.
+
+    Thoughts belong to the reply; xAI and Gemini count them in the total alone.
+    """
+    read, written, both = (count_of(value) or 0 for value in (prompt, reply, total))
+    return read, max(written, both - read) if read else written
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:

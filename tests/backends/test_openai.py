@@ -147,6 +147,25 @@ async def test_reads_text_and_tokens(router: respx.Router, backend: OpenAIBacken
     assert got.first_token is None
 
 
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 1041}, (32, 1009)),
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 41}, (32, 9)),
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 32}, (32, 9)),
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 1e30}, (32, 9)),
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": "many"}, (32, 9)),
+        ({"completion_tokens": 9, "total_tokens": 41}, (0, 9)),
+    ],
+)
+async def test_thoughts_that_only_the_total_counts_are_tokens_of_the_reply(
+    router: respx.Router, backend: OpenAIBackend, usage: dict[str, Any], counted: tuple[int, int]
+) -> None:
+    replies(router, json=completion(usage=usage))
+    got = await backend.complete(CALL, Mode.JSON_SCHEMA)
+    assert (got.input_tokens, got.output_tokens) == counted
+
+
 def ended(reason: str, message: dict[str, Any]) -> dict[str, Any]:
     whole = completion({"role": "assistant", **message})
     whole["choices"][0]["finish_reason"] = reason
