@@ -133,15 +133,22 @@ class BackendError(JudgeError):
     """A model call that got no reply. Secrets in the message are redacted.
 
     `retryable` says whether the same call may succeed later; `retry_after` is the pause that the
-    server asks for, in seconds, if any; `unfinished` holds the checks that the workflow had made.
+    server asks for, in seconds, if any; `tokens` are those of the prompt and the reply, if the call
+    was billed nevertheless; `unfinished` holds the checks that the workflow had made.
     """
 
     kind = "backend"
     retryable = False
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        tokens: tuple[int, int] = (0, 0),
+    ) -> None:
         super().__init__(redacted(message))
-        self.retry_after = retry_after
+        self.retry_after, self.tokens = retry_after, tokens
         self.unfinished: Unfinished | None = None
 
     @property
@@ -216,12 +223,7 @@ class BadRequest(BackendError):
 
 class Adapted(BadRequest):
     """The server refuses a part of the call, or the model's reasoning used up the reply's tokens.
-    Later calls are adapted: ask again. `tokens` are those of the prompt and the reply, if the call
-    was billed nevertheless."""
-
-    def __init__(self, message: str, tokens: tuple[int, int] = (0, 0)) -> None:
-        super().__init__(message)
-        self.tokens = tokens
+    Later calls are adapted: ask again."""
 
 
 class ContextExceeded(BadRequest):

@@ -88,20 +88,18 @@ def completion(
     choice = answer["choices"][0]
     message = choice["message"]
     refusal, finish = message.get("refusal"), ending(choice.get("finish_reason"))
+    tokens = tokens_of(answer)
     if finish == "fault":
-        raise NoReply(f"the reply broke off: finish reason {choice['finish_reason']!r}")
+        text = f"the reply broke off: finish reason {choice['finish_reason']!r}"
+        raise NoReply(text, tokens=tokens)
     is_refusal = bool(refusal) or finish == "refusal"
     text = _text(message, tool)
-    usage = mapping_of(answer.get("usage"))
-    details = mapping_of(usage.get("prompt_tokens_details"))
-    input_tokens, output_tokens = tokens_of(
-        *map(usage.get, ("prompt_tokens", "completion_tokens", "total_tokens"))
-    )
+    details = mapping_of(mapping_of(answer.get("usage")).get("prompt_tokens_details"))
     return Completion(
         text=redact(str(refusal or text) if is_refusal else text),
         finish_reason="refusal" if is_refusal else finish,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
         cached_tokens=count_of(details.get("cached_tokens")),
         first_token=_first_token(choice["logprobs"], redact) if choice.get("logprobs") else None,
         model=name_of(answer.get("model"), redact),
@@ -137,12 +135,19 @@ def count_of(value: object) -> int | None:
     return int(value) if isinstance(value, (int, float)) and 0 <= value <= _MAX_TOKENS else None
 
 
-def tokens_of(prompt: object, reply: object, total: object) -> tuple[int, int]:
-    """Tokens of the prompt and of the reply (0: not given), as the server counts them.
+def tokens_of(answer: Mapping[str, Any]) -> tuple[int, int]:
+    """Tokens of the prompt and of the reply in a chat completion's usage (0: not given)."""
+    usage = mapping_of(answer.get("usage"))
+    return counted_tokens(usage, "prompt_tokens", "completion_tokens")
+
+
+def counted_tokens(usage: Mapping[str, object], prompt: str, reply: str) -> tuple[int, int]:
+    """Tokens of the prompt and of the reply in a usage that names them so (0: not given).
 
     Thoughts belong to the reply; xAI and Gemini count them in the total alone.
     """
-    read, written, both = (count_of(value) or 0 for value in (prompt, reply, total))
+    names = (prompt, reply, "total_tokens")
+    read, written, both = (count_of(usage.get(name)) or 0 for name in names)
     return read, max(written, both - read) if read else written
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
-from judge.backends.chat import name_of, tokens_of, tool, with_schema_in_words
+from judge.backends.chat import counted_tokens, name_of, tool, with_schema_in_words
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.proxies import direct_to_loopback
 from judge.backends.reading import arguments_of, ending, text_of
@@ -143,17 +143,14 @@ def _completion(answer: AIMessage) -> Completion:
     metadata = answer.response_metadata
     reason = metadata.get("finish_reason") or metadata.get("stop_reason")
     finish, refusal = ending(reason), answer.additional_kwargs.get("refusal")
+    tokens = counted_tokens(answer.usage_metadata or {}, "input_tokens", "output_tokens")
     if finish == "fault":
-        raise errors.NoReply(f"the reply broke off: finish reason {reason!r}")
-    usage: Mapping[str, object] = answer.usage_metadata or {}
-    input_tokens, output_tokens = tokens_of(
-        *map(usage.get, ("input_tokens", "output_tokens", "total_tokens"))
-    )
+        raise errors.NoReply(f"the reply broke off: finish reason {reason!r}", tokens=tokens)
     return Completion(
         text=reply_redactor()(str(refusal) if refusal else text),
         finish_reason="refusal" if refusal else finish,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
+        input_tokens=tokens[0],
+        output_tokens=tokens[1],
         model=name_of(metadata.get("model_name") or metadata.get("model"), reply_redactor()),
         system_fingerprint=name_of(metadata.get("system_fingerprint"), reply_redactor()),
     )

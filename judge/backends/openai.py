@@ -40,6 +40,7 @@ from judge.backends.chat import (
     mapping_of,
     openai_arguments,
     thought,
+    tokens_of,
 )
 from judge.backends.faults import complaint, error_within, scrubbed, status_error
 from judge.backends.http import CHAT, HttpResponse, HttpServer
@@ -192,6 +193,7 @@ class OpenAIBackend:
             loads = json.loads if b"-Infinity" in response.body else orjson.loads
             answer = loads(response.body)
             if error := error_within(answer, model):
+                error.tokens = tokens_of(answer)
                 status = 400 if isinstance(error, errors.BadRequest) else response.status
                 raise self._refused(error, status, response, request)
             reply = completion(answer, self._redact, tool)
@@ -202,13 +204,14 @@ class OpenAIBackend:
         except (ValueError, RecursionError) as problem:
             text = scrubbed(problem)
             raise errors.ServerFault(f"{source} is not a chat completion: {text}") from None
+        tokens = reply.input_tokens, reply.output_tokens
         thinking = reply.finish_reason == "length" and call.logprobs is None and thought(answer)
         if thinking and self._adaptations.give_room(request.state):
-            tokens = reply.input_tokens, reply.output_tokens
-            raise errors.Adapted("the model's thoughts took the tokens of its reply", tokens)
+            raise errors.Adapted("the model's thoughts took the tokens of its reply", tokens=tokens)
         if call.logprobs and reply.first_token is None and reply.finish_reason != "refusal":
             if self._gave_first_token:
-                raise errors.ServerFault(f"{source} lacks the log-probabilities of earlier ones")
+                text = f"{source} lacks the log-probabilities of earlier ones"
+                raise errors.ServerFault(text, tokens=tokens)
         elif call.logprobs:
             self._gave_first_token = True
         self._adaptations.answered(call, request.state)

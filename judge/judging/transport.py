@@ -181,10 +181,10 @@ class Transport:
                 self._succeeded(call, completion)
                 return completion
             except BackendError as error:
+                self._overspent(*error.tokens)
                 self._failed(error, era)
                 if isinstance(error, Adapted):
                     tries -= 1  # No failure: the backend leaves out each part of a call once.
-                    self._overspent(*error.tokens)
                     continue
                 if once:
                     raise

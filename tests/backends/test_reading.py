@@ -16,7 +16,8 @@ from judge.backends.base import Call, Completion, Mode
 from judge.backends.openai import OpenAIBackend
 from judge.backends.reading import answer_of, ending
 from judge.judging.client import Client
-from judge.judging.limits import Budget
+from judge.judging.limits import Budget, BudgetReached
+from judge.model_tables import Price
 from judge.questions.evidence import ReplyContext
 from judge.questions.replies import YesNo
 
@@ -148,6 +149,26 @@ async def test_a_reply_that_broke_off_is_the_servers_fault(server: Loopback) -> 
             server, GOOD[:9], finish_reason="error", error={"code": 502, "message": "Upstream"}
         )
     assert ending("network_error") == "fault"
+
+
+@pytest.mark.parametrize("more", [{}, {"error": {"code": 502, "message": "Upstream"}}])
+async def test_the_tokens_of_a_reply_that_broke_off_cost(
+    server: Loopback, more: dict[str, Any]
+) -> None:
+    def script(asked: Asked) -> Answer:
+        made = completion(asked, Answer(GOOD[:9]))
+        made["choices"][0] |= {"finish_reason": "error", **more}
+        made["usage"] = {"prompt_tokens": 5000, "completion_tokens": 900, "total_tokens": 5900}
+        return Answer(body=json.dumps(made).encode())
+
+    server.script, budget = script, Budget(max_cost=0.04)
+    asker = client(budget=budget, price=Price(input=3, output=15))
+    with pytest.raises(BudgetReached):
+        await asker.write(CALL)
+    await asker.aclose()
+    assert len(server.asked) == 2, "the second of three tries is over 0.04"
+    assert budget.cost == pytest.approx(2 * (5000 * 3 + 900 * 15) / 1e6)
+    assert (asker.counters.input_tokens, asker.counters.output_tokens) == (10_000, 1800)
 
 
 async def test_a_first_token_keeps_its_thoughts(server: Loopback) -> None:
