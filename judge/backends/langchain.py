@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
-from judge.backends.chat import counted_tokens, name_of, tool, with_schema_in_words
+from judge.backends.chat import counted_tokens, mapping_of, name_of, tool, with_schema_in_words
 from judge.backends.faults import scrubbed, status_error
 from judge.backends.proxies import direct_to_loopback
 from judge.backends.reading import arguments_of, ending, text_of
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 _ADDRESSES = ("openai_api_base", "base_url", "azure_endpoint", "endpoint_url", "anthropic_api_url")
+_REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+"""Where integrations tell how a reply ended; OpenAI's Responses API tells it of cut ones alone."""
+
 _NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "ConnectionRefusedError"})
 _TRANSLATIONS: Mapping[str, type[errors.BackendError]] = {
     "ContextOverflowError": errors.ContextExceeded,
@@ -141,7 +144,10 @@ def _completion(answer: AIMessage) -> Completion:
     if calls := [*answer.tool_calls, *answer.invalid_tool_calls]:
         text = arguments_of("" if call["args"] is None else call["args"] for call in calls)
     metadata = answer.response_metadata
-    reason = metadata.get("finish_reason") or metadata.get("stop_reason")
+    reasons = (metadata.get(name) for name in _REASONS)
+    reason = next(
+        filter(None, reasons), mapping_of(metadata.get("incomplete_details")).get("reason")
+    )
     finish, refusal = ending(reason), answer.additional_kwargs.get("refusal")
     tokens = counted_tokens(answer.usage_metadata or {}, "input_tokens", "output_tokens")
     if finish == "fault":

@@ -131,11 +131,26 @@ async def test_of_several_tool_calls_none_is_dropped() -> None:
         ({"finish_reason": "MAX_TOKENS"}, "length"),
         ({"finish_reason": "content_filter"}, "refusal"),
         ({"stop_reason": "refusal"}, "refusal"),
+        ({"stopReason": "max_tokens"}, "length"),
+        ({"stopReason": "guardrail_intervened"}, "refusal"),
+        ({"done_reason": "length"}, "length"),
+        ({"incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ({"incomplete_details": None, "status": "completed"}, "stop"),
     ],
+    ids=str,
 )
-async def test_tells_how_a_reply_ended(said: dict[str, str], finish: str) -> None:
+async def test_tells_how_a_reply_ended(said: dict[str, Any], finish: str) -> None:
     backend, _ = faked(AIMessage("x", response_metadata=said))
     assert (await backend.complete(CALL, Mode.JSON)).finish_reason == finish
+
+
+async def test_a_reply_that_broke_off_tells_its_tokens() -> None:
+    usage: Any = {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}
+    said = {"stopReason": "error"}
+    backend, _ = faked(AIMessage("x", response_metadata=said, usage_metadata=usage))
+    with pytest.raises(errors.NoReply, match="broke off: finish reason 'error'") as caught:
+        await backend.complete(CALL, Mode.JSON)
+    assert caught.value.tokens == (5, 3)
 
 
 async def test_log_probabilities_are_not_to_be_had() -> None:
