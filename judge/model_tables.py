@@ -20,6 +20,10 @@ _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
 
 
+_OWN_HOSTS = {"google_genai": "generativelanguage.googleapis.com"}
+"""Providers' hosts; another's is `api.PROVIDER.com`."""
+
+
 class Price(BaseModel):
     """US dollars per million tokens."""
 
@@ -38,18 +42,19 @@ class ListPrice(Price):
     source: str
 
 
-def price_of(spec: str, prices: Mapping[str, Price]) -> Price | None:
+def price_of(spec: str, prices: Mapping[str, Price], address: str | None) -> Price | None:
     """The price of a model: the user's, else its provider's list price (prices.yaml), else None.
 
-    List prices do not apply to an address other than the provider's own (such as
-    `OPENAI_BASE_URL`), nor to batches, for which callers must not ask.
+    List prices do not apply to an address other than the provider's own, nor to batches, for which
+    callers must not ask. `address` is where calls go (None: to the provider, unless its
+    `..._BASE_URL` is set).
     """
     name = spec.removeprefix("langchain:")
     provider = name.partition(":")[0]
-    address = os.environ.get(f"{provider.upper()}_BASE_URL", "").strip()
-    if spec in prices or (address and f"api.{provider}.com" not in address):
-        return prices.get(spec)
-    return _listed().get(name)
+    address = address or os.environ.get(f"{provider.upper()}_BASE_URL", "").strip()
+    own = re.escape(_OWN_HOSTS.get(provider, f"api.{provider}.com"))
+    elsewhere = address and not re.match(rf"https?://([^/?#]*[.@])?{own}([:/?#]|$)", address)
+    return prices.get(spec) if spec in prices or elsewhere else _listed().get(name)
 
 
 def priced_models(provider: str) -> list[str]:

@@ -185,7 +185,7 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
         )
     plain = backend_of(spec, settings)
     limit = calls_at_once(settings, plain.slots)
-    price = price_of(spec, settings.prices)
+    price = price_of(spec, settings.prices, plain.identity().get("server"))
     return Client(spec, plain, limit=limit, timeout=settings.timeout, price=price, **common)
 
 

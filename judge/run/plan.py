@@ -346,7 +346,7 @@ def planned_client(
         backend = backend_of(spec, settings)
     except UsageError as error:
         provider = parse_model(spec)[0]
-        server = provider in settings.servers
+        server = settings.servers.get(provider)
         if not (server or provider in _ELSEWHERE) or settings.profile is not None:
             raise
         _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
@@ -356,12 +356,13 @@ def planned_client(
             seeded=False,
             method=kind.method,
             modes=(Mode.JSON_SCHEMA,),
-            identity=dict,
+            identity=lambda: {"server": server.url} if server else {},
             decides=getattr(kind, "decides", False),
         )
         backend = cast(Backend, absent)
     lists = settings.engine != "batch"  # Price lists lack the discount for batches.
-    price = price_of(spec, settings.prices) if lists else settings.prices.get(spec)
+    address = backend.identity().get("server")
+    price = price_of(spec, settings.prices, address) if lists else settings.prices.get(spec)
     return Client(
         spec,
         backend,

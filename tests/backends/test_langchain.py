@@ -19,6 +19,9 @@ from judge import errors
 from judge.backends.base import Call, Message, Mode
 from judge.backends.langchain import LangChainBackend
 from judge.backends.reading import answer_of
+from judge.judging.limits import Budget
+from judge.run.models import build_client
+from judge.settings import Settings
 
 KEY = "sk-test-0123456789abcdef"
 SCHEMA = {
@@ -249,3 +252,12 @@ async def test_chat_openai_fails_once_and_does_not_retry_by_itself(server: Loopb
         await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)
     assert KEY not in str(caught.value) and caught.value.retry_after == 1.0
     assert server.count == 1
+
+
+def test_a_list_price_is_not_that_of_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    spec = "langchain:openai:gpt-4o"
+    price = build_client(spec, Settings(), None, Budget()).price
+    assert price is not None and (price.input, price.output) == (2.5, 10)
+    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
+    assert build_client(spec, Settings(), None, Budget()).price is None

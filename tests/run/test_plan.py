@@ -10,11 +10,13 @@ import pytest
 
 from judge.backends.base import Call, Method
 from judge.configuration import resolve
+from judge.errors import UsageError
 from judge.model_tables import ListPrice, Price, price_of
 from judge.questions.ready_made import builtin
 from judge.records import Record
 from judge.records.kinds import kind_named
 from judge.run.job import Job
+from judge.run.models import Models
 from judge.run.plan import Plan, PlannedCalls, plan
 from judge.run.task import Watcher
 from judge.run.validate import validate
@@ -228,9 +230,20 @@ def test_a_list_price_is_taken_at_the_providers_own_address_alone(
     assert cast(ListPrice, made.prices["openai:gpt-4o"]).date.year == 2026
     assert most("openai:gpt-4o-of-mine").unpriced == ("openai:gpt-4o-of-mine",)
     own = {"openai:gpt-4o": Price(input=0, output=1)}
-    assert price_of("openai:gpt-4o", own) == own["openai:gpt-4o"]
-    claude = price_of("langchain:anthropic:claude-sonnet-4-5", {})
-    assert claude is not None and (claude.input, claude.output) == (3, 15)
+    assert most(prices=own).prices == own
+    claude = "anthropic:claude-sonnet-4-5"
+    listed = price_of(f"langchain:{claude}", {}, None)
+    assert listed is not None and (listed.input, listed.output) == (3, 15)
+    for url, key_env, unpriced in (
+        ("https://api.anthropic.com/v1", None, ()),
+        ("http://127.0.0.1:9/v1", None, (claude,)),
+        ("http://127.0.0.1:9/api.anthropic.com", None, (claude,)),
+        ("http://127.0.0.1:9/v1", "MISSING_KEY", (claude,)),
+    ):
+        servers = {"anthropic": {"url": url, "key_env": key_env}}
+        assert most(claude, servers=servers).unpriced == unpriced
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert most().unpriced == ("openai:gpt-4o",)
-    assert price_of("openai:gpt-4o", own) == own["openai:gpt-4o"]
+    assert most(prices=own).prices == own
+    with pytest.raises(UsageError, match="--max-cost needs the price of openai:gpt-4o"):
+        Models.of(resolve({"model": ("openai:gpt-4o",), "max_cost": 1.0, "cache": False}))
