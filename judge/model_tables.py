@@ -105,6 +105,12 @@ class Server(BaseModel):
                 )
         return headers
 
+    @property
+    def identity(self) -> str:
+        """The headers and the query, on which replies depend."""
+        parts = {**self.headers, **self.query}
+        return "; ".join(f"{name}: {text}" for name, text in sorted(parts.items()))
+
 
 class StepModel(BaseModel):
     """The model and the temperature of one step; None: those of other steps of its kind."""

@@ -247,8 +247,9 @@ def answered(
 class DecisionBackend:
     """One decision model behind a server.
 
-    `provider` is the user's word before the colon. An address that already ends in the dialect's
-    path is used unchanged.
+    `provider` is the user's word before the colon; `request`: other parts of a request that replies
+    depend on, such as headers. An address that already ends in the dialect's path is used
+    unchanged.
     """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
@@ -257,7 +258,9 @@ class DecisionBackend:
     method: Method = "logprobs"
     decides = True
 
-    def __init__(self, provider: str, name: str, server: HttpServer, dialect: Dialect) -> None:
+    def __init__(
+        self, provider: str, name: str, server: HttpServer, dialect: Dialect, request: str = ""
+    ) -> None:
         self._spec, self._name, self._http, self._dialect = (
             f"{provider}:{name}",
             name,
@@ -270,6 +273,7 @@ class DecisionBackend:
             "model": name,
             "server": server.server,
             "protocol": type(dialect).__name__,
+            **({"request": request} if request else {}),
         }
         self._path = dialect.path
         if server.server.endswith(dialect.path):

@@ -221,7 +221,7 @@ def backend_of(spec: str, settings: Settings) -> Backend:
 
         systemone = server.protocol == "systemone"
         dialect = QuestionMap() if systemone else dialect_at(address.server)
-        return DecisionBackend(provider, name, address, dialect)
+        return DecisionBackend(provider, name, address, dialect, server.identity)
     return OpenAIBackend(name, server=address, request=_request(settings, server))
 
 
@@ -269,11 +269,10 @@ def _request(settings: Settings, server: Server | None = None) -> Request:
     }
     if server is None:
         return Request(**common)
-    parts = {**server.headers, **server.query}
     return Request(
         omit=server.omit,
         mode=Mode(server.mode) if server.mode else None,
-        identity="; ".join(f"{name}: {text}" for name, text in sorted(parts.items())),
+        identity=server.identity,
         **common,
     )
 

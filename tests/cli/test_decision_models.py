@@ -119,6 +119,24 @@ def test_a_named_server_speaks_what_its_table_says(judge: Typed, server: Decisio
     assert isinstance(server.asked[-1].body["questions"], list)
 
 
+@pytest.mark.parametrize("protocol", ["systemone", "decisions"])
+def test_servers_with_other_headers_or_another_query_share_no_replies(
+    judge: Typed, server: DecisionServer, protocol: str
+) -> None:
+    fingerprints, asked = set(), []
+    table = f"[servers.own]\nurl = {json.dumps(server.url)}\nprotocol = '{protocol}'\n"
+    for own in ("", "headers = {X-Deployment = 'a'}", "headers = {X-Deployment = 'b'}",
+                "query = {route = 'a'}", "query = {route = 'b'}", ""):  # fmt: skip
+        (judge.folder / "judge.toml").write_text(table + own)
+        words = ("validate", "in.jsonl", "-m", "own:m", *ASK, "--trust-config")
+        code, out, told = judge.text(*words)
+        assert code == 0, told
+        fingerprints.add(json.loads(out.splitlines()[0])["judge"]["fingerprint"])
+        asked.append(len(server.asked))
+    assert len(fingerprints) == 5
+    assert asked == [6, 12, 18, 24, 30, 30], "the last run's replies are in the cache"
+
+
 def test_a_bad_reply_is_unreadable_with_its_reason_and_is_asked_again(
     judge: Typed, server: DecisionServer
 ) -> None:
