@@ -121,6 +121,7 @@ class ServedModel:
                 model = await self._listed()
                 if model is None and isinstance(earlier, str):
                     model = await self._named()
+                    model = earlier if self._stays(earlier, model) else model
             except BackendError as error:
                 model = None
                 if isinstance(earlier, str):
@@ -136,6 +137,12 @@ class ServedModel:
 
     async def _listed(self) -> str | None:
         return await self._backend.listed() if isinstance(self._backend, Listing) else None
+
+    def _stays(self, earlier: str, named: str | None) -> bool:
+        """Whether a small call's reply names the model of the last run, which the list may have
+        named without a version, and with what tells it from others."""
+        name = earlier.partition(" ")[0]
+        return name == named or (name == self._alias and is_same(name, named or ""))
 
     async def _named(self) -> str | None:
         if self._small_call is None:

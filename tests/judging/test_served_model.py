@@ -82,6 +82,22 @@ def test_another_model_behind_the_same_address_gets_none_of_the_first_ones_repli
     assert judge.answered("again")["models"] == judge.answered("a")["models"]
 
 
+def test_a_list_that_fails_for_a_moment_changes_nothing(judge: Runs) -> None:
+    judge.server.script, judge.server.listed = loaded("m-2026-01-01", "yes"), ["m", "n"]
+    judge("a")
+    judge.server.calls.clear()
+    judge.server.listed = None
+    judge("b")
+    assert len(judge.server.calls) == 1, "one small call"
+    judge.server.listed = ["m", "n"]
+    judge("c")
+    assert len(judge.server.calls) == 1
+    assert judge.typed.read("a") == judge.typed.read("b") == judge.typed.read("c")
+    judge.server.listed, judge.server.script = None, loaded("other", "no")
+    judge("d")
+    assert len(judge.server.asked) == 3 and judge.answered("d")["models"] == ["other"]
+
+
 def test_the_cache_serves_a_machine_without_a_network(judge: Runs) -> None:
     judge.server.script, judge.server.listed = loaded("small.gguf", "yes"), None
     judge("a")
