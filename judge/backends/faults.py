@@ -88,6 +88,13 @@ def complaint(body: bytes) -> tuple[str, str | None]:
         data = orjson.loads(body)
     except (ValueError, RecursionError):
         return body.decode("utf-8", "replace"), None
+    if (
+        isinstance(data, list)
+        and len(data) == 1
+        and isinstance(data[0], dict)
+        and "error" in data[0]
+    ):
+        data = data[0]  # Gemini's OpenAI-compatible form.
     if isinstance(data, dict):
         data = data.get("error") or data.get("detail") or data
     return _said(data)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from email.utils import formatdate
 
 import pytest
 
-from judge.backends.faults import retry_after, status_error
+from judge.backends.faults import complaint, retry_after, status_error
 
 
 @pytest.mark.parametrize(
@@ -99,3 +100,13 @@ def test_a_moment_counts_from_now() -> None:
     ):
         found = retry_after(429, headers)
         assert found is not None and at - time.time() - 1 <= found <= 91, headers
+
+
+def test_geminis_errors_come_in_a_list() -> None:
+    said = "You exceeded your current quota. Please retry in 34.07s."
+    error = {"code": 429, "message": said, "status": "RESOURCE_EXHAUSTED"}
+    text, code = complaint(json.dumps([{"error": error}]).encode())
+    assert (text, code) == (said, None)
+    assert status_error(429, text, {}, code=code, source="m").retry_after == pytest.approx(34.07)
+    of_fastapi = [{"loc": ["body", "model"], "msg": "field required"}]
+    assert complaint(json.dumps(of_fastapi).encode()) == ("body.model: field required", None)
