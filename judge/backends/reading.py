@@ -43,6 +43,7 @@ _ENDINGS: dict[str, Ending] = {
             "token_limit",
             "truncated",
             "incomplete",
+            "error_limit",
         ),
         "length",
     ),
@@ -71,17 +72,21 @@ _ENDINGS: dict[str, Ending] = {
             "failed",
             "abort",
             "cancelled",
+            "user_cancel",
             "timeout",
+            "time_limit",
             "network_error",
             "insufficient_system_resource",
             "malformed_function_call",
+            "malformed_model_output",
+            "malformed_tool_use",
             "other",
         ),
         "fault",
     ),
 }
-"""Finish reasons of OpenAI, Anthropic, Gemini, Bedrock, Mistral, Cohere, DeepSeek, Zhipu and the
-common servers, in lower case."""
+"""Finish reasons of OpenAI, Anthropic, Gemini, Bedrock, Mistral, Cohere, DeepSeek, Zhipu, watsonx
+and the common servers, in lower case."""
 
 _THOUGHTS = (
     ("<think>", "</think>"),
@@ -100,7 +105,9 @@ _OPENED = re.compile("|".join(re.escape(start) for start, _ in _THOUGHTS), re.IG
 
 def ending(reason: object) -> Ending:
     """How a reply ended, by its finish reason; an unknown one, or none, counts as `stop`."""
-    return _ENDINGS.get(str(reason).lower(), "stop")
+    # Gemini's OpenAI-compatible form: "function_call_filter: MALFORMED_FUNCTION_CALL".
+    name, _, detail = str(reason).lower().partition(": ")
+    return _ENDINGS.get(detail) or _ENDINGS.get(name, "stop")
 
 
 def text_of(content: object) -> str:

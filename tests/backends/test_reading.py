@@ -128,6 +128,8 @@ async def test_thoughts_are_not_the_answer(server: Loopback) -> None:
         ("model_length", "truncated"),
         ("SAFETY", "refused"),
         ("RECITATION", "refused"),
+        ("content_filter: PROHIBITED_CONTENT", "refused"),
+        ("ERROR_LIMIT", "truncated"),
         ("guardrail_intervened", "refused"),
     ],
 )
@@ -148,7 +150,9 @@ async def test_a_reply_that_broke_off_is_the_servers_fault(server: Loopback) -> 
         await ask(
             server, GOOD[:9], finish_reason="error", error={"code": 502, "message": "Upstream"}
         )
-    assert ending("network_error") == "fault"
+    for reason in ("network_error", "function_call_filter: MALFORMED_FUNCTION_CALL", "USER_CANCEL",
+                   "time_limit", "malformed_model_output", "malformed_tool_use"):  # fmt: skip
+        assert ending(reason) == "fault"
 
 
 @pytest.mark.parametrize("more", [{}, {"error": {"code": 502, "message": "Upstream"}}])
