@@ -44,6 +44,12 @@ _MODERATION = re.compile(
     re.IGNORECASE,
 )
 
+_TOO_LONG = re.compile(
+    r"(?:prompt|input) is too long|input token count .{0,40}exceeds|reduce the length of the"
+    r"|range of input length"
+)
+"""As Anthropic, Bedrock, Gemini, Groq and DashScope say it; the others name the context."""
+
 _GO_CONTEXT = re.compile(r"context (?:deadline exceeded|cancell?ed)")
 """How servers written in Go, such as Ollama, say that a request took too long or was dropped."""
 
@@ -197,8 +203,9 @@ def status_error(
 
 def _too_long(message: str) -> bool:
     message = _GO_CONTEXT.sub("", message)
-    return "context" in message and any(
-        word in message for word in ("length", "exceed", "size", "window")
+    return _TOO_LONG.search(message) is not None or (
+        "context" in message
+        and any(word in message for word in ("length", "exceed", "size", "window"))
     )
 
 

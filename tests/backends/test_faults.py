@@ -22,9 +22,16 @@ from judge.backends.faults import complaint, retry_after, status_error
         (400, "This model's maximum context length is 8 tokens", "context-exceeded"),
         (500, "the request exceeds the available context size", "context-exceeded"),
         (413, "input exceeds the context window", "context-exceeded"),
+        (400, "prompt is too long: 219898 tokens > 200000 maximum", "context-exceeded"),
+        (400, "Input is too long for requested model.", "context-exceeded"),
+        (400, "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+         "context-exceeded"),
+        (400, "Please reduce the length of the messages or completion.", "context-exceeded"),
+        (400, "Range of input length should be [1, 30720]", "context-exceeded"),
+        (400, "max_tokens is too long: at most 8", "bad-request"),
     ],
 )  # fmt: skip
-def test_a_time_out_in_go_is_not_a_prompt_that_is_too_long(
+def test_a_prompt_that_is_too_long_is_told_from_a_time_out(
     status: int, said: str, kind: str
 ) -> None:
     assert status_error(status, said, {}, source="m").kind == kind
