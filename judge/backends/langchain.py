@@ -93,9 +93,11 @@ class LangChainBackend:
 
     def _translated(self, error: Exception) -> errors.BackendError:
         message = f"{type(error).__name__}: {scrubbed(error)}"
-        status = getattr(error, "status_code", None)
+        # httpx's errors, as some integrations raise them, have the status in the response alone.
+        response = getattr(error, "response", None)
+        status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
         if isinstance(status, int) and status >= 400:
-            headers = getattr(getattr(error, "response", None), "headers", None) or {}
+            headers = getattr(response, "headers", None) or {}
             code = getattr(error, "code", None)
             return status_error(status, message, headers, code=code, source=self._name)
         cause: BaseException | None = error

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import httpx
 import pytest
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.exceptions import ContextOverflowError, ModelRateLimitError
@@ -170,6 +171,13 @@ class StatusError(Exception):
         self.response = type("Response", (), {"headers": {"retry-after": "2"}})
 
 
+def of_httpx(status: int) -> Exception:
+    """As langchain-mistralai raises it."""
+    response = httpx.Response(status, headers={"retry-after": "2"})
+    request = httpx.Request("POST", "https://api.mistral.ai/v1/chat/completions")
+    return httpx.HTTPStatusError(f"Error response {status}", request=request, response=response)
+
+
 class APIConnectionError(Exception):
     pass
 
@@ -185,6 +193,8 @@ def refused() -> Exception:
     [
         (StatusError(429), "rate-limited"),
         (StatusError(503), "server-fault"),
+        (of_httpx(401), "denied"),
+        (of_httpx(429), "rate-limited"),
         (refused(), "unreachable"),
         (APIConnectionError("reset by peer"), "server-fault"),
         (RuntimeError("strange"), "server-fault"),
@@ -198,7 +208,7 @@ async def test_every_librarys_errors_become_ours(error: Exception, kind: str) ->
     with pytest.raises(errors.BackendError) as caught:
         await backend.complete(CALL, Mode.TOOLS)
     assert caught.value.kind == kind
-    if isinstance(error, StatusError) and error.status_code in (429, 503):
+    if isinstance(error, (StatusError, httpx.HTTPStatusError)) and kind != "denied":
         assert caught.value.retry_after == 2.0
 
 
