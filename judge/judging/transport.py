@@ -239,11 +239,13 @@ class Transport:
         assert isinstance(self._backend, HiddenStates)
         state, tokens = await self._backend.hidden(call.messages, layer)
         if not state or not all(map(math.isfinite, state)):
-            raise ServerFault(f"the state after layer {layer} holds no numbers, or infinite ones")
+            text = f"the state after layer {layer} holds no numbers, or infinite ones"
+            raise ServerFault(text, tokens=(tokens, 0))
         try:
             return Completion(packed(state, "e"), input_tokens=tokens)
         except OverflowError as error:
-            raise BadRequest(f"the state after layer {layer} is too large: {error}") from error
+            text = f"the state after layer {layer} is too large: {error}"
+            raise BadRequest(text, tokens=(tokens, 0)) from error
 
     @staticmethod
     def _least_cost(price: Price, call: Call, completion: Completion) -> float:

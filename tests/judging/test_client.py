@@ -683,3 +683,4 @@ async def test_a_bad_state_is_its_calls_fault_and_is_not_kept(
         await asker.state(second)
     assert list((await asker.state(second, width=3))[0]) == good
     assert len(backend.calls) == len(said)
+    assert asker.counters.input_tokens == 9 * len(said), "each was charged"
