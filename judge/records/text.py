@@ -147,6 +147,12 @@ class _Note(str):
     __slots__ = ()
 
 
+class _Bare(_Note):
+    """The note of a tool call that has a name, and so is there to read, but no arguments."""
+
+    __slots__ = ()
+
+
 class _Writer:
     """The lines of a value. A lead is written together with its first line, if there is one."""
 
@@ -178,6 +184,7 @@ class _Writer:
         if omission := data_url(text):
             self._omit(lead, omission, depth)
         elif isinstance(content, _Note):
+            self.readable |= isinstance(content, _Bare)
             self._line(depth, f"{lead} {content}".lstrip())
         elif text.strip():
             self.readable = True
@@ -397,7 +404,8 @@ def _call(call: object, name: Name) -> Part:
     lead += f" ({', '.join(map(name, dict.fromkeys(ids)))}):" if ids else ":"
     key = next((key for key in ("arguments", "args", "input") if key in fields), "")
     arguments = fields.pop(key, None)
-    arguments = arguments if _there(arguments) and arguments != "{}" else _Note("[no arguments]")
+    if not _there(arguments) or arguments == "{}":
+        arguments = (_Bare if has_name else _Note)("[no arguments]")
     pairs = _pairs(fields, name)
     return lead, _Group([("arguments:", arguments), *pairs]) if pairs else arguments
 

@@ -203,6 +203,15 @@ def test_the_entries_of_a_chat_are_its_turns_whatever_its_format(messages: Any) 
     assert entries(messages) == ("user: hi", "model: hello")
 
 
+@pytest.mark.parametrize("arguments", ["{}", "", None, {}])
+def test_a_call_without_arguments_is_a_turn_to_judge(arguments: object) -> None:
+    call = {"role": "assistant", "tool_calls": [{"name": "delete_all", "arguments": arguments}]}
+    read = "assistant:\n   tool call delete_all: [no arguments]"
+    assert entries([{"role": "user", "content": "Delete"}, call]) == ("user: Delete", read)
+    assert shown(call).text == read
+    assert not shown({"role": "assistant", "function_call": {"name": None, "arguments": ""}}).text
+
+
 def test_the_entries_of_other_lists_are_no_turns() -> None:
     mail = {"from": "An", "text": "hi"}
     assert entries([mail, {"to": "Bo"}]) == ("from: An\ntext: hi", "to: Bo")
