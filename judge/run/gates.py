@@ -56,7 +56,11 @@ class Gate:
         if mean and percent:
             raise UsageError(f"--gate {text!r}: a mean is a score, without %")
         if not mean and not 0 <= limit <= 1:
-            hint = f"type {limit:g}%" if 1 < limit <= 100 else "a share is from 0 to 1"
+            hint = "a share is from 0 to 1 (100%)"
+            if not percent and 1 < limit <= 100:
+                hint = f"for a share of passes type {limit:g}%"
+            if not percent and subject != RECORD:
+                hint += f"; for a mean score type 'mean {subject} {sign} {limit:g}'"
             raise UsageError(f"--gate {text!r}: {hint}")
         return cls(subject, Bound(sign, limit), bool(mean))
 

@@ -228,7 +228,10 @@ def test_lines_that_are_errors_count_for_gates_on_checks(mails: Typed) -> None:
 @pytest.mark.parametrize(
     ("words", "gate", "told"),
     [
-        (TWO, "polite >= 90", "type 90%"),
+        (TWO, "polite >= 90", "type 90%; for a mean score type 'mean polite >= 90'\n"),
+        (TWO, "polite > -2", "a share is from 0 to 1 (100%); for a mean score type 'mean polite >"),
+        (TWO, "record >= 90", "for a share of passes type 90%\n"),
+        (TWO, "polite >= 150%", "a share is from 0 to 1 (100%)\n"),
         (TWO, "polite 0.9", "type CHECK >= SHARE or mean CHECK >= SCORE"),
         (TWO, "polit >= 0.9", "this run has no such check; did you mean polite?"),
         (TWO, "mean polite >= 3", "polite has no scores"),
