@@ -77,7 +77,7 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         "dropped": len(judgement.dropped),
         "recall": judgement.extraction and judgement.extraction.recall,
         **judgement.usage.as_json(),
-        "error": judgement.error and f"{judgement.error.type}: {judgement.error.message}",
+        "error": _error(judgement),
         "fingerprint": judgement.fingerprint,
     }
     return _in_utf8(cells)
@@ -104,10 +104,10 @@ class _Finding:
 
 
 def _findings(judgement: Judgement) -> list[_Finding]:
-    """One for each check that decided the record; if none did, the record's reason."""
-    findings = []
+    """One for each check that decided the record; if none did, its error or reason."""
+    findings, told = [], _error(judgement) or judgement.reason
     for check in judgement.deciding:
-        best, why = check.best_evidence, judgement.reason
+        best, why = check.best_evidence, told
         if len(judgement.deciding) > 1:  # The record's reason is about all of them.
             why = (reason_of([check]) or "").removeprefix(f"{check.name}: ")
         entry = best.value if best else None
@@ -115,7 +115,11 @@ def _findings(judgement: Judgement) -> list[_Finding]:
             findings.append(_Finding(check.name, entry, best.quote, best.reason, own=False))
         else:
             findings.append(_Finding(check.name, entry, None, why, own=True))
-    return findings or [_Finding(None, None, None, judgement.reason, own=True)]
+    return findings or [_Finding(None, None, None, told, own=True)]
+
+
+def _error(judgement: Judgement) -> str | None:
+    return judgement.error and f"{judgement.error.type}: {judgement.error.message}"
 
 
 def _in_utf8(cells: Mapping[str, Any]) -> dict[str, Any]:
