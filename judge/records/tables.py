@@ -44,7 +44,8 @@ def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
     """One record per row under a header, quoted as spreadsheets and pandas do it.
 
     A separator other than `separator` is detected from the first rows, or given by a first line
-    `sep=;`. In TSV files with the columns `_UNQUOTED`, quotes are text. Empty lines are skipped.
+    `sep=;`. In TSV files with the columns `_UNQUOTED`, quotes are text. Blank rows are
+    skipped.
 
     Raises UsageError for a header that cannot name the columns.
     """
@@ -67,7 +68,7 @@ def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
             return
         except csv.Error as error:
             cells, problem = [""], _explained(error, lines.text(), line, separator)
-        if not "".join(cells).strip() and (len(cells) < 2 or not header) and problem is None:
+        if problem is None and not "".join(cells).strip():
             continue
         several = f"lines {line} to {source.line}" if source.line > line else ""
         if several and problem is None and _holds_rows(lines.text(), separator, len(header)):
@@ -283,12 +284,12 @@ def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _SheetRow
 
 
 def _filled(sheet: Any) -> _SheetRows:
-    """Number and cells of each non-empty row, without empty cells at its end."""
+    """Number and cells of each row that is not blank, without empty cells at its end."""
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
         cells = list(row)
         while cells and cells[-1] in (None, ""):
             cells.pop()
-        if cells:
+        if any(_as_text(cell).strip() for cell in cells):
             yield number, cells
 
 

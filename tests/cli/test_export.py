@@ -227,8 +227,14 @@ def test_the_step_summary_counts_and_quotes_and_renders_no_markup(judge: Typed) 
 def test_the_step_summary_says_why_a_record_is_an_error(judge: Typed) -> None:
     words = ("export", "out.jsonl", "-o", "o.md", "--verdicts", "error")
     assert judge.text(*words)[0] == 0
-    assert judge.read("o.md").decode().endswith("| id | check | quote | reason |\n"
-        "| --- | --- | --- | --- |\n| e |  |  | denied: no key |\n")
+    assert (
+        judge.read("o.md")
+        .decode()
+        .endswith(
+            "| id | check | quote | reason |\n"
+            "| --- | --- | --- | --- |\n| e |  |  | denied: no key |\n"
+        )
+    )
 
 
 def test_the_entry_that_failed_is_in_every_form(typed: Typed) -> None:

@@ -123,9 +123,16 @@ def test_a_table_that_may_be_read_in_two_ways_is_refused(
         read(write("a.csv", text))
 
 
-def test_lines_before_the_header_may_be_blank(items: ReadBack) -> None:
-    found = items("a.csv", "\n,,\n  \nid,mail,n\n1,x,2\n,,\n")
-    assert [(item.line, (item.fields or {}).get("mail")) for item in found] == [(5, "x"), (6, "")]
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.xlsx"])
+def test_a_blank_row_is_no_record_wherever_it_stands(items: ReadBack, name: str) -> None:
+    cells: list[list[str]] = [[""], ["", "", ""], ["id", "mail", "n"], ["", " ", ""], ["1", "", ""]]
+    cells += [["", "", "", ""], ["", "x", ""], [" "], ["", "", "\xa0"]]
+    mark = "," if name == "a.csv" else "\t"
+    text: str | bytes = "\n".join(map(mark.join, cells)) + "\n"
+    found = items(name, workbook(a=[*cells]) if name == "a.xlsx" else text)
+    told = [(item.line, [v or "" for v in (item.fields or {}).values()]) for item in found]
+    assert told == [(5, ["1", "", ""]), (7, ["", "x", ""])]
+    assert not items("b.csv", 'mail\n\n""\n" "\n')
 
 
 def workbook(**sheets: list[list[object]]) -> bytes:
@@ -322,7 +329,10 @@ def test_a_comma_beside_another_mark_is_refused_if_either_may_separate(
 CELL = st.text(alphabet="ab\",'\n é", max_size=8)
 
 
-@given(st.lists(st.lists(CELL, min_size=3, max_size=3), max_size=5))
+ROW = st.lists(CELL, min_size=3, max_size=3).filter(lambda cells: bool("".join(cells).strip()))
+
+
+@given(st.lists(ROW, max_size=5))
 def test_what_the_csv_module_writes_comes_back(rows: list[list[str]]) -> None:
     out = io.StringIO(newline="")
     csv.writer(out).writerows([["a", "b", "c"], *rows])
