@@ -112,6 +112,10 @@ class Job:
             items = sampled(items, self.sample, self.sample_seed, self.by)
         return islice(items, self.limit)
 
+    def may_be_cut(self, read: int) -> bool:
+        """Whether the sample or the limit may have hidden records, after this many were read."""
+        return any(most is not None and read >= most for most in (self.sample, self.limit))
+
     def among(self, items: Iterator[Record]) -> Iterator[Record]:
         """The items, marked as `among` others if the job has several inputs."""
         if len(self.inputs) > 1:

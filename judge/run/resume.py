@@ -163,11 +163,12 @@ class Resumption:
         self._file.seek(start)
         return self._file.readline()
 
-    def settle(self, *, finished: bool) -> int:
+    def settle(self, *, whole: bool) -> int:
         """Put OUT into input order; returns how many lines were moved to `unmatched`.
 
-        These are the finished lines without a record, if all of the input was read (`finished`);
-        otherwise all lines without a record stay, at the end of OUT.
+        These are the finished lines without a record, if the `whole` input was read, neither
+        stopped nor cut by --limit or --sample; otherwise all lines without a record stay, at the
+        end of OUT.
 
         Raises:
             JudgeError: OUT cannot be rewritten; it is unchanged.
@@ -180,11 +181,11 @@ class Resumption:
                 "SELECT start FROM lines WHERE place IS NULL "
                 "AND (finished AND (stands OR NOT named) OR ?) ORDER BY start"
             )
-            starts = [start for (start,) in self._index.execute(query, (not finished,))]
-            if finished and starts:
+            starts = [start for (start,) in self._index.execute(query, (not whole,))]
+            if whole and starts:
                 self._set_aside(starts)
-        unmatched = len(starts) if finished else 0
-        order += [] if finished else starts
+        unmatched = len(starts) if whole else 0
+        order += [] if whole else starts
         if len(order) != self._count or order != sorted(order):
             reorder(self.out, order)
         return unmatched

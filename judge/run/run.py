@@ -387,7 +387,8 @@ class _Run:
             report.fatal = report.fatal or error
 
     def _settle(self, path: Path | None, resumption: Resumption) -> None:
-        if count := resumption.settle(finished=self.report.finished):
+        whole = self.report.finished and not self.job.may_be_cut(self.report.summary.records)
+        if count := resumption.settle(whole=whole):
             self.report.unmatched += count
             lines, match = ("lines", "match") if count > 1 else ("line", "matches")
             message = f"{count} {lines} in {path} {match} no input record; moved to "

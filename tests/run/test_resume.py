@@ -82,8 +82,8 @@ class Room:
         (self.folder / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
 
     def run(self, out: Path, *, resume: bool, **flags: Any) -> Report:
-        rejudge = flags.pop("rejudge", ())
-        job = Job(["in.jsonl"], out=out, resume=resume, overwrite=not resume, rejudge=rejudge)
+        more = {name: flags.pop(name) for name in ("rejudge", "limit", "sample") if name in flags}
+        job = Job(["in.jsonl"], out=out, resume=resume, overwrite=not resume, **more)
         chosen = {"model": ["scripted:yes.yaml"], "check": ["relevance"]} | flags
         self.watcher = Told()
         return validate(job, resolve({"cache": False, **chosen}), self.watcher)
@@ -296,6 +296,19 @@ def test_a_line_that_a_kill_left_beside_its_replacement_is_put_nowhere(room: Roo
     report = room.run(room.out, resume=True, rejudge=("fail",))
     assert report.unmatched == 0 and room.out.read_bytes() == whole
     assert not unmatched_file(room.out).exists()
+
+
+@pytest.mark.parametrize("cut", [{"limit": 1}, {"sample": 1, "limit": 3}])
+def test_lines_that_a_limit_or_a_sample_hides_stay_in_out(room: Room, cut: dict[str, int]) -> None:
+    whole = room.undisturbed([POOL[0], POOL[1], POOL[4]])
+    room.put(whole)
+    report = room.run(room.out, resume=True, **cut)
+    assert (report.summary.records, report.unmatched, room.watcher.said) == (1, 0, "")
+    assert sorted(room.out.read_bytes().splitlines()) == sorted(whole.splitlines())
+    # An input that ends before the limit is whole: of its other lines no record is left.
+    room.write([POOL[0], POOL[1]])
+    found, report = room.resumed(whole, limit=3)
+    assert report.unmatched == 1 and found.splitlines() == whole.splitlines()[:2]
 
 
 def test_rejudge_judges_the_named_verdicts_again_by_another_model(room: Room) -> None:
