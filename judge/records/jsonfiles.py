@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import orjson
@@ -16,6 +17,7 @@ from judge.errors import UsageError
 from judge.records.base import RESERVED, LabelError, kind_of
 from judge.records.record import Record
 from judge.records.streams import CHUNK, RAW_LIMIT, Input
+from judge.records.text import form
 
 MAX_DEPTH = 200
 """Deepest nesting that is read: far above any real record, far below Python's recursion limit."""
@@ -29,6 +31,8 @@ _LINE_BREAK = re.compile(r"[\r\n][ \t\r\n]*")
 # Only finds where a value ends; the strict parser decides whether it is a record.
 _ENDS = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)
 _MAX_TOKEN = 12
+_OVER_LINES = re.compile(rb"\s*[\[{](?:.*[\[{,])?\s*", re.DOTALL)
+"""The first line of JSON over several lines."""
 _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket is not closed"
 
 
@@ -56,14 +60,23 @@ def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], st
         raise LabelError("holds a whole number with too many digits") from None
     except RecursionError:
         raise LabelError(f"nested more than {MAX_DEPTH} deep") from None
-    if not isinstance(content, dict):
-        raise LabelError(f"a record must be an object, not {kind_of(content)}")
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(content):
         raise LabelError(f"nested more than {MAX_DEPTH} deep")
+    if not isinstance(content, dict):
+        hint = _of_list(content, where)
+        raise LabelError(f"a record must be an object, not {kind_of(content)}{hint}")
     return content, text
 
 
-def _too_deep(content: dict[str, Any]) -> bool:
+def _of_list(content: object, where: str) -> str:
+    """How to read a chat, or a line that is a list of records."""
+    if form(content) == "chat":
+        return ": if it is one chat, jq -c '{messages: .}' FILE"
+    rows = isinstance(content, list) and any(isinstance(entry, dict) for entry in content)
+    return ": if it is a list of records, --format json" if rows and where == "column" else ""
+
+
+def _too_deep(content: object) -> bool:
     level: list[Any] = [content]
     for _ in range(MAX_DEPTH):
         objects = [part for node in level if isinstance(node, dict) for part in node.values()]
@@ -80,7 +93,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> NoReturn:
-    raise LabelError(f"{name} is not a JSON number")
+    raise LabelError(f"{name} is not a JSON number: write null, as pandas' to_json does")
 
 
 def _float(text: str) -> float:
@@ -95,12 +108,18 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant,
 
 def read_jsonl(source: Input) -> Iterator[Record]:
     """One record per line. Blank lines are skipped."""
+    first = True
     for data, size in source.lines():
         if size > source.max_line:
             message = f"the line has {size} bytes, more than the limit of {source.max_line}"
             yield source.bad(source.line, message, data, size=size)
         elif data and not data.isspace():
-            yield json_item(source, source.line, data.rstrip(b"\r"), "column")
+            item = json_item(source, source.line, data.rstrip(b"\r"), "column")
+            if first and item.problem is not None and _OVER_LINES.fullmatch(data):
+                hint = f"{item.problem.message}: if JSON runs over several lines, --format json"
+                item = replace(item, problem=replace(item.problem, message=hint))
+            yield item
+            first = False
 
 
 def read_json(

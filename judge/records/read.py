@@ -243,7 +243,8 @@ def _looks(head: bytes, display: str) -> str:
         return "csv"
     raise UsageError(
         f"cannot tell the format of {display}: if it is a table, type --format csv (judge "
-        "validate, plan and label), or give a file name that ends in "
+        "validate, plan and label); if each line is a text, make it JSON lines, jq -cR "
+        "'{text: .}'; or give a file name that ends in "
         f"{', '.join(f'.{name}' for name in FORMATS)}"
     )
 

@@ -41,7 +41,10 @@ def test_other_line_breaks_inside_text_do_not_split(items: ReadBack) -> None:
         (b'"text"', "not a text"),
         (b'{"a": 1e999}', "number 1e999 is too large"),
         (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested more than 200 deep"),
-        (b'{"a": NaN}', "NaN is not a JSON number"),
+        (b'[{"role": "user", "content": "Hi"}]', "one chat, jq -c '{messages: .}' FILE"),
+        (b'[{"id": 1}]', "if it is a list of records, --format json"),
+        (b"[" * 250 + b"]" * 250, "nested more than 200 deep"),
+        (b'{"a": NaN}', "NaN is not a JSON number: write null, as pandas' to_json does"),
         (b'{"a": ' + b"9" * 5000 + b"}", "holds a whole number with too many digits"),
         (b"\0\0{}\0", "not JSON: Expecting value at column 1"),
     ],
@@ -55,6 +58,15 @@ def test_a_malformed_line_is_named_and_the_next_is_read(
     assert found[2].fields == {"id": 3}
     assert says in problem_of(found[1])
     assert found[1].raw == line.decode("utf-8", "backslashreplace")
+
+
+@pytest.mark.parametrize("first", ["[", "{", '[{"id": 1,', '{"a": [', '[{"id": 1},'])
+def test_the_first_line_of_json_over_several_says_how_it_is_read(
+    items: ReadBack, first: str
+) -> None:
+    hint = ": if JSON runs over several lines, --format json"
+    told = [problem_of(item).endswith(hint) for item in items("a.jsonl", f"\n{first}\r\n" * 2)]
+    assert told == [True, False]
 
 
 def test_a_repeated_key_is_named(items: ReadBack) -> None:

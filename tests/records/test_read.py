@@ -50,7 +50,10 @@ def test_a_header_of_names_tells_a_table(items: ReadBack, mark: str) -> None:
     ["Dear Bo, hi\nBye, Ann\n", "mail\nHi\n", "1,Hi\n2,Bye\n", "id,a b\n", "a,b;c\n", "- a: b\n"],
 )
 def test_what_cannot_be_told_is_refused(write: Written, text: str) -> None:
-    says = r"cannot tell the format of {}: .* type --format csv .* file name that ends in \.jsonl, "
+    says = (
+        r"cannot tell the format of {}: .* type --format csv .*; if each line is a text, .* jq -cR "
+        r"'\{{text: \.\}}'; or give a file name that ends in \.jsonl, "
+    )
     path = write("a.txt", text)
     with pytest.raises(UsageError, match=says.format(path)):
         read(path)
