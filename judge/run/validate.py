@@ -147,6 +147,7 @@ class Validation(Task):
         self._named = (*self._unseen,)
         self._first: Record | None = None
         self._input_key = ""
+        self._judged_before = False
         self.shown: str | None = None
         self._compared: str | None = None
         self._review: Collection[str] = FOR_PEOPLE
@@ -291,6 +292,9 @@ class Validation(Task):
         if item.input_key and not self._input_key:
             self.watcher.say(f"the input's own field 'judge' is kept as {item.input_key!r}")
         self._input_key = self._input_key or item.input_key
+        if RESERVED in (item.fields or {}) and not self._judged_before:
+            self._judged_before = True
+            self.watcher.say("the input's earlier verdicts (field 'judge') are replaced")
         record = item.of_kind(self.kind_of(item), self._ids)
         if record.problem is not None:
             return record
