@@ -119,7 +119,8 @@ def _findings(judgement: Judgement) -> list[_Finding]:
 
 
 def _error(judgement: Judgement) -> str | None:
-    return judgement.error and f"{judgement.error.type}: {judgement.error.message}"
+    error = judgement.error
+    return None if error is None else f"{error.type}: {error.message}"
 
 
 def _in_utf8(cells: Mapping[str, Any]) -> dict[str, Any]:
