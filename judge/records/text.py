@@ -50,7 +50,7 @@ _ABOUT_A_CALL = ("additional_kwargs", "response_metadata", "usage_metadata", "ex
 _SEALED = {"signature", "thoughtSignature", "thought_signature"}
 """Keys of providers' signatures of thoughts, which are not text."""
 
-_CHAT = re.compile(r"\s*\[\s*\{\s*(['\"])")
+_CHAT = re.compile(r"\s*\[\s*\{\s*['\"]")
 _SPEECH = frozenset(("text", "input_text", "output_text"))
 """Types of content parts that hold speech; the name of any other type is shown."""
 _CALL_TYPES = frozenset(("function", "function_call", "tool_use", "tool_call"))
@@ -97,14 +97,14 @@ def shown(content: object) -> Shown:
 def entries(content: object) -> tuple[str, ...]:
     """The non-empty texts of a list's entries; () for anything but a list or a text.
 
-    A text that is a JSON list, as in a table's cell, is parsed; any other text is split into lines.
+    A text that is a list in JSON or as Python and pandas print it, as in a table's cell, is parsed;
+    any other text is split into lines.
     """
     content = chat_in(content) or content
     if isinstance(content, str):
-        text, content = content, content.splitlines()
-        if text.lstrip().startswith("["):
-            with suppress(ValueError, RecursionError):
-                content = json.loads(text)
+        text = content.strip()
+        listed = _list_in(text, exact=True) if text.startswith("[") else None
+        content = content.splitlines() if listed is None else listed
     if not isinstance(content, list):
         return ()
     if _turns(content) is not None:
@@ -122,15 +122,23 @@ def form(content: object) -> str:
 
 def chat_in(content: object) -> list[Any] | None:
     """The messages of a text that is a chat in JSON or as Python and pandas print it; else None."""
-    if not isinstance(content, str) or not (begins := _CHAT.match(content)):
+    if not isinstance(content, str) or not _CHAT.match(content):
         return None
-    value: Any = None
+    messages = _list_in(content.strip(), exact=False)
+    return messages if messages and _turns(messages) else None
+
+
+def _list_in(text: str, *, exact: bool) -> list[Any] | None:
+    """The list that the text is, in JSON or as Python writes it (`exact`: prints it); else None."""
+    with suppress(ValueError, RecursionError):
+        return list(json.loads(text))
     with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-        if begins[1] == '"':
-            value = json.loads(content)
-        elif len(content) <= MAX_LITERAL:
-            value = ast.literal_eval(content.strip())
-    return value if isinstance(value, list) and _turns(value) else None
+        listed = ast.literal_eval(text) if len(text) <= MAX_LITERAL else None
+        # NumPy prints no commas, and Python joins texts that stand side by side. Python refuses to
+        # print integers of more than 4,300 digits (0xfff...), so this comes first.
+        printed = repr(listed) == text
+        return listed if isinstance(listed, list) and (printed or not exact) else None
+    return None
 
 
 class _Message(dict[str, Any]):

@@ -203,6 +203,24 @@ def test_the_entries_of_a_chat_are_its_turns_whatever_its_format(messages: Any) 
     assert entries(messages) == ("user: hi", "model: hello")
 
 
+@pytest.mark.parametrize(
+    ("cell", "read"),
+    [
+        ('["a b", 2, null]', ("a b", "2")),
+        ("['a, b', \"it's\", 2, None]", ("a, b", "it's", "2")),
+        ("[{'text': 'x'}, {'text': 'y'}]", ("text: x", "text: y")),
+        ("['a'\n 'b']", ("['a'", " 'b']")),
+        ("['a' 'b']", ("['a' 'b']",)),
+        ("[]", ()),
+        ("[1] See a\n\n[2] See b", ("[1] See a", "[2] See b")),
+    ],
+)
+def test_the_entries_of_a_cell_are_those_of_its_list_or_its_lines(
+    cell: str, read: tuple[str, ...]
+) -> None:
+    assert entries(cell) == read
+
+
 @pytest.mark.parametrize("arguments", ["{}", "", None, {}])
 def test_a_call_without_arguments_is_a_turn_to_judge(arguments: object) -> None:
     call = {"role": "assistant", "tool_calls": [{"name": "delete_all", "arguments": arguments}]}
@@ -210,6 +228,11 @@ def test_a_call_without_arguments_is_a_turn_to_judge(arguments: object) -> None:
     assert entries([{"role": "user", "content": "Delete"}, call]) == ("user: Delete", read)
     assert shown(call).text == read
     assert not shown({"role": "assistant", "function_call": {"name": None, "arguments": ""}}).text
+
+
+def test_a_chat_with_a_number_that_python_does_not_print_is_a_text() -> None:
+    text = "[{'role': 'user', 'content': 0x" + "f" * 4000 + "}]"
+    assert shown(text).text == text
 
 
 def test_the_entries_of_other_lists_are_no_turns() -> None:
