@@ -252,6 +252,8 @@ def read_xlsx(
     header = [_as_text(cell) for cell in next(rows, (0, []))[1]]
     refuse_header(display, header)
     for line, cells in rows:
+        while len(cells) > len(header) and not _as_text(cells[-1]).strip():
+            cells.pop()
         size = sum(len(cell) for cell in cells if isinstance(cell, str))
         if len(header) == 1 < len(cells) and line <= _SAMPLE_ROWS:
             raise UsageError(

@@ -154,7 +154,7 @@ def test_an_excel_workbook(items: ReadBack) -> None:
         [1, "Hi", 1.5],
         [],
         ["b", None, True],
-        ["c", day],
+        ["c", day, None, " ", "\xa0"],
         [1, 2, 3, 4],
     ]
     found = items("a.xlsx", workbook(empty=[], mails=rows))
