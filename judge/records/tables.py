@@ -208,6 +208,8 @@ def _explained(error: csv.Error, text: str, line: int, separator: str) -> str:
         )
     if message.endswith("expected after '\"'"):  # The csv module's words about "a"b.
         message = 'text follows the closing quote: write a quote within a quoted cell twice ("")'
+    if message.startswith("new-line character"):
+        message = "a carriage return alone ends no line: replace it, as tr '\\r' '\\n' does"
     if last > opened:
         message = f"the quote opened on line {opened} runs to line {last}: {message}"
     return f"the row is not CSV: {message}"
@@ -222,6 +224,8 @@ def refuse_header(name: str, columns: Sequence[str], problem: str | None = None)
     if problem:
         raise UsageError(f"{name}: the header row cannot be read: {problem}")
     repeated = sorted(column for column, count in Counter(columns).items() if count > 1)
+    if "" in repeated:
+        raise UsageError(f"{name}: several columns have no name: name them, or delete them")
     if repeated:
         raise UsageError(f"{name}: the header names a column twice: {', '.join(repeated)}")
 

@@ -63,6 +63,8 @@ def test_an_open_quote_takes_no_more_rows_than_the_limit(items: ReadBack) -> Non
         (b"id,story,id", "names a column twice: id"),
         (b"id,caf\xe9", "header row cannot be read: a cell is not UTF-8"),
         (b'id,"open', "header row cannot be read"),
+        (b"id,story,,", "several columns have no name: name them, or delete them"),
+        (b"id,story\r1,a\r2,b\r", r"a carriage return alone ends no line: .* tr '\\r' '\\n'"),
     ],
 )
 def test_a_header_that_names_no_columns_is_refused(
