@@ -294,7 +294,7 @@ class Validation(Task):
         self._input_key = self._input_key or item.input_key
         if RESERVED in (item.fields or {}) and not self._judged_before:
             self._judged_before = True
-            self.watcher.say("the input's earlier verdicts (field 'judge') are replaced")
+            self.watcher.note("the input's earlier verdicts (field 'judge') are replaced")
         record = item.of_kind(self.kind_of(item), self._ids)
         if record.problem is not None:
             return record
