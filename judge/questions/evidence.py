@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any
 from unicodedata import category, combining, decomposition, normalize
 
@@ -29,8 +29,9 @@ _FOLDS = {
     "\u2212": "-",
     "\u2044": "/",
     "\u2030": "\u2030",
-    "\u3002": ".",
-    "\u3001": ",",
+    **dict.fromkeys("\u3002\u00b7\u066b", "."),
+    **dict.fromkeys("\u3001\u060c\u066c", ","),
+    "\u066a": "%",
 }
 _UNSEEN = re.compile(
     "[\u034f\u0640\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0"
@@ -71,14 +72,30 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
             signs.append(char)
             places.append(place)
             continue
-        if signs and signs[-1].isdecimal():  # 10\u00b2 is not 102, and 2\u00bd is not 21/2.
-            raised = _RAISED.get(decomposition(char).partition(" ")[0], "")
-            plain = (raised or (" " if plain[:1].isdecimal() else "")) + plain
+        if not char.isdecimal():  # 10\u00b2 is not 102, 2\u00bd is not 21/2, and \u24605 is not 15.
+            if signs and signs[-1].isdecimal():
+                plain = _behind_digit(plain, char, text[place - 1])
+            if (char.isnumeric() or plain[-1:].isdecimal()) and _next(text, place).isdecimal():
+                plain += " "
         signs += plain
         places.extend([place] * len(plain))
     if not text.isascii():
         _put_in_order(signs)
     return "".join(signs), places
+
+
+def _behind_digit(plain: str, char: str, before: str) -> str:
+    """The normal form `plain` of `char`, set apart from a digit whose character is `before`."""
+    kind = decomposition(char).partition(" ")[0]
+    if raised := _RAISED.get(kind):
+        return plain if decomposition(before).startswith(kind) else raised + plain
+    return f" {plain}" if plain[:1].isdecimal() else plain
+
+
+def _next(text: str, place: int) -> str:
+    """The character after a place that is first in its normal form."""
+    behind = map(text.__getitem__, range(place + 1, len(text)))
+    return next(filter(_plain, behind), "")
 
 
 @lru_cache(maxsize=4096)
@@ -118,7 +135,9 @@ def _put_in_order(signs: list[str]) -> None:
 
 # ------------------------------------------------------------ words
 
-_MONEY = "$\u00a2-\u00a5\u20a0-\u20cf"
+_MONEY = (
+    "$\u00a2-\u00a5\u058f\u060b\u07fe\u07ff\u09f2\u09f3\u09fb\u0af1\u0bf9\u0e3f\u17db\u20a0-\u20cf"
+)
 _LETTER = rf"[^\s\0!-/:-@\[-`{{-~{_MONEY}\u2030{UNSPACED}]"
 
 
@@ -334,7 +353,10 @@ def _alike(marks: str, text: str) -> int:
 EVIDENCE_WORDS = 3
 """Fewest words of a quote that counts as evidence, unless it is the whole field."""
 
-_COUNTED = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
+
+def _is_word(token: str) -> bool:
+    """Whether a token is a word or a number, not a sign or a tag."""
+    return token[0] != "<" and any(map(str.isalnum, token))
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,8 +395,7 @@ def quote_problem(
     text, place = texts.get(where, ""), where.replace("_", " ")
     if (span := locate(quote, text)) is None:
         return f"the quote {quote[:120]!r} is not in the {place}; copy the words exactly"
-    words = re.finditer(r"\w+" if quote.isascii() else _COUNTED, quote)
-    if sum(1 for _ in islice(words, least)) == least:
+    if sum(map(_is_word, _split(quote).words)) >= least:
         return None
     if _split(text[span.start : span.end]).words == _split_once(text).words:
         return None

@@ -11,10 +11,12 @@ import unicodedata
 from collections.abc import Mapping
 
 UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\u0e00-\u0e3e\u0e40-\u0e4f\u0e5a-\u0ecf\u0eda-\u0eff\u1000-\u103f\u104a-\u108f\u109a-\u109f"
+    "\u1780-\u17da\u17dc-\u17df\u17ea-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-"""The letters of scripts without spaces, for a class of a regular expression."""
+"""The letters of scripts without spaces, for a class of a regular expression. Their digits and
+currencies are not among them, because a number is one word in every script."""
 
 MIN_WORDS = 3
 """A field with fewer words is an id, a date, a name or a class. If a record also has a text, such

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from judge.questions.evidence import locate
+from judge.questions.evidence import locate, quote_problem
 
 STORY = (
     "He sat down. \u201cI never once\npaid for the tram \u2013 not in my whole life,\u201d "
@@ -69,6 +69,11 @@ def test_marks_dashes_and_blanks_may_differ(quote: str, stands: str) -> None:
         ("5 %", "by 5%"),
         ("1/2 cup", "\u00bd cup"),
         ("m2", "80 m\u00b2"),
+        ("10^12 cells", "10\u00b9\u00b2 cells"),
+        ("C6H12O6", "C\u2086H\u2081\u2082O\u2086"),
+        ("15", "\uff11\uff15\u6b73"),
+        ("5 apples", "\u24605 apples"),
+        ("\u0e51\u0e50\u0e50", "\u0e23\u0e32\u0e04\u0e32\u0e51\u0e50\u0e50\u0e1a\u0e32\u0e17"),
         ("\u30ac\u30b9", "\uff76\uff9e\uff7d\u3067\u3059"),
         ("\u5979\u54ed", "\u5979\n\u54ed\u4e86\u3002"),
         ("so, he left", "so*\x07* he _left_"),
@@ -112,6 +117,22 @@ def test_a_quote_stands_in_every_form_that_unicode_has(quote: str, text: str) ->
         ("5 degrees", "-5 degrees"),
         ("5 degrees", "\u22125 degrees"),
         ("35 people", "3.5 people"),
+        ("3", "a rise of 3\u00b75 per cent"),
+        ("10", "\uff11\uff10\uff10\u5186"),
+        ("\u0e51\u0e50", "\u0e51\u0e50\u0e50 \u0e1a\u0e32\u0e17"),  # Thai 10, 100
+        ("\u0e53\u0e55", "\u0e53.\u0e55 \u0e1a\u0e32\u0e17"),  # Thai 35, 3.5
+        ("\u0ed1\u0ed0", "\u0ed1\u0ed0\u0ed0"),  # Lao
+        ("\u1041\u1040", "\u1041\u1040\u1040"),  # Burmese
+        ("\u17e1\u17e0", "\u17e1\u17e0\u17e0"),  # Khmer
+        ("\u0663", "\u0663\u066b\u0665"),  # Arabic 3, 3.5
+        ("\u0663", "\u0663\u066c\u0665\u0660\u0660"),  # Arabic 3, 3,500
+        ("\u0663", "\u0663\u060c\u0665"),  # Arabic 3, 3,5
+        ("\u0662\u0660", "\u0662\u0660\u066a"),  # Arabic 20, 20%
+        ("100", "\u0e3f100"),
+        ("100", "100\u17db"),
+        ("15 apples", "\u24605 apples"),
+        ("15 apples", "\u2460\u200b5 apples"),
+        ("1.5 apples", "\u24885 apples"),
         ("1,000", "1.000"),
         ("102", "10\u00b2"),
         ("10 2", "10\u00b2"),
@@ -153,6 +174,26 @@ def test_of_two_places_the_one_that_has_the_words_whole() -> None:
     text = "The unhappy, un-happy man was happy."
     span = locate("happy", text)
     assert span is not None and text[span.start :] == "happy."
+
+
+@pytest.mark.parametrize(
+    "quote",  # English, Hindi, Tamil, vocalised Arabic, a Thai letter with its marks, Thai 100
+    [
+        "it's ok",
+        "3.5 km",
+        "<p><b>ok</b></p>",
+        "\u0935\u093f\u0936\u094d\u0935\u0935\u093f\u0926\u094d\u092f\u093e\u0932\u092f",
+        "\u0baa\u0bb2\u0bcd\u0b95\u0bb2\u0bc8\u0b95\u0bcd\u0b95\u0bb4\u0b95\u0bae\u0bcd",
+        "\u0645\u064f\u062d\u064e\u0645\u0651\u064e\u062f\u064c",
+        "\u0e17\u0e35\u0e48",
+        "\u0e51\u0e50\u0e50",
+    ],
+)
+def test_evidence_has_three_words_in_every_script(quote: str) -> None:
+    text = f"Well, {quote} \u4ed6\u8bf4"
+    assert "is too short; quote at least 3 words" in (quote_problem(quote, {"t": text}, "t") or "")
+    assert quote_problem(f"{quote} \u4ed6\u8bf4", {"t": text}, "t") is None
+    assert quote_problem(quote, {"t": f"{quote}!"}, "t") is None
 
 
 def letters(text: str) -> str:
