@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
+from unicodedata import normalize
 
 from judge.questions.evidence import SENTENCE_END, SPEECH_MARKS
-from judge.records.words import UNSPACED
+from judge.records.words import UNSPACED, find_words
+
+_LETTER = rf"[^\W\d_{UNSPACED}]"
+_LEAST = 3
+"""Fewest letters of a word that is compared."""
 
 _PREFIX = 5
 """Words are compared by this many first letters, so that *allow* equals *allowed*."""
-
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]{{3,}}")
-"""Words of three letters or more; of scripts without spaces, every letter."""
 
 _AROUND = f"{SPEECH_MARKS} "
 
@@ -33,7 +34,8 @@ def overlap(statement: str, text: str) -> tuple[float, str]:
 
 
 def _words(text: str) -> set[str]:
-    return {word[:_PREFIX] for word in _WORD.findall(text.casefold())}
+    folded = normalize("NFC", text).casefold()
+    return {word[:_PREFIX] for word in find_words(folded, _LETTER, _LEAST)}
 
 
 @lru_cache(maxsize=16)  # Every value of a record is compared with the same text.

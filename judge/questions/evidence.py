@@ -12,13 +12,16 @@ from itertools import accumulate
 from typing import Any
 from unicodedata import category, combining, decomposition, normalize
 
-from judge.records.words import UNSPACED
+from judge.records.words import UNSPACED, marks
 
 SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
 """Quotation marks that open and close speech."""
 
 _CLOSING = rf"[{SPEECH_MARKS}'\u2019)]*"
-SENTENCE_END = re.compile(rf"[.!?\u2026]{_CLOSING}(?=\s|$)|[\u3002\uff01\uff1f]{_CLOSING}")
+SENTENCE_END = re.compile(
+    rf"[.!?\u2026\u061f\u06d4\u0964\u1362\u104b\u17d4]{_CLOSING}(?=\s|$)"
+    rf"|[\u3002\uff01\uff1f]{_CLOSING}"
+)
 
 # ------------------------------------------------------------ normal form
 
@@ -153,7 +156,7 @@ def _word(*, ascii: bool) -> re.Pattern[str]:
     """
     letter, money = (r"[^\s\0!-/:-@\[-`{-~]", "$") if ascii else (_LETTER, _MONEY)
     return re.compile(
-        ("" if ascii else rf"[{UNSPACED}][{_vowels()}]*|")
+        ("" if ascii else rf"[{UNSPACED}]{marks().pattern}*|")
         + rf"(?:-\s*(?=[{money}]?\s?\.?\d))?(?:[{money}]\s?(?=\.?\d))?(?:(?<![.\w])\.(?=\d))?"
         rf"{letter}+(?:(?:'|(?<=\d)[.,:/](?=\d)){letter}+)*"
         rf"(?:(?<=\d)\s?(?:[%\u2030]|[{money}](?!\s?\.?\d)))?"
@@ -162,12 +165,6 @@ def _word(*, ascii: bool) -> re.Pattern[str]:
         rf"|!=|!(?=\(|{letter})|\((?=[\s{money}-]*\d[\d.,]*\s?[%\u2030{money}]?\s*\))"
         rf"|(?<=\d)[\"']|[#^~/\\@&|+<=>%\u2030{money}]"
     )
-
-
-def _vowels() -> str:
-    """The marks on letters of scripts without spaces."""
-    letters = re.findall(f"[{UNSPACED}]", "".join(map(chr, range(0x0E00, 0x3100))))
-    return "".join(sign for sign in letters if category(sign)[0] == "M")
 
 
 _LINE_MARKS = re.compile(r"^(?:[ \t]*>)*[ \t]*(?:(?:#{1,6}|\*)(?=[ \t]))?", re.MULTILINE)

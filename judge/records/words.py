@@ -9,6 +9,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import cache
 
 UNSPACED = (
     "\u0e00-\u0e3e\u0e40-\u0e4f\u0e5a-\u0ecf\u0eda-\u0eff\u1000-\u103f\u104a-\u108f\u109a-\u109f"
@@ -22,7 +23,6 @@ MIN_WORDS = 3
 """A field with fewer words is an id, a date, a name or a class. If a record also has a text, such
 fields do not distinguish it from others."""
 
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 # A letter of a script without spaces has the marks and signs beside it.
 _BETWEEN_SPACES = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s]+")
@@ -42,7 +42,32 @@ def counts_letters(text: str) -> bool:
 def words_of(text: str) -> list[str]:
     """The words of a text, without case, punctuation and spaces; the text itself if it has none."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return _WORD.findall(folded) or [folded.strip()]
+    return find_words(folded, rf"[^\W{UNSPACED}]") or [folded.strip()]
+
+
+def find_words(text: str, letter: str, least: int = 1) -> list[str]:
+    """The words of the text with `least` letters and marks or more, by the expression of a letter;
+    of scripts without spaces, every letter with its marks.
+
+    `\\w` does not match marks, such as the vowels of Hindi and Arabic.
+    """
+    marked = not text.isascii() and marks().search(text) is not None
+    return _words(letter, least, marked=marked).findall(text)
+
+
+@cache
+def _words(letter: str, least: int, *, marked: bool) -> re.Pattern[str]:
+    """Matches a word; without marks the pattern takes less time."""
+    mark = marks().pattern if marked else ""
+    after, either = (f"{mark}*", f"(?:{letter}|{mark})") if marked else ("", letter)
+    return re.compile(rf"[{UNSPACED}]{after}|{letter}{either}{{{least - 1},}}")
+
+
+@cache
+def marks() -> re.Pattern[str]:
+    """Matches a mark on a letter."""
+    signs = map(chr, range(0x300, 0x10000))  # With those beyond, `re` would search the whole list.
+    return re.compile(f"[{''.join(s for s in signs if unicodedata.category(s)[0] == 'M')}]")
 
 
 def telling_texts(fields: Mapping[str, object]) -> list[str]:

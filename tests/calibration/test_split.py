@@ -75,6 +75,11 @@ def test_texts_without_blanks_between_words_count_by_their_signs() -> None:
     assert parts_of([mail("a", text), mail("b", near), mail("c", far)]) == [["a", "b"], ["c"]]
 
 
+def test_texts_that_differ_in_their_vowel_marks_are_no_copies() -> None:
+    boys, girls = "\u0932\u0921\u093c\u0915\u093e", "\u0932\u0921\u093c\u0915\u0940"  # Hindi
+    assert parts_of([mail("a", boys), mail("b", girls)]) == [["a"], ["b"]]
+
+
 def test_a_number_or_name_beside_a_text_makes_no_other_item_and_another_text_does() -> None:
     numbered = [mail(name, row=str(n), by=f"Ann {n}") for n, name in enumerate("ab")]
     asked = [mail(name, question=f"Who is the {name} here?") for name in "cd"]

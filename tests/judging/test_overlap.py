@@ -35,6 +35,10 @@ STORY = f'Ana fed the hens. "{STATED} Bo laughed.\n\n"I\'d have handed her my pe
         # words of two sentences, or of two lines, do not add up
         ("hens pencil", STORY, 1.5 / 3, "Ana fed the hens."),
         ("投票十六", "他笑了。十六岁就该投票！", 4.5 / 5, "十六岁就该投票！"),
+        # a word of Hindi has its vowels and marks, and the stroke ends a sentence
+        ("आदमी नहीं होती", "वह आया। आदमी नहीं आया। होती रही", 2.5 / 4, "आदमी नहीं आया।"),
+        ("cafe\u0301 cafe", "the café", 1.5 / 3, "the café"),
+        ("ที่ ๑๐๐", "ที่นี่", 1.5 / 2, "ที่นี่"),
         ("", STORY, 0.5, ""),
     ],
 )
