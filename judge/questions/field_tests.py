@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
+from types import FunctionType, SimpleNamespace
 from typing import Annotated, Any, Literal, NoReturn
 from unicodedata import normalize
 
@@ -396,14 +397,10 @@ def _validator(schema: str) -> Any:
     """
     try:
         from jsonschema import validators
-        from jsonschema.exceptions import SchemaError, ValidationError
+        from jsonschema.exceptions import SchemaError
         from referencing import Registry
     except ImportError as error:
         raise ValueError(str(missing_extra("needs a library", EXTRA))) from error
-
-    def pattern(_: Any, wanted: str, text: Any, __: Any) -> Iterator[Any]:
-        if isinstance(text, str) and _search(wanted, text) is None:
-            yield ValidationError(f"{clip(text)} does not match {clip(wanted)}")
 
     try:
         content = json.loads(schema)
@@ -414,7 +411,31 @@ def _validator(schema: str) -> Any:
         raise ValueError(message) from error
     except ValueError as error:
         raise ValueError(f"not a JSON Schema: {error}") from error
-    return validators.extend(kind, {"pattern": pattern})(content, registry=Registry())
+    known = kind.VALIDATORS
+    limited = {name: _limited(known[name], {}) for name in _SEARCHING if name in known}
+    return validators.extend(kind, limited)(content, registry=Registry())
+
+
+_SEARCHING = ("pattern", "patternProperties", "additionalProperties", "unevaluatedProperties")
+"""The keywords of JSON Schema that search for patterns."""
+
+
+def _limited(function: Any, copies: dict[str, Any]) -> Any:
+    """A copy of a keyword's function, and of those that it calls, in which `re` is our search.
+
+    The library cannot be told how to search.
+    """
+    names = {**function.__globals__, "re": SimpleNamespace(search=_is_found)}
+    copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    copies[function.__name__] = copy
+    for name in function.__code__.co_names:
+        if isinstance(part := names.get(name), FunctionType):
+            names[name] = copies.get(name) or _limited(part, copies)
+    return copy
+
+
+def _is_found(pattern: str, text: str) -> bool:
+    return _search(pattern, text) is not None
 
 
 @lru_cache(maxsize=1)

@@ -100,9 +100,22 @@ SLOW = r"^(a|a)*$"
 
 
 def test_a_pattern_that_would_run_for_years_gives_up(impatient: None) -> None:
-    for test in ({"regex": SLOW}, {"json_schema": json.dumps({"pattern": SLOW})}):
+    text = "a" * 60 + "!"
+    names = {"patternProperties": {SLOW: False}}
+    refers = {"$ref": "#/$defs/names", "$defs": {"names": {"allOf": [names]}}}
+    draft = "https://json-schema.org/draft/2019-09/schema"
+    tests: list[tuple[dict[str, Any], Any]] = [
+        ({"regex": SLOW}, text),
+        ({"pattern": SLOW}, text),
+        (names, {text: 1}),
+        ({"additionalProperties": False, **names}, {text: 1}),
+        ({"unevaluatedProperties": False, **refers}, {text: 1}),
+        ({"unevaluatedProperties": False, "$schema": draft, **refers}, {text: 1}),
+    ]
+    for test, content in tests:
+        asked = test if "regex" in test else {"json_schema": json.dumps(test)}
         with pytest.raises(ValueError, match="took more than"):
-            told(test, json.dumps("a" * 60 + "!") if "json_schema" in test else "a" * 60 + "!")
+            told(asked, content if "regex" in test else json.dumps(content))
 
 
 SCHEMA = {
@@ -120,6 +133,15 @@ def test_json_is_held_against_a_schema() -> None:
     assert told(test, "Oslo")[2] == "not JSON: Expecting value: line 1 column 1 (char 0)"
     assert "not JSON" in str(told(test, '{"city": NaN}')[2])
     assert told(test, {"city": "oslo"})[2] == "$.city: 'oslo' does not match '^[A-Z]'"
+
+
+@pytest.mark.parametrize("other", ["additionalProperties", "unevaluatedProperties"])
+def test_properties_that_match_a_pattern_are_known(other: str) -> None:
+    test = {"json_schema": json.dumps({"patternProperties": {"^x?": {"type": "string"}}})}
+    assert told(test, {"y": 1})[2] == "$.y: 1 is not of type 'string'", "an empty match is one"
+    test = {"json_schema": json.dumps({other: False, "patternProperties": {"^x": True}})}
+    assert told(test, {"xy": 1})[0] == "pass"
+    assert str(told(test, {"y": 1})[2]).startswith("$: ")
 
 
 def test_a_schema_fetches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
