@@ -1,8 +1,8 @@
 """Runs on the same items: which is better, by how much, and could that be chance?
 
 Runs are output lines of `judge evaluate`, `judge score` or `judge validate`. Answers are paired by
-id (which holds the condition), records by their id, else by the hash of their content before edits;
-the second record of the same name is paired with the second one in the other runs.
+id (which holds the condition), records by their id or the name of `--id`, else by the hash of their
+content before edits; the second record of a name is paired with the second one in the other runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from judge import plugins
 from judge.errors import UsageError
 from judge.records import content_hash, read
 from judge.records.answers import scalar_text
-from judge.records.base import clip, strata_of
+from judge.records.base import clip, own_id, strata_of
 from judge.records.lines import Line
 from judge.report.table import Cell, Table, TableRow, stacked
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
@@ -43,6 +43,7 @@ _NO_INTERVAL = (
     "runs never differ (McNemar's p is then 1). It does not show that they are equal."
 )
 _NUMBERED = re.compile(r" \(\d+\)$")
+_PLACE = re.compile(r":\d+$")  # The name of a record without an id, or with a repeated one.
 _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as not right."
 
 
@@ -270,8 +271,10 @@ def _record(line: Line) -> tuple[str, RunItem]:
     fields = line.original_fields
     marks = {RECORD: _mark(line.first_verdict), REPAIRED: _mark(line.verdict)}
     marks |= {f"check {name}": _mark(c["verdict"]) for name, c in line.last_checks.items()}
-    id = scalar_text(fields.get("id"))
-    key = f"content {content_hash(fields)}" if id is None else f"id {id}"
+    name = str(line.content.get("name") or "")
+    named = None if _PLACE.search(name) else name
+    id = named or scalar_text(fields.get("id")) or own_id(fields)
+    key = f"id {id}" if id else f"content {content_hash(fields)}"
     return key, RunItem(marks, scalar_text(line.fields.get("row")) or key, fields=fields)
 
 

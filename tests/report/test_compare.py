@@ -67,6 +67,28 @@ def test_an_id_that_reads_as_a_repeated_one_is_another_item(compared: Any) -> No
     assert row(found, "record")["B"].n == 5
 
 
+@pytest.mark.parametrize(
+    ("own", "name"),
+    [
+        ({"id": 0}, None),
+        ({"ID": "q0"}, None),  # in any spelling
+        ({"qid": "q0"}, "q0"),  # of --id qid
+        ({"id": "q0"}, "PLACE"),  # a repeated id: the name is a place, which differs by file
+    ],
+)
+def test_records_of_one_id_are_paired_whatever_their_texts(
+    compared: Any, own: Line, name: str | None
+) -> None:
+    def run(file: str, *verdicts: str) -> list[Line]:
+        named = {"name": f"{file}.jsonl:1" if name == "PLACE" else name} if name else {}
+        lines = [record(given, judge=named, **own, answer=file + given) for given in verdicts]
+        return [*lines, record("pass", judge={"name": f"{file}.jsonl:9"}, answer="both")]
+
+    found = compared(run("a", "pass", "pass"), run("b", "fail", "pass"))
+    assert found.items == {"all": 3, "A": 3, "B": 3}
+    assert row(found, "record")["B - A"].value == pytest.approx(-1 / 3)
+
+
 def row(found: Comparison, *labels: str) -> Any:
     """The cells of a row, estimates among them."""
     (only,) = [one for one in found.tables[0].rows if one.labels == labels]
