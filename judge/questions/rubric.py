@@ -370,7 +370,8 @@ def _pairs(keys: Mapping[str, Any], compare: Sequence[Any]) -> list[Rubric]:
     if faults:
         raise Problems(((key,), fault) for key, fault in faults.items())
     plain = [re.sub(r"[^a-z0-9_]+", "_", field.lower()).strip("_") for field in fields]
-    if len({"", *plain}) <= len(fields):
+    pairs = [*combinations(plain, 2)]
+    if "" in plain or len({*map("_".join, pairs)}) < len(pairs):
         plain = [str(number) for number in range(1, len(fields) + 1)]
     ranking, rubrics = str(keys["name"]), list[Rubric]()
     for (first, name), (second, other) in combinations(zip(fields, plain, strict=True), 2):

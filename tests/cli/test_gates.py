@@ -358,3 +358,13 @@ def test_three_fields_are_ranked_by_all_pairs_in_both_orders(typed: Typed) -> No
     assert "Ranking by <bdi>better</bdi>" in typed.read("o.html").decode()
     code, _, told = typed.text("validate", "c.jsonl", *run[:2], "--pass", "new", "-m", model)
     assert code == 2 and "several fields are ranked" in told
+
+
+def test_pairs_whose_fields_make_one_name_are_numbered_and_all_asked(typed: Typed) -> None:
+    typed.write("c.jsonl", [{"a_b": "v", "c": "w", "a": "x", "b_c": "y"}])
+    model = typed.script("r.yaml", [{"reply": RANKING}])
+    run = ("--compare", "a_b,c,a,b_c", "--name", "best", "-m", model, "-o", "o.jsonl")
+    assert typed.text("validate", "c.jsonl", *run)[0] == 0
+    checks = json.loads(typed.read("o.jsonl"))["judge"]["checks"]
+    numbers = ["1_2", "1_3", "1_4", "2_3", "2_4", "3_4"]
+    assert [check["check"] for check in checks] == [f"best_{pair}" for pair in numbers]
