@@ -218,8 +218,19 @@ class FieldTest(Section):
         wanted = _there(field_of, other.field) if isinstance(other, OtherField) else other
         same = self._folded(content) == self._folded(wanted)
         if not isinstance(content, str) and not isinstance(wanted, str):
-            same = bool(content == wanted)
+            same = self._same(content, wanted)
         return yes() if same else no(f"{_brief(content)} is not {_brief(wanted)}")
+
+    def _same(self, one: Any, other: Any) -> bool:
+        """Whether two values are equal; true is not 1, as it is in Python."""
+        if isinstance(one, str) and isinstance(other, str):
+            return self._folded(one) == self._folded(other)
+        if isinstance(one, list) and isinstance(other, list):
+            return len(one) == len(other) and all(map(self._same, one, other))
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            alike = one.keys() == other.keys()
+            return alike and all(self._same(one[key], other[key]) for key in one)
+        return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
     def _one_of(self, content: Any, field_of: FieldOf) -> Answer:
         words = self._words(self.one_of, field_of)
@@ -357,6 +368,8 @@ def _there(field_of: FieldOf, name: str) -> Any:
 def _number(content: Any) -> float | None:
     """A finite number, or a text that is one; None for anything else."""
     if isinstance(content, bool) or not isinstance(content, str | int | float):
+        return None
+    if isinstance(content, str) and "_" in content:  # Python reads 1_0 as 10.
         return None
     try:
         number = float(content)

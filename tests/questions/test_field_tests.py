@@ -15,7 +15,8 @@ from judge.questions.python_checks import PythonFunction
 from judge.questions.rubric import Rubric, load
 
 MAIL = "We Guarantee a refund of 5 euros on Monday."
-RECORD = {"words": ["refund", "Monday"], "word": "refund", "empty": "", "n": "3.2", "list": [1, 2]}
+RECORD = {"words": ["refund", "Monday"], "word": "refund", "empty": "", "n": "3.2", "list": [1, 2],
+          "one": 1, "deep": [{"a": ["Red", 1.0]}]}  # fmt: skip
 
 
 def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | None]:
@@ -44,6 +45,18 @@ def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | Non
         ({"equals": "yes"}, "Yes", "fail", None, "'Yes' is not 'yes'"),
         ({"equals": ""}, None, "pass", None, None),
         ({"equals": {"field": "list"}}, [1, 2], "pass", None, None),
+        ({"equals": {"field": "words"}, "ignore_case": "true"}, ["Refund", "monday "], "pass", None,
+         None),
+        ({"equals": {"field": "words"}}, ["Refund", "Monday"], "fail", None,
+         '["Refund", "Monday"] is not ["refund", "Monday"]'),
+        ({"equals": {"field": "deep"}, "ignore_case": "true"}, [{"a": ["RED", 1]}], "pass", None,
+         None),
+        ({"equals": {"field": "deep"}}, [{"a": ["Red", True]}], "fail", None,
+         '[{"a": ["Red", true]}] is not [{"a": ["Red", 1.0]}]'),
+        ({"equals": {"field": "list"}}, [1, 2, 3], "fail", None, "[1, 2, 3] is not [1, 2]"),
+        ({"equals": {"field": "one"}}, True, "fail", None, "true is not 1"),
+        ({"equals": {"field": "one"}}, " 1", "pass", None, None),
+        ({"one_of": {"field": "list"}}, True, "fail", None, "true is not one of '1', '2'"),
         ({"equals": {"field": "word"}}, "REFUND", "fail", None, "'REFUND' is not 'refund'"),
         ({"contains": "STRASSE", "ignore_case": "true"}, "Die Straße", "pass", "Straße", None),
         ({"one_of": ["a", "b"], "ignore_case": "true"}, "B", "pass", None, None),
@@ -66,6 +79,7 @@ def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | Non
         ({"near": {"field": "n", "within": "0.1"}}, "3.4", "fail", None,
          "3.4 is 0.2 from 3.2, more than 0.1"),
         ({"near": {"value": "1", "within": "1"}}, "one", "fail", None, "'one' is not a number"),
+        ({"near": {"value": "10", "within": "0"}}, "1_0", "fail", None, "'1_0' is not a number"),
         ({"near": {"value": "1", "within": "1"}}, True, "fail", None, "true is not a number"),
     ],
 )  # fmt: skip
