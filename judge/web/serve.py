@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import re
 from collections.abc import Awaitable, Callable
 from datetime import date
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import ValidationError
 
-from judge.errors import BackendError
+from judge.errors import BackendError, JudgeError
 from judge.run.panels import Resources
 from judge.run.stream import beside_any_loop
 from judge.settings import Settings
@@ -87,7 +88,8 @@ class DecisionService:
         request: web.Request,
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        sent = request.headers.get("Authorization", "")
+        given = re.sub("^bearer ", "", sent, flags=re.IGNORECASE).strip()
         if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._key):
             return _fault(401, "authentication_error", "the key is missing or wrong")
         if self._under_way >= MAX_REQUESTS:
@@ -128,6 +130,8 @@ class DecisionService:
             return _invalid([{"loc": place, "msg": error.message, "type": "value_error"}])
         except BackendError as error:
             return _fault(503, "api_error", str(error))
+        except JudgeError as error:  # The cache's disk is full.
+            return _fault(500, "api_error", str(error))
         spent = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
         return web.json_response({"model": self.name, "answers": answers, "usage": spent})
 

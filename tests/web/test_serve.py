@@ -1,0 +1,35 @@
+"""`judge serve` over HTTP, with a judge that cannot answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from judge.cache import CacheError
+from judge.errors import BackendError
+from judge.web.serve import DecisionService
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(BackendError("the model is gone"), 503), (CacheError("/c: disk is full; make room"), 500)],
+)
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+async def test_a_fault_is_told_in_the_protocols_form_to_who_has_the_key(
+    error: Exception, status: int, scheme: str
+) -> None:
+    async def answers(_: object) -> None:
+        raise error
+
+    decider: Any = SimpleNamespace(fingerprint="f", judges={}, answers=answers)
+    app = DecisionService(decider, "k", Path(__file__)).app()
+    asked = {"model": "jev-x", "state": "s", "questions": {"q": {"type": "noul"}}}
+    async with TestClient(TestServer(app)) as client:
+        sent = {"json": asked, "headers": {"Authorization": f"{scheme} k"}}
+        async with client.post("/v1/systemone", **sent) as reply:
+            detail = (await reply.json())["detail"]
+    assert (reply.status, detail) == (status, {"error_type": "api_error", "message": str(error)})
