@@ -62,7 +62,11 @@ class RubricSet:
         # Reading the built-in rubrics takes a tenth of a second, and a question needs none of them.
         if not question_only or sources or base or settings.check or settings.model_for:
             by_name, additional = collect(sources, base)
-        asked = {rubric.name: rubric for rubric in _asked(settings)}
+        asked: dict[str, Rubric] = {}
+        for rubric in _asked(settings):
+            if rubric.name in {*asked, *additional} - {own.name for own in base}:
+                raise UsageError(f"two rubrics are called {rubric.name}: rename one (--name)")
+            asked[rubric.name] = rubric
         by_name, additional = by_name | asked, (*additional, *asked)
         if asked or _tests_alone(settings, [by_name[name] for name in additional]):
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})

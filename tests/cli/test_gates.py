@@ -360,6 +360,17 @@ def test_three_fields_are_ranked_by_all_pairs_in_both_orders(typed: Typed) -> No
     assert code == 2 and "several fields are ranked" in told
 
 
+def test_two_checks_of_one_name_are_refused_and_none_is_left_out(typed: Typed) -> None:
+    typed.write("c.jsonl", [{"a": "x"}])
+    typed.write("own.yaml", [], "name: a_contains\nfields: [a]\nquestion: Is it kind?\n")
+    model = typed.script("r.yaml", [{"reply": {"reason": "", "quote": None, "answer": "yes"}}])
+    ask, test = ("--ask", "Is it good?", "--name", "a_contains"), ("--test", "a: {contains: x}")
+    rubric = ("--rubric", "./own.yaml")
+    for words in ((*ask, *test), (*ask, *rubric), (*test, *rubric)):
+        code, _, told = typed.text("validate", "c.jsonl", *words, "-m", model)
+        assert code == 2 and "two rubrics are called a_contains" in told
+
+
 def test_pairs_whose_fields_make_one_name_are_numbered_and_all_asked(typed: Typed) -> None:
     typed.write("c.jsonl", [{"a_b": "v", "c": "w", "a": "x", "b_c": "y"}])
     model = typed.script("r.yaml", [{"reply": RANKING}])
