@@ -41,6 +41,7 @@ from judge.profile import Profile, Profiles, Rates, shipped
 from judge.questions.rubric import ASKED, Rubric
 from judge.records.base import no_such_field
 from judge.records.labels import LabelledItem
+from judge.records.labels.matching import other_question
 from judge.records.names import entry_name
 from judge.run.panels import Resources
 from judge.run.profiles import NO_PROFILE
@@ -282,6 +283,7 @@ async def _check(
         folds=len(parts.folds),
         read_as=dict(pair for item in items for pair in item.read_as.items()),
         taken=labels_taken(chain(items, *study.further.values())),
+        other_question=other_question(chain(items, *study.further.values()), rubric.question),
         judges=[await _judge(study, *pair, leak) for pair in zip(trials, stages, strict=True)],
         policy=policy,
         refused=refused,

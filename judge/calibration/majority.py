@@ -57,14 +57,15 @@ PLAIN = Majority()
 
 @dataclass(slots=True)
 class VotedQuestion:
-    """One check about one record (or entry), with each annotator's answer, group and reason, and
-    the rows of sheets that asked it."""
+    """One check about one record (or entry), with each annotator's answer, group and reason,
+    the words that were asked, and the rows of sheets that asked it."""
 
     item: LabelledItem
     gold: str | None
     answers: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str | None] = field(default_factory=dict)
     whys: dict[str, str | None] = field(default_factory=dict)
+    asked: dict[str, str | None] = field(default_factory=dict)
     rows: list[Record] = field(default_factory=list)
 
     @property
@@ -87,9 +88,9 @@ def majority_records(
 
     A line holds the record's fields; then `labels`, the majority's answer by check (null if there
     is none; for a check of list entries, a list); then `annotators`, each with their own `labels`
-    and, if known, `weight`, `group` and `why`. The fields are those in the files `records`, else
-    those that came with the labels: records of `controls`, whose answers to other checks count, are
-    in other files, and their lines are last.
+    and, if known, `weight`, `group`, `why` and `asked`. The fields are those in the files `records`,
+    else those that came with the labels: records of `controls`, whose answers to other checks
+    count, are in other files, and their lines are last.
 
     Raises:
         UsageError: a file of `records` cannot be read, lacks another record, or its text differs
@@ -123,8 +124,10 @@ def majority_records(
                     about["weight"] = weight
                 if (group := question.groups[annotator]) is not None:
                     about["group"] = group
-                if (why := question.whys[annotator]) is not None:
-                    _put(about.setdefault("why", {}), check, why, number, entries.get(id, 0))
+                told = {"why": question.whys[annotator], "asked": question.asked[annotator]}
+                for key, text in told.items():
+                    if text is not None:
+                        _put(about.setdefault(key, {}), check, text, number, entries.get(id, 0))
     for id, line in lines.items():
         line["labels"] |= labels[id]
     return [lines[id] for id in dict.fromkeys((*whole, *lines)) if id in lines]

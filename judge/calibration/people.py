@@ -248,6 +248,7 @@ def agreement(
             differing += question.answers.setdefault(annotation.annotator, answer) != answer
             question.groups.setdefault(annotation.annotator, annotation.group)
             question.whys.setdefault(annotation.annotator, annotation.why)
+            question.asked.setdefault(annotation.annotator, annotation.asked)
     reports = []
     for check, by_item in checks.items():
         rated = [question for question in by_item.values() if question.answers]

@@ -176,6 +176,7 @@ class CheckReport:
         folds: how many folds there are; each was answered by a fit to the others.
         read_as: maps words of labels to the answers they were read as.
         taken: other checks whose labels were taken as answers to this one.
+        other_question: the note that people were asked in other words, if they were.
         differences: each further judge against the first, by the final methods.
     """
 
@@ -197,6 +198,7 @@ class CheckReport:
     folds: int = 0
     read_as: Mapping[str, str] = field(default_factory=dict)
     taken: tuple[str, ...] = ()
+    other_question: str | None = None
     differences: Sequence[JudgeDifference] = ()
 
     @property

@@ -222,6 +222,8 @@ def _troubles(report: Calibration) -> Iterator[str]:
             yield f"{check.check}: {fields_message(check.shown, check.withheld)}"
         if check.taken:
             yield taken_message(check.check, check.taken)
+        if check.other_question:
+            yield f"{', '.join(report.sources)}: {check.other_question}"
         if check.read_as:
             words = ", ".join(f"{word} as {answer}" for word, answer in check.read_as.items())
             yield f"{check.check}: labels read as answers: {words}"

@@ -66,7 +66,7 @@ def generate(
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
     workers_task = partial(of_worker, name or generator.name)
     report = run(job, on_engine(task, settings, workers_task), watcher)
-    for message in task.decisions.unused("drafts") if report.finished and task.decisions else ():
+    for message in task.decisions.notes("drafts") if report.finished and task.decisions else ():
         watcher.say(message)
     write_summary(job, report, settings, watcher, **task.as_json())
     return report, task

@@ -16,7 +16,8 @@ from judge.reasons import reason_of
 from judge.records import Record, read
 from judge.records.answers import OWN_ANSWERS, spelt_as
 from judge.records.base import RESERVED
-from judge.records.labels.items import Own, label_key
+from judge.records.labels.items import LabelledItem, Own, label_key
+from judge.records.labels.matching import other_question
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.run.output import Sink, replacing
 from judge.verdict import PERSON, Answer, Check, Verdict, last_of_each, worst
@@ -53,6 +54,7 @@ class Decisions:
             if isinstance(labels := fields.get("labels"), dict):
                 people = {check for check, answers in labels.items() if isinstance(answers, dict)}
                 self._asked.setdefault(_key(fields), set()).update(people)
+        labelled: dict[str, list[LabelledItem]] = {}
         for item in Own(None, path.parent).read(items):
             if isinstance(item, Record):
                 if item.problem is not None and item.problem.type != "unlabelled":
@@ -75,14 +77,19 @@ class Decisions:
             by_check = self._answers.setdefault(_key(fields), {})
             whys = [a.why for a in item.annotations if a.answer == item.reference and a.why]
             by_check.setdefault(item.check, {})[item.number] = answer, "; ".join(whys) or None
+            labelled.setdefault(item.check, []).append(item)
         self.unmatched = {*self._answers}
+        notes = (other_question(given, rubric_of(c).question) for c, given in labelled.items())
+        self._other_questions = [f"--decisions {path}: {note}" for note in notes if note]
 
-    def unused(self, records: str) -> Iterator[str]:
-        """Messages about answers that decided nothing, once all lines were seen.
+    def notes(self, records: str) -> Iterator[str]:
+        """Messages about answers to another question, and about those that decided nothing, once
+        all lines were seen.
 
         Args:
             records: the noun for those lines in the message.
         """
+        yield from self._other_questions
         if not self._answers:
             yield f"--decisions {self._path}: holds no answer, and decides nothing"
         if count := len(self.unmatched):

@@ -325,12 +325,12 @@ class Validation(Task):
 
     def missing(self) -> Iterator[str]:
         """Messages about fields of `--on` and of additional rubrics that no record had, and about
-        people's answers that decided nothing."""
+        people's answers (`Decisions.notes`)."""
         for name, origin in self._unseen.items():
             if self._first is not None:
                 yield self._no_field(origin, name, self._first)
         if self._decisions is not None:
-            yield from self._decisions.unused("input")
+            yield from self._decisions.notes("input")
 
     def kind_of(self, item: Record) -> str | None:
         """The workflow's kind, or `record` where only the user's own questions apply."""

@@ -33,10 +33,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PersonAnswer:
-    """A person's answer, and the reason, if one was given."""
+    """A person's answer, the reason, if one was given, and the words of the question, if known."""
 
     answer: str
     why: str = ""
+    asked: str = ""
 
 
 class AnswerFile:
@@ -114,11 +115,14 @@ class AnswerFile:
                     # The line repeats the answers to other entries; these keep their order.
                     if _at(answer, place.number) != standing[place].answer:
                         del standing[place]
-                why = ((about.get(annotator) or {}).get("why") or {}).get(check)
+                own = about.get(annotator) or {}
+                texts = (own.get(name) for name in ("why", "asked"))
+                why, asked = (t.get(check) if isinstance(t, dict) else None for t in texts)
                 numbers = range(1, len(answer) + 1) if isinstance(answer, list) else (0,)
                 for place in (Place(record, check, number) for number in numbers):
                     if (text := _at(answer, place.number)) is not None:
-                        standing[place] = PersonAnswer(text, _at(why, place.number) or "")
+                        told = (_at(part, place.number) or "" for part in (why, asked))
+                        standing[place] = PersonAnswer(text, *told)
 
     def put(
         self,
@@ -137,19 +141,21 @@ class AnswerFile:
         Raises:
             JudgeError: the file cannot be written.
         """
-        both: tuple[Any, Any] = (answer and answer.answer, answer and answer.why)
-        if place.number:
-            numbers = range(1, entries + 1)
-            standing = {n: self.own.get(place._replace(number=n)) for n in numbers}
-            standing[place.number] = answer
-            several = [standing[n] for n in numbers]
-            both = [a and a.answer for a in several], [a and a.why for a in several]
-        about: dict[str, Any] = {"why": {place.check: both[1]}} if any(both[1] or ()) else {}
+        numbers = range(1, entries + 1)
+        standing = {n: self.own.get(place._replace(number=n)) for n in numbers}
+        several = [*{**standing, place.number: answer}.values()]
+
+        def of_line(part: str) -> Any:
+            parts = [getattr(one, part, None) for one in several]
+            return parts if place.number else parts[-1]
+
+        texts = {name: of_line(name) for name in ("why", "asked")}
+        about: dict[str, Any] = {n: {place.check: t} for n, t in texts.items() if any(t or ())}
         about |= {} if weight is None else {"weight": weight}
         line = dump(
             {
                 **{name: part for name, part in fields.items() if name != "annotators"},
-                "labels": {place.check: {self.annotator: both[0]}},
+                "labels": {place.check: {self.annotator: of_line("answer")}},
                 **({"annotators": {self.annotator: about}} if about else {}),
             }
         )

@@ -13,6 +13,7 @@ from judge.questions.rubric import Rubric
 from judge.records.answers import spelt_as
 from judge.records.base import RESERVED, own_id
 from judge.records.labels.items import Annotation, LabelledItem, label_key
+from judge.records.labels.matching import other_question
 from judge.records.lines import Line
 from judge.report.sheet import PersonQuestion
 from judge.verdict import Verdict
@@ -125,7 +126,8 @@ class Session:
         answers = (*self.questions[number].rubric.answers, UNSURE)
         if not -1 <= choice < len(answers):
             raise UsageError("the question has no such answer")
-        self._put(number, PersonAnswer(answers[choice], why.strip()))
+        asked = self.questions[number].rubric.question
+        self._put(number, PersonAnswer(answers[choice], why.strip(), asked))
         self.latest, self.back = number, None
         self.current = self._next()
 
@@ -155,6 +157,16 @@ class Session:
         places = enumerate(self.places)
         return next((n for n, place in places if place not in self.answers.own), None)
 
+    @property
+    def other_questions(self) -> list[str]:
+        """The notes that answers in the file were given to a question in other words."""
+        rubrics, items = {q.rubric.name: q.rubric for q in self.questions}, self.items()
+        notes = (
+            other_question([item for item in items if item.check == name], rubric.question)
+            for name, rubric in rubrics.items()
+        )
+        return [f"{self.answers.path}: {note}" for note in notes if note]
+
     def items(self) -> list[LabelledItem]:
         """All annotators' answers to the questions, as labelled items."""
         return [
@@ -163,7 +175,7 @@ class Session:
                 place.check,
                 place.number,
                 annotations=tuple(
-                    Annotation(annotator, given[place].answer)
+                    Annotation(annotator, given[place].answer, asked=given[place].asked)
                     for annotator, given in self.answers.given.items()
                     if place in given
                 ),

@@ -11,6 +11,7 @@ import pytest
 from judge.errors import UsageError
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem, read_labels
+from judge.records.labels.matching import other_question
 
 from .conftest import Written
 from .found import item, read_back, says
@@ -213,3 +214,25 @@ def test_reference(gold: str | None, answers: str, reference: str | None) -> Non
     assert (
         LabelledItem(Record("", 0, {}, name="1"), "c", 0, gold, annotations).reference == reference
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "number", "template", "same"),
+    [
+        ("Is it kind?", 0, "Is it  kind?\n", True),
+        ("Is it kind?", 0, "Is it rude?", False),
+        ("Yes or no: is it kind?", 0, "is it kind?", False),
+        ("Does it say zebra?", 1, "Does it say {{ value }}?", True),
+        ("Does it mean zebra?", 1, "Does it say {{ value }}?", False),
+        ("zebra\n\nIs it said?", 1, "Is it said?", True),
+        ("Is it fair?", 0, "Is it {% if label %}fair{% else %}right{% endif %}{# #}?", True),
+        ("'=x is a sum. Is it '=y?", 0, "=x is a sum. Is it =y?", True),
+        (None, 0, "Is it rude?", True),
+    ],
+)  # fmt: skip
+def test_a_row_of_a_sheet_shows_the_question_or_another(
+    asked: str | None, number: int, template: str, same: bool
+) -> None:
+    answer = Annotation("ann", "yes", asked=asked)
+    items = [LabelledItem(Record("s.csv", 1, {}), "kind", number, annotations=(answer,))]
+    assert (other_question(items, template) is None) == same

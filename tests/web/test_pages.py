@@ -115,6 +115,48 @@ def test_the_page_names_no_machine_and_proposes_what_one_or_two_people_need(page
     assert [*ann["labels"]["question"], *bo["labels"]["question"]] == ["annotator", "bo"]
 
 
+@pytest.mark.slow
+def test_answers_to_another_question_do_not_count_for_this_one_in_silence(pages: Pages) -> None:
+    """The page, calibrate and validate name the question that people were asked; they say nothing
+    where it is the same, or where the labels do not tell it."""
+    pages.write("mails.jsonl", MAILS[:2])
+    reply = {"quote": None, "reason": "So.", "answer": "yes"}
+    (pages.folder / "j.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
+
+    def page(question: str) -> str:
+        label = ("label", "mails.jsonl", "--ask", question, "--name", "fit", "-o", "l.jsonl")
+        process, address = pages.start(*label, "--annotator", "ann")
+        own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
+        told = asked(address)[2]
+        asked(
+            address, "answer", json.dumps({"question": 0, "answer": 0, "why": ""}).encode(), **own
+        )
+        process.terminate()
+        assert process.wait(10) == 0
+        return html.unescape(told.decode())
+
+    def told(question: str, labels: str) -> set[str]:
+        words = ("--ask", question, "--name", "fit", "-m", "scripted:j.yaml")
+        run = ("validate", "mails.jsonl", *words, "--decisions", labels, "-o", "o.jsonl")
+        done = [pages(*run, "--overwrite"), pages("calibrate", labels, *words, "--no-controls")]
+        lines = [line for one in done for line in one.stderr.splitlines()]
+        return {line.removeprefix("judge: ") for line in lines if "people answered" in line}
+
+    page("Is it short?")
+    note = "l.jsonl: people answered 'Is it short?' (1 of 1 answer), and fit asks 'Is it long?'"
+    assert (
+        "people answered" not in page("Is it short?") and told("Is it short?", "l.jsonl") == set()
+    )
+    pages.write("l.jsonl", pages.lines("l.jsonl")[:1])
+    assert told("Is it long?", "l.jsonl") == {note, f"--decisions {note}"}
+    assert f"{note}. For a new question stop here" in page("Is it long?")
+    by_hand = {
+        name: part for name, part in pages.lines("l.jsonl")[0].items() if name != "annotators"
+    }
+    pages.write("by_hand.jsonl", [by_hand])
+    assert told("Is it long?", "by_hand.jsonl") == set()
+
+
 def answers_in(path: Path) -> dict[tuple[str, int], dict[str, str]]:
     items = [item for item in read_labels(str(path)) if isinstance(item, LabelledItem)]
     return {(i.record.id, i.number): {a.annotator: a.answer for a in i.annotations} for i in items}
@@ -143,6 +185,10 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
         ("r", 3): {"ann": "no"},
     }
     assert AnswerFile(path, "ann").given == {**again.given, "bo": {}}
+    again.put(place, PersonAnswer("no", asked="Is {{ value }} there?"), fields, entries=3)
+    labels = [item for item in read_labels(str(path)) if isinstance(item, LabelledItem)]
+    questions = {item.number: item.annotations[0].asked for item in labels}
+    assert questions == {1: None, 2: "Is {{ value }} there?", 3: None}, "each answer has its own"
     with pytest.raises(UsageError, match="another text of record 'r'"):
         again.refuse_other_text("0", "r")
     path.write_text('{"id": "x", "text": "no labels"}\n')

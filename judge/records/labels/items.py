@@ -6,9 +6,10 @@ The own form is JSON lines: a record, as it is validated or as `judge validate` 
     "labels": {CHECK: {ANNOTATOR: ANSWER}}      each annotator's answer
     "annotators": {ANNOTATOR: {"group": ...}}   optional. "labels", {CHECK: ANSWER}: answers beside
                                                 a reference; "why", {CHECK: TEXT}: reasons of
-                                                answers; "weight": the number of records that the
-                                                labelled one stands for (default 1), if records
-                                                were drawn with different chances
+                                                answers; "asked", {CHECK: TEXT}: the question in
+                                                the words that were asked; "weight": the number of
+                                                records that the labelled one stands for (default
+                                                1), if records were drawn with different chances
     "author"                                    optional: who gave the labels
 
 For a check about values, ANSWER is a list with one answer for each value. null means no label.
@@ -52,12 +53,13 @@ def label_key(fields: Mapping[str, Any]) -> str:
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """One annotator's answer about one item; `why` is the reason, `group` for example a
-    nationality."""
+    nationality, `asked` the question in the words that were asked."""
 
     annotator: str
     answer: str
     group: str | None = None
     why: str | None = None
+    asked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +301,7 @@ class Own(LabelSet):
                         answer,
                         groups.get(annotator),
                         _reason(people_fields.get(annotator), check, number),
+                        _asked(people_fields.get(annotator), check, number),
                     )
                     for annotator, answer in people
                 )
@@ -329,10 +332,19 @@ class Own(LabelSet):
 
 def _reason(about: Mapping[str, Any] | None, check: str, number: int) -> str | None:
     """An annotator's reason; for a check about values the reason for value `number` (from 1)."""
-    reasons = object_of((about or {}).get("why") or {}, "why").get(check)
-    if isinstance(reasons, list):
-        reasons = reasons[number - 1] if 0 < number <= len(reasons) else None
-    return scalar_text(reasons) or None
+    return _numbered(object_of((about or {}).get("why") or {}, "why").get(check), number)
+
+
+def _asked(about: Mapping[str, Any] | None, check: str, number: int) -> str | None:
+    """The words of the question that an annotator answered, if the line has them."""
+    questions = (about or {}).get("asked")
+    return _numbered(questions.get(check), number) if isinstance(questions, dict) else None
+
+
+def _numbered(texts: Any, number: int) -> str | None:
+    if isinstance(texts, list):
+        texts = texts[number - 1] if 0 < number <= len(texts) else None
+    return scalar_text(texts) or None
 
 
 def _weight(annotators: Mapping[str, Mapping[str, Any]]) -> float:

@@ -1,15 +1,17 @@
-"""Check that a sheet's row shows the texts of the record with its id."""
+"""Check that a sheet's row shows the texts of the record with its id, and that people answered the
+question that is asked now."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from judge.errors import UsageError
 from judge.records.answers import spelling
 from judge.records.base import clip
 from judge.records.kinds import recognise
+from judge.records.labels.items import LabelledItem
 from judge.records.record import Record
 from judge.records.text import chat_in, shown
 
@@ -18,6 +20,9 @@ _PREFIX = "text of "
 
 _APOSTROPHES = re.compile(r"\A'+|'(?=[=+\-@＝＋－＠])")
 """Places where a sheet may have an apostrophe to keep a spreadsheet from reading a formula."""
+
+_VARIABLE = re.compile(r"\{\{.*?\}\}|\{%.*%\}|\{#.*?#\}", re.DOTALL)
+"""Places of a question's template that another text may take."""
 
 
 def need_same_text(row: Record, record: Record) -> None:
@@ -28,6 +33,28 @@ def need_same_text(row: Record, record: Record) -> None:
             f"{field!r} than {record.source}, line {record.line}: give the records that the sheet "
             "was made from"
         )
+
+
+def other_question(items: Iterable[LabelledItem], question: str) -> str | None:
+    """The note that people were asked another question than this template; None if they were not,
+    or if nothing says what they were asked."""
+    asked = [(a.asked, item) for item in items for a in item.annotations]
+    others = [(text, item) for text, item in asked if text and not _is(text, question, item.number)]
+    if not others:
+        return None
+    text, item = others[0]
+    more = len({text for text, _ in others}) - 1
+    told = clip(text) + (f" and {more} more question{'s' if more > 1 else ''}" if more else "")
+    count = f"{len(others)} of {len(asked)} answer{'s' if len(asked) > 1 else ''}"
+    return f"people answered {told} ({count}), and {item.check} asks {clip(question)}"
+
+
+def _is(asked: str, question: str, number: int) -> bool:
+    """Whether people were asked this question: its template, or what a row of a sheet shows, which
+    may begin with the entry."""
+    parts = [re.escape(_letters(part)) for part in _VARIABLE.split(question)]
+    pattern = (".*" if number else "") + ".*".join(parts)
+    return re.fullmatch(pattern, _letters(asked)) is not None
 
 
 def _other_text(row: Record, record: Record) -> str | None:
@@ -59,9 +86,14 @@ def _worded(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text without blanks and the sheet's apostrophes; a number in its shortest form."""
-    text = _APOSTROPHES.sub("", "".join(text.split()))
+    """As `_letters`; a number in its shortest form."""
+    text = _letters(text)
     return text if _worded(text) else spelling(text)
+
+
+def _letters(text: str) -> str:
+    """The text without blanks and the sheet's apostrophes."""
+    return _APOSTROPHES.sub("", "".join(text.split()))
 
 
 def _texts_in(content: Any) -> Iterator[str]:

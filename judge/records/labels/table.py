@@ -127,11 +127,11 @@ class LabelTable(LabelSet):
         entry = str(fields.get("entry") or "").removesuffix(".0") if sheet else ""
         number = int(entry) if entry.isdecimal() else 0
         rows = (replace(record, fields=_before_question(visible, fields)),) if sheet else ()
-        why = scalar_text(fields.get("why")) if sheet else None
+        why, asked = (scalar_text(fields.get(n)) if sheet else None for n in ("why", "question"))
         for question, people in answers.items():
             about = question if question != UNNAMED else check or self.check or UNNAMED
             annotations = tuple(
-                Annotation(annotator, value, group, why or None)
+                Annotation(annotator, value, group, why or None, asked or None)
                 for annotator, value in people.items()
                 if annotator
             )
