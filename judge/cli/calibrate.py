@@ -62,7 +62,7 @@ Group = Annotated[
 
 
 @opt.with_settings(
-    *("model", "check", "rubric", "ask", "name", "on", "answers", "pass_"),
+    *("model", "check", "rubric", "ask", "name", "compare", "tie", "on", "answers", "pass_"),
     *("map", "id", "method", "votes"),
     *("per_entry", "temperature", "max_tokens", "reasoning_effort", "seed"),
     *("Speed and money", "Cache"),

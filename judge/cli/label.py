@@ -59,7 +59,11 @@ Open = Annotated[
 ]
 
 
-@opt.with_settings("ask", "name", "on", "answers", "pass_", "rubric", "check", "map", "seed")
+@opt.with_settings(
+    *("ask", "name", "compare", "tie", "on", "answers", "pass_"),
+    *("rubric", "check", "map", "id", "seed"),
+    compare="Ask which field is best.",
+)
 def command(
     settings: Settings,
     context: typer.Context,

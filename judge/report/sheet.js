@@ -20,6 +20,7 @@ let saved = true;
 
 const key = () => `judge sheet ${sheet.sheet} ${who}`;
 const offered = (at) => cells[at].get("answers").split(" / ");
+const compared = new Map(Object.entries(sheet.compared));
 const answered = (at) => Boolean(given[at] && given[at].label);
 
 function say(message) {
@@ -83,6 +84,14 @@ function hash(text) {
   return Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) >>> 0;
 }
 
+// Two compared texts have no names, and an order for each record and annotator: with one order for
+// all, a habit of choosing the first would look like agreement.
+function pairs(at) {
+  const own = compared.get(cells[at].get("check")) || [];
+  const swapped = hash(`${cells[at].get("item")} ${cells[at].get("check")} ${who}`) >>> 31;
+  return [own, swapped ? [...own].reverse() : own];
+}
+
 function begin(name, earlier) {
   who = name;
   keep(earlier);
@@ -125,12 +134,12 @@ function progress(note = "Kept in this browser.") {
   if (!stored) say("This browser cannot store answers: save them before you close the page.");
 }
 
-function button(answer, place, digits) {
-  const keys = digits ? [answer] : place < 9 ? [String(place + 1)] : [];
-  if (["yes", "no", "unsure"].includes(answer)) keys.unshift(answer[0]);
+function button([answer, word], place, digits) {
+  const keys = digits ? [word] : place < 9 ? [String(place + 1)] : [];
+  if (["yes", "no", "unsure"].includes(word)) keys.unshift(word[0]);
   const pressed = String(answered(now) && given[now].label === answer);
   const made = element("button", "", { type: "button", "aria-pressed": pressed, "data-key": keys.join(" ") });
-  made.append(element("bdi", answer, { lang: "" }), ...keys.flatMap((one) => [" ", element("kbd", one)]));
+  made.append(element("bdi", word, { lang: "" }), ...keys.flatMap((one) => [" ", element("kbd", one)]));
   made.addEventListener("click", () => {
     put(answer);
     forward();
@@ -146,10 +155,17 @@ function show(at) {
   $("save").classList.toggle("first", at === null);
   progress();
   if (at !== null) {
-    const texts = rows[at].filter(([name]) => !ABOUT.includes(name));
+    const [named, seen] = pairs(at);
+    const hidden = ([name, text]) => {
+      const place = named.findIndex(([one]) => one === name);
+      return place < 0 ? [name, text] : [`answer ${place + 1}`, cells[at].get(seen[place][0])];
+    };
+    const texts = rows[at].filter(([name]) => !ABOUT.includes(name)).map(hidden);
     const titled = ([name, text]) => [element("h3", name, { lang: "", dir: "auto" }), ...written(text)];
-    const answers = offered(at);
-    const digits = answers.every((answer) => /^\d$/.test(answer));
+    const first = seen.map(([, answer], place) => [answer, `answer ${place + 1}`]);
+    const others = offered(at).slice(first.length);
+    const answers = [...first, ...others.map((answer) => [answer, answer])];
+    const digits = answers.every(([, word]) => /^\d$/.test(word));
     $("heading").textContent = `Question ${order.indexOf(at) + 1} of ${order.length}`;
     $("texts").replaceChildren(...texts.flatMap(titled));
     $("question").replaceChildren(...element("p", cells[at].get("question")).childNodes);

@@ -101,6 +101,8 @@ def write_sheet(
     named: dict[str, None] = {}
     for item in mapped(job.items(), settings.columns):
         record = typed(item if item.problem else replace(item, name=record_name(item)))
+        if settings.id and record.problem is None:
+            record = replace(record, name=record.typed.get("id") or record.name)
         named |= {} if record.problem else dict.fromkeys(record.texts)
         rows, why = _rows(record, asked, opt_outs)
         if record.problem is None and record.id in seen:
@@ -131,7 +133,12 @@ def write_sheet(
             f"{controls[0]}: field {min(telling)!r} would give the controls away: no record has "
             "it; name the fields to show (--on)"
         )
-    content = SheetRows([*units, *golden], workers, settings.seed, told)
+    compared = {
+        rubric.name: tuple((_head(name), name) for name in rubric.compare)
+        for rubric in asked
+        if rubric.compare
+    }
+    content = SheetRows([*units, *golden], workers, settings.seed, told, compared)
     sources = [*job.inputs, *controls, *([str(instructions)] if instructions else [])]
     files = form.write(path, content, sources, job.overwrite)
     first = reasons[0] if reasons else None
@@ -223,8 +230,7 @@ def _rows(
     rows = []
     for question in questions:
         rubric = question.rubric
-        texts_shown = shown_texts(rubric, record).items()
-        shown = {f"text of {n}" if normalise(n) in _OURS else n: t for n, t in texts_shown}
+        shown = {_head(name): text for name, text in shown_texts(rubric, record).items()}
         rows.append({
             **dict.fromkeys(_HEADS, ""), "item": record.id, "check": rubric.name,
             **({"entry": str(question.number)} if question.number else {}),
@@ -233,6 +239,11 @@ def _rows(
             "answers": OFFERED.join(dict.fromkeys((*rubric.answers, *opt_outs))),
         })  # fmt: skip
     return rows, why
+
+
+def _head(field: str) -> str:
+    """The column of a record's field, which is none of the sheet's own."""
+    return f"text of {field}" if normalise(field) in _OURS else field
 
 
 def _controls(

@@ -38,12 +38,14 @@ _ABOUT = ("item", "check", "annotator", "group", "entry", "question", "answers")
 @dataclass(frozen=True, slots=True)
 class SheetRows:
     """The content of a sheet: the rows of each record (or of several that are kept together), the
-    number of annotators for each, the seed of orders, the instructions."""
+    number of annotators for each, the seed of orders, the instructions; and the two columns that a
+    check compares, each with its answer."""
 
     units: Sequence[Sequence[Row]]
     workers: int
     seed: int
     instructions: str
+    compared: Mapping[str, Sequence[tuple[str, str]]]
 
     def ordered(self, name: str = "") -> list[Row]:
         """The rows in the order for an annotator of this name."""
@@ -137,7 +139,7 @@ def _write_html(
     out: Path, rows: SheetRows, sources: Sequence[str], overwrite: bool
 ) -> Sequence[Path]:
     """A page in one file. It has each text once, however many rows show it; its script gives each
-    annotator an order."""
+    annotator an order, and hides the names of compared columns."""
     texts: dict[str, int] = {}
     order = [*rows.units]
     Random(rows.seed).shuffle(order)
@@ -145,7 +147,7 @@ def _write_html(
         [{name: texts.setdefault(cell, len(texts)) for name, cell in row.items()} for row in unit]
         for unit in order
     ]
-    content = {"name": out.stem, "texts": [*texts], "units": units}
+    content = {"name": out.stem, "texts": [*texts], "units": units, "compared": rows.compared}
     # Escaped, so that no text can end its element or be read as markup.
     data = _json({**content, "sheet": digest(content)[:16]}).replace("<", "\\u003c")
     text = page.from_template(

@@ -11,7 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from judge.digest import digest
 from judge.errors import UsageError
+from judge.questions.rubric import Rubric
 from judge.records import Record, mapped, typed
 from judge.records.base import own_id, refuse_absent, stratum
 from judge.records.lines import Line
@@ -26,7 +28,10 @@ from judge.web.session import PageQuestion, Session, without_judge
 BANDS = (0.1, 0.5, 0.9)
 """Cuts of P(pass) into bands, from which records are drawn evenly."""
 
-_QUESTION = ("ask", "name", "on", "answers", "pass_", "rubric", "check", "map")
+_QUESTION = (
+    *("ask", "name", "compare", "tie", "on", "answers", "pass_"),
+    *("rubric", "check", "map", "id"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,8 @@ def label(
         if found and (record.id in seen or own_id(fields) in seen):
             found, why = [], f"an earlier record has id {record.id!r}"
         seen.add(record.id)
-        units += [[PageQuestion(question, fields, line, weight) for question in found]]
+        swaps = {rubric.name: _swapped(record, rubric, annotator) for rubric in asked}
+        units += [[PageQuestion(q, fields, line, weight, swaps[q.rubric.name]) for q in found]]
         reasons += [f"line {item.line} of {item.source}: {why}"] if why and not found else []
     if not any(units):
         raise UsageError(nothing_to_ask(asked, settings.on, named, reasons))
@@ -105,6 +111,12 @@ def label(
     serve(session, ready, port)
     why = reasons[0] if reasons else ""
     return PageOutcome(session.answered, len(session.questions), closing(), len(reasons), why)
+
+
+def _swapped(record: Record, rubric: Rubric, annotator: str) -> bool:
+    """Whether an annotator sees two compared fields in the other order. Each has an order of their
+    own: with one for all, a habit of choosing the first would look like agreement."""
+    return rubric.comparing and int(digest([record.id, rubric.name, annotator], 1), 16) % 2 == 1
 
 
 def calibrate_command(labels: Path, settings: Settings) -> str:
@@ -128,7 +140,10 @@ def _flags(settings: Settings, names: Iterable[str]) -> list[str]:
     words = []
     for name in names:
         value: Any = getattr(settings, name)
-        several = ",".join(value) if name == "answers" else value
+        several = ",".join(value) if name in ("answers", "compare") else value
+        if value is True:
+            words += [flag(name)]
+            continue
         for one in [several] if isinstance(several, str) else several or ():
             words += [flag(name), one] if one else []
     return words

@@ -174,8 +174,7 @@ class _Page:
                 ended=ended,
                 number=number,
                 question=question,
-                keys={} if question is None else keys(question.rubric.answers),
-                words={} if question is None else words(question),
+                keys={} if question is None else keys((*question.words.values(),)),
                 entry=None if question is None or session.blind else entry(question),
                 texts={} if question is None or not session.blind else question.texts,
                 latest=latest,
@@ -198,13 +197,6 @@ def keys(answers: tuple[str, ...]) -> dict[str, str]:
     for answer in {"yes", "no"} & by_answer.keys():
         by_answer[answer] = f"{answer[0]} {by_answer[answer]}"
     return by_answer
-
-
-def words(question: PageQuestion) -> dict[str, str]:
-    """The text on each answer's button; for compared fields, which of the two shown it is."""
-    rubric = question.rubric
-    pairs = zip(rubric.answers, rubric.words, strict=True)
-    return {a: f"answer {word}" if rubric.comparing and word in "12" else a for a, word in pairs}
 
 
 def turns(text: str) -> list[str]:

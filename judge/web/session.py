@@ -35,12 +35,14 @@ class JudgeAnswer:
 @dataclass(frozen=True)
 class PageQuestion:
     """A question on the page. `line` is the judge's line about the record, `weight` the number of
-    records that it stands for, if records were drawn with different chances."""
+    records that it stands for, if records were drawn with different chances. `swapped`: whether two
+    compared fields change places; None if people see their names."""
 
     question: PersonQuestion
     fields: Mapping[str, Any]
     line: Line | None = None
     weight: float | None = None
+    swapped: bool | None = None
 
     @property
     def rubric(self) -> Rubric:
@@ -53,10 +55,22 @@ class PageQuestion:
     @property
     def texts(self) -> dict[str, str]:
         """The texts of the record that a judge is shown, by title."""
-        record = self.question.record
-        return {
-            title: record.texts[name] for title, name in self.rubric.shown(record.texts).items()
-        }
+        texts = self.question.record.texts
+        shown = self.rubric.shown(texts, swap=self.rubric.compare if self.swapped else None)
+        return {title: texts[name] for title, name in shown.items()}
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The rubric's answers, in the order in which they are offered."""
+        answers = self.rubric.answers
+        return (answers[1], answers[0], *answers[2:]) if self.swapped else answers
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The text on each answer's button; for compared fields, which of the two shown it is."""
+        hidden = self.rubric.comparing and self.swapped is not None
+        pairs = zip(self.answers, self.rubric.words, strict=True)
+        return {a: f"answer {word}" if hidden and word in "12" else a for a, word in pairs}
 
     @property
     def entries(self) -> int:
@@ -123,7 +137,7 @@ class Session:
         """
         if not 0 <= number < len(self.questions):
             raise UsageError("there is no such question")
-        answers = (*self.questions[number].rubric.answers, UNSURE)
+        answers = (*self.questions[number].answers, UNSURE)
         if not -1 <= choice < len(answers):
             raise UsageError("the question has no such answer")
         asked = self.questions[number].rubric.question

@@ -157,6 +157,42 @@ def test_answers_to_another_question_do_not_count_for_this_one_in_silence(pages:
     assert told("Is it long?", "by_hand.jsonl") == set()
 
 
+@pytest.mark.slow
+def test_compared_fields_have_no_names_and_an_order_for_each_annotator(pages: Pages) -> None:
+    """Two people always choose the first: their labels name the fields that stood there. `--id`
+    names the records, and the command that the page proposes measures a judge on the labels."""
+    named = {name: {f"p{n}": f"{name} of {n}" for n in range(16)} for name in ("gpt", "opus")}
+    pages.write("ab.jsonl", [{"nr": n, **{m: named[m][n] for m in named}} for n in named["gpt"]])
+    words = ("--compare", "gpt,opus", "--tie", "--ask", "Which is better?", "--id", "nr")
+    command, chosen = "", dict[str, list[str]]()
+    for who in ("ann", "bo"):
+        label = ("label", "ab.jsonl", *words, "-o", "l.jsonl", "--annotator", who)
+        process, address = pages.start(*label)
+        own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
+        page, firsts = asked(address)[2].decode(), {}
+        for number in range(16):
+            shown = page.partition('class="material"')[2].partition('class="leave"')[0]
+            name = shown.partition('Record <bdi lang="">')[2].partition("<")[0]
+            first, second = shown.index("answer 1</bdi></h3>"), shown.index("answer 2</bdi></h3>")
+            firsts[name] = "gpt" if first < shown.index(named["gpt"][name]) < second else "opus"
+            assert named["opus"][name] in shown and "gpt</bdi>" not in shown
+            assert shown.count("answer 1</bdi> <kbd>1") == shown.count("answer 2</bdi> <kbd>2") == 1
+            body = json.dumps({"question": number, "answer": 0, "why": ""}).encode()
+            page = asked(address, "answer", body, **own)[2].decode()
+        command = html.unescape(page).partition("<pre>judge calibrate ")[2].partition("</pre>")[0]
+        process.terminate()
+        assert process.wait(10) == 0
+        lines = [line for line in pages.lines("l.jsonl") if who in line["labels"]["question"]]
+        labels = {line["nr"]: line["labels"]["question"][who] for line in lines}
+        assert labels == firsts and {*labels.values()} == {"gpt", "opus"}
+        chosen[who] = [labels[name] for name in named["gpt"]]
+    assert chosen["ann"] != chosen["bo"]
+    reply = {"quote": None, "reason": "So.", "answer": "1"}
+    (pages.folder / "j.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
+    done = pages("calibrate", *shlex.split(command), "-m", "scripted:j.yaml", "--no-controls")
+    assert "16 items about 16 records" in done.stdout, done.stderr
+
+
 def answers_in(path: Path) -> dict[tuple[str, int], dict[str, str]]:
     items = [item for item in read_labels(str(path)) if isinstance(item, LabelledItem)]
     return {(i.record.id, i.number): {a.annotator: a.answer for a in i.annotations} for i in items}

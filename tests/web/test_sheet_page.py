@@ -145,6 +145,32 @@ def test_a_saved_file_goes_on_in_another_browser(pages: Pages, browser: Any, she
     assert not {*first} & {*fill(page, polite)} and not faults
 
 
+def test_a_comparison_hides_the_names_and_gives_each_person_an_order(
+    pages: Pages, browser: Any
+) -> None:
+    """People always choose the first of two, on sheets whose own columns are named like one."""
+    texts = {name: [f"{name} says {n}" for n in range(12)] for name in ("gpt", "label")}
+    lines = [{"nr": f"p{n}", **{name: texts[name][n] for name in texts}} for n in range(12)]
+    pages.write("ab.jsonl", lines)
+    words = ("--compare", "gpt,label", "--tie", "--ask", "Which is better?", "--id", "nr")
+    done = pages("label", "ab.jsonl", *words, "--opt-out", "unsure", "--sheet", "s.html")
+    assert done.returncode == 0, done.stderr
+    faults: list[str] = []
+    chosen = []
+    for who in ("ann", "bo"):
+        page = opened(browser.new_context(), pages.folder / "s.html", who, faults)
+        buttons = page.locator("#answers button").all_inner_texts()
+        assert buttons == ["answer 1 1", "answer 2 2", "tie 3", "unsure u 4"]
+        assert page.locator("#texts h3").all_inner_texts() == ["answer 1", "answer 2"]
+        firsts = {*fill(page, lambda _: "1")}
+        rows = pages.lines(saved(page, pages.folder).name)
+        column = {"gpt": "gpt", "label": "text of label"}
+        assert {row[column[row["label"]]] for row in rows} == firsts
+        assert {row["item"] for row in rows} == {f"p{n}" for n in range(12)}
+        chosen.append([row["label"] for row in rows])
+    assert not faults and chosen[0] != chosen[1] and {*chosen[0], *chosen[1]} == {"gpt", "label"}
+
+
 def test_hostile_records_harm_nothing(pages: Pages, browser: Any) -> None:
     texts = payloads("http://127.0.0.1:9/")
     hostile = [{"id": texts[0], "<b>k</b>": "\n".join(texts), "__proto__": "p", "7": "</script>"}]
