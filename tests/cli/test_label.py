@@ -91,9 +91,9 @@ def test_votes_become_records_that_every_command_reads(mails: Typed) -> None:
     labels = {id: line["labels"]["question"] for id, line in by_id.items()}
     assert labels == {"m1": "yes", "m2": "no", "m3": "yes", "m4": None}
     people = {"annotator-1": "no", "annotator-2": "yes"}
+    told_by_all = {"group": "x", "why": {"question": "so"}, "asked": {"question": ASK[1]}}
     assert by_id["m4"]["annotators"] == {
-        name: {"labels": {"question": label}, "group": "x", "why": {"question": "so"}}
-        for name, label in people.items()
+        name: {"labels": {"question": label}, **told_by_all} for name, label in people.items()
     }
     assert by_id["m4"]["mail"] == MAILS[3]["mail"] and by_id["m4"]["label"] == "yes"
 
