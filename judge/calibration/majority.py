@@ -88,9 +88,9 @@ def majority_records(
 
     A line holds the record's fields; then `labels`, the majority's answer by check (null if there
     is none; for a check of list entries, a list); then `annotators`, each with their own `labels`
-    and, if known, `weight`, `group`, `why` and `asked`. The fields are those in the files `records`,
-    else those that came with the labels: records of `controls`, whose answers to other checks
-    count, are in other files, and their lines are last.
+    and, if known, `weight`, `group`, `why` and `asked`. The fields are those in the files
+    `records`, else those that came with the labels: records of `controls`, whose answers to other
+    checks count, are in other files, and their lines are last.
 
     Raises:
         UsageError: a file of `records` cannot be read, lacks another record, or its text differs
