@@ -16,6 +16,7 @@ from judge.records import Problem, Record
 from judge.records.answers import OWN_ANSWERS, SEVERAL
 from judge.records.base import clip
 from judge.records.labels import UNNAMED, LabelledItem, read_labels, without_label
+from judge.records.labels.matching import SharedNames
 
 RubricOf = Callable[[str], Rubric]
 """Gives the rubric of a check; raises UsageError if there is none."""
@@ -89,6 +90,7 @@ def gather(
     column = clip(columns["label"]) if "label" in columns else None
     blank: list[int] = []
     others: dict[str, str] = {}
+    names = SharedNames()
     for source in sources:
         for item in _asked_for(source, checks, columns, blank, others):
             if isinstance(item, Record):
@@ -97,7 +99,7 @@ def gather(
             if item.check not in rubrics:
                 rubrics[item.check] = _rubric(item, rubric_of, checks)
             answers = rubrics[item.check].answers
-            item = in_words_of(item, rubrics[item.check])
+            item = in_words_of(names.of(item), rubrics[item.check])
             problem = _no_answer(item, answers, job.labels_in or column, columns)
             if problem is not None and item.check == ASKED:
                 unknown |= dict.fromkeys(map(item.spelt, _answers_of(item)))

@@ -10,10 +10,12 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.records import Record, read
-from judge.records.answers import OPT_OUTS, SEVERAL, spelling
+from judge.records.answers import OPT_OUTS, SEVERAL, scalar_text, spelling
+from judge.records.base import content_hash
 from judge.records.fields import record_name
 from judge.records.labels import LabelledItem
-from judge.records.labels.matching import need_same_text
+from judge.records.labels.items import label_key
+from judge.records.labels.matching import is_place, need_same_text
 from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majorities
 
 
@@ -73,6 +75,12 @@ class VotedQuestion:
         return self.item.record.id
 
     @property
+    def has_id(self) -> bool:
+        """Whether the record has an id; else its name is its place."""
+        record = self.item.record
+        return not is_place(record.id, record.source)
+
+    @property
     def name(self) -> str:
         """Its name, with which a seed decides a tie."""
         return f"{self.item.check} {self.record} {self.item.number}"
@@ -83,6 +91,7 @@ def majority_records(
     majority: Majority,
     records: Sequence[str] = (),
     controls: Collection[str] = (),
+    id_column: str | None = None,
 ) -> list[dict[str, Any]]:
     """One line per record with answers, in the order of `records`, else of the questions.
 
@@ -92,11 +101,16 @@ def majority_records(
     `records`, else those that came with the labels: records of `controls`, whose answers to other
     checks count, are in other files, and their lines are last.
 
+    Args:
+        id_column: the field of `records` that names them (None: their id).
+
     Raises:
         UsageError: a file of `records` cannot be read, lacks another record, or its text differs
             from the text that people were shown.
     """
-    whole = {record_name(item): item for path in records for item in read(path) if item.fields}
+    rows = (item for path in records for item in read(path) if item.fields)
+    whole = {_named(item, id_column): item for item in rows}
+    of_content = {label_key(item.fields or {}): name for name, item in whole.items()}
     lines: dict[str, dict[str, Any]] = {}
     labels: dict[str, dict[str, Any]] = defaultdict(dict)
     for check, questions in checks.items():
@@ -107,11 +121,15 @@ def majority_records(
         for (id, number), question in questions.items():
             if not question.answers:
                 continue
+            if not question.has_id:
+                id = of_content.get(content_hash(question.item.record.fields or {}), id)
             if id not in lines:
                 if records and id not in whole and id not in controls:
                     raise UsageError(f"{records[0]}: there is no record {id!r}, which has labels")
                 fields = _fields(whole.get(id), id, question)
-                lines[id] = {**fields, "labels": dict(fields.get("labels") or {}), "annotators": {}}
+                labelled = fields.get("labels")
+                own = {**labelled} if isinstance(labelled, dict) else {}
+                lines[id] = {**fields, "labels": own, "annotators": {}}
             for row in question.rows if id in whole else ():
                 need_same_text(row, whole[id])
             line = lines[id]
@@ -136,7 +154,13 @@ def majority_records(
 def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[str, Any]:
     """The record's own fields, else those that came with its labels."""
     own = None if record is None else record.fields
-    return own or {"id": id, **question.item.record.visible}
+    return own or {**({"id": id} if question.has_id else {}), **question.item.record.visible}
+
+
+def _named(record: Record, id_column: str | None) -> str:
+    """The record's name: the content of the column, else its id or place."""
+    content = (record.fields or {}).get(id_column) if id_column else None
+    return scalar_text(content) or record_name(record)
 
 
 def _put(answers: dict[str, Any], name: str, answer: str | None, number: int, entries: int) -> None:

@@ -19,6 +19,7 @@ from judge.errors import UsageError
 from judge.records import Record
 from judge.records.answers import OWN_ANSWERS, SEVERAL
 from judge.records.labels import LabelledItem, read_labels, without_label
+from judge.records.labels.matching import SharedNames
 from judge.settings import Settings
 from judge.stats.agreement import (
     class_kappas,
@@ -150,7 +151,7 @@ def agreement_of(
 
     Args:
         sources: files, `-`, or NAME:PATH of a public set.
-        settings: `map` and `answers` are used.
+        settings: `map`, `answers` and `id` (of `records`) are used.
         check: report on this check only.
         crowd: which annotators are kept, and how their ratings are mapped.
         records: files with the full records, for `Agreement.majorities`; None: no majorities.
@@ -164,13 +165,16 @@ def agreement_of(
     accepted = (*settings.answers, *(crowd.scale if crowd else ()))
     unreadable = labelled = 0
 
+    names = SharedNames()
+    columns = {name: column for name, column in settings.columns.items() if name != "id"}
+
     def items() -> Iterator[LabelledItem]:
         nonlocal unreadable, labelled
         for source in sources:
-            for item in read_labels(source, check, settings.columns, blank, accepted):
+            for item in read_labels(source, check, columns, blank, accepted):
                 if isinstance(item, LabelledItem):
                     labelled += 1
-                    yield item
+                    yield names.of(item)
                 else:
                     unreadable += 1
                     problems.extend([item] if unreadable <= MAX_PROBLEMS else [])
@@ -189,6 +193,7 @@ def agreement_of(
         answers=settings.answers,
         seed=seed,
         records=records,
+        id_column=settings.id,
         controls=controls,
         people=people_of(people) if people else {},
     )
@@ -221,6 +226,7 @@ def agreement(
     draws: int = 1000,
     seed: int = 0,
     records: Sequence[str] | None = None,
+    id_column: str | None = None,
     controls: Collection[str] = (),
     people: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Agreement:
@@ -254,7 +260,9 @@ def agreement(
         rated = [question for question in by_item.values() if question.answers]
         if rated:
             reports.append(_check(check, rated, majority, draws, seed, people))
-    lines = [] if records is None else majority_records(checks, majority, records, controls)
+    lines = (
+        [] if records is None else majority_records(checks, majority, records, controls, id_column)
+    )
     asked = [question for by_item in checks.values() for question in by_item.values()]
     given = [pair for question in asked for pair in question.groups.items()]
     groups = dict(given) | {name: group for name, group in given if group is not None}

@@ -40,8 +40,10 @@ Exit code 3: some lines could not be read, and are named.
 @opt.with_settings(
     "map",
     "answers",
+    "id",
     map="Read this column of LABELS as NAME, as in label=answer; item=a+b.",
     answers="Count these as answers, even words that otherwise mean no label, as in none,some.",
+    id="With --records: the column that names the records.",
 )
 def command(
     settings: Settings,

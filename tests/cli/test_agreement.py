@@ -245,3 +245,44 @@ def test_majorities_keep_the_weight_of_a_sampled_record(typed: Typed) -> None:
     words = ("calibrate", "majority.jsonl", "--check", "relevance", "-m", judge, "--no-controls")
     out = typed.text(*words)[1]
     assert "agrees with the labels in 1 of 2, 0.25 by weight" in " ".join(out.split())
+
+
+def test_records_without_an_id_are_the_same_by_content_in_each_annotators_file(
+    typed: Typed,
+) -> None:
+    """The two label the four records in another order, in files of one name; they differ on p2."""
+    records = [{"nr": f"p{n}", "story": f"Story {n}."} for n in range(4)]
+    for name, said, order in (("ann", "ynyy", 1), ("bob", "ynny", -1)):
+        labels = [{"polite": {name: {"y": "yes", "n": "no"}[s]}} for s in said]
+        rows = [r | {"labels": one} for r, one in zip(records, labels, strict=True)]
+        (typed.folder / name).mkdir()
+        typed.write(f"{name}/labels.jsonl", rows[::order])
+    both = ("ann/labels.jsonl", "bob/labels.jsonl")
+    report = json.loads(typed.text("agreement", *both, "--json", "-o", "m.jsonl")[1])
+    (check,) = report["checks"]
+    assert check["overall"]["measures"]["pairwise"]["value"] == 0.75
+    lines = [json.loads(line) for line in typed.read("m.jsonl").splitlines()]
+    assert [(line["nr"], line["labels"]["polite"]) for line in lines] == [
+        ("p0", "yes"),
+        ("p1", "no"),
+        ("p2", None),
+        ("p3", "yes"),
+    ]
+    assert all("id" not in line and len(line["annotators"]) == 2 for line in lines)
+    judge = typed.script("judge.yaml", [{"p_yes": 0.9}], method="logprobs")
+    words = ("calibrate", *both, "--ask", "Polite?", "--name", "polite", "-m", judge)
+    out = " ".join(typed.text(*words, "--no-controls")[1].split())
+    assert "4 items about 4 records, 3 with a reference" in out, out
+
+
+def test_whole_records_are_found_by_the_column_that_named_them(typed: Typed) -> None:
+    typed.write("r.csv", [], "nr,story,more\np0,Ann greets.,x\np1,Bo leaves.,\n")
+    head = "item,check,annotator,story,label\n"
+    rows = ("p0,polite,ann,Ann greets.,yes", "p1,polite,ann,Bo leaves.,no")
+    typed.write("s.csv", [], head + "\n".join(rows))
+    words = ("agreement", "s.csv", "-o", "m.jsonl", "--records", "r.csv")
+    assert "there is no record 'p0'" in typed.text(*words)[2]
+    assert typed(*words, "--id", "nr").returncode == 0
+    first = json.loads(typed.read("m.jsonl").splitlines()[0])
+    assert first["labels"] == {"polite": "yes"}
+    assert (first["nr"], first["more"], "id" in first) == ("p0", "x", False)

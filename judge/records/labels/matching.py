@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from judge.errors import UsageError
 from judge.records.answers import spelling
-from judge.records.base import clip
+from judge.records.base import clip, content_hash
 from judge.records.kinds import recognise
 from judge.records.labels.items import LabelledItem
 from judge.records.record import Record
@@ -23,6 +24,35 @@ _APOSTROPHES = re.compile(r"\A'+|'(?=[=+\-@＝＋－＠])")
 
 _VARIABLE = re.compile(r"\{\{.*?\}\}|\{%.*%\}|\{#.*?#\}", re.DOTALL)
 """Places of a question's template that another text may take."""
+
+
+class SharedNames:
+    """The names of labelled items from several files, one for each record.
+
+    A record without an id has the name of its place, FILE#LINE. If annotators answered about the
+    same content in other files, or on other lines, the first place is the name in all.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._contents: dict[str, str] = {}
+
+    def of(self, item: LabelledItem) -> LabelledItem:
+        """The item under its record's shared name."""
+        record = item.record
+        if not (item.annotations and is_place(record.id, record.source)):
+            return item
+        content = content_hash(record.fields or {})
+        name = self._names.get(content, record.id)
+        if self._contents.setdefault(name, content) != content:  # Files of one name, in two folders
+            name = f"{record.id} ({content[:6]})"
+        self._names[content] = name
+        return replace(item, record=replace(record, name=name))
+
+
+def is_place(name: str, source: str) -> bool:
+    """Whether a labelled record's name is its place in this file: it has no id."""
+    return name.startswith(f"{source}#")
 
 
 def need_same_text(row: Record, record: Record) -> None:
