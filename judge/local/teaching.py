@@ -17,6 +17,7 @@ from judge.local.llama import TAUGHT, LocalBackend
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
+from judge.records.labels.matching import other_question
 from judge.run.panels import Resources
 from judge.run.profiles import NO_PROFILE
 from judge.settings import Settings
@@ -43,7 +44,7 @@ class Teaching:
     `withheld`: fields withheld as people's answers. `items`, `kept`: how many items were used for
     training, and kept out. `problems`: lines that could not be used. `loss`: the mean at the end,
     in nats. `no_label`: how many answers are no label. `taken`: other checks whose labels were
-    taken as answers to this one.
+    taken as answers to this one. `other_question`: the note that people were asked in other words.
     """
 
     model: str
@@ -56,6 +57,7 @@ class Teaching:
     loss: float
     no_label: int
     taken: tuple[str, ...]
+    other_question: str | None
 
 
 def teach(
@@ -124,6 +126,7 @@ def teach(
         loss=loss,
         no_label=sum(item.left_out for item in items),
         taken=labels_taken(items),
+        other_question=other_question(items, judge.rubric.question),
     )
 
 

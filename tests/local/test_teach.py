@@ -237,11 +237,13 @@ def test_lines_that_could_not_be_used_are_told_and_end_with_3(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = Record("labels.jsonl", 2, None, problem=Problem("no label"))
-    made = Teaching("local:m+mine.gguf", "question", (), (), 31, 9, [bad], 0.5, 0, ("tone",))
+    counts = (31, 9, [bad], 0.5, 0)
+    other = "people answered 'Is it long?'"
+    made = Teaching("local:m+mine.gguf", "question", (), (), *counts, ("tone",), other)
     monkeypatch.setattr("judge.local.teaching.teach", lambda *_, **__: made)
     code, _, err = typed.text(*TEACH, *ASK, "-m", "local:m")
     assert code == 3 and "labels.jsonl:2: no label" in err
-    assert "question: its labels are the answers to 'tone'" in err
+    assert "question: its labels are the answers to 'tone'" in err and f"judge: {other}\n" in err
 
 
 @pytest.mark.parametrize(

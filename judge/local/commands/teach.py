@@ -100,6 +100,8 @@ def command(
         print_message(f"{no_label(report.no_label)}, left out")
     if report.taken:
         print_message(taken_message(report.check, report.taken))
+    if report.other_question:
+        print_message(report.other_question)
     if report.shown:
         print_message(fields_message(report.shown, report.withheld))
     if not quiet:
