@@ -33,7 +33,7 @@ from judge.questions.parts import (
     with_meanings,
 )
 from judge.questions.python_checks import PythonFunction
-from judge.questions.replies import YES_NO, form_names, form_of
+from judge.questions.replies import YES_NO, form_names, form_of, one_answer, whole_reply
 from judge.questions.templates import fault
 from judge.records.answers import spelling
 from judge.records.kinds import kind_names
@@ -338,6 +338,23 @@ class RubricKeys(Section):
         if problem := fault(text, names, _LABELS):
             raise ValueError(problem)
         return question
+
+    @field_validator("examples")
+    @classmethod
+    def _reply_alike(cls, examples: tuple[Example, ...], info: ValidationInfo) -> Any:
+        known = info.data
+        if not known.get("passes") or not {"answers", "compare", "reply"} <= known.keys():
+            return examples
+        words = ("1", "2", TIE)[: len(known["answers"])] if known["compare"] else known["answers"]
+        form = form_of(known["reply"]) or one_answer(words)
+        whole = []
+        for number, example in enumerate(examples, 1):
+            try:
+                reply = whole_reply(example.reply, form)
+            except ValueError as error:
+                raise ValueError(f"example {number}: reply: {error}") from error
+            whole.append(example.model_copy(update={"reply": reply}))
+        return tuple(whole)
 
     @field_validator("title")
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 import string
@@ -11,7 +12,15 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_serializer,
+    model_validator,
+)
 
 from judge.questions.replies import YES_NO
 from judge.records.answers import spelt_as
@@ -258,11 +267,16 @@ class QuoteRule(Section):
         return sorted(answers)
 
 
+def _as_json(reply: Any) -> Any:
+    return json.dumps(reply, ensure_ascii=False) if isinstance(reply, Mapping) else reply
+
+
 class Example(Section):
-    """A worked example: the material, with the entry asked about, if any, and the reply."""
+    """A worked example: the material, with the entry asked about, if any, and the reply, as JSON or
+    as a mapping of quote, reason and answer."""
 
     text: Text
-    reply: Text
+    reply: Annotated[Text, BeforeValidator(_as_json)]
 
 
 def as_tuple(content: Any) -> Any:

@@ -29,6 +29,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from judge import plugins
+from judge.problems import problems_of
 from judge.questions.evidence import ReplyContext, quote_problem
 from judge.records.answers import spelt_as
 from judge.verdict import Answer, Verdict
@@ -284,6 +285,24 @@ def form_names() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
+def whole_reply(reply: str, form: type[Reply]) -> str:
+    """A reply in a rubric's file, with a null for a quote that it leaves out: YAML's null is
+    refused. Raises ValueError, with the form, for a text that is no such reply."""
+    problem = "it is not JSON"
+    try:
+        keys = json.loads(reply)
+        if isinstance(keys, dict) and "quote" in form.model_fields:
+            reply = reply if "quote" in keys else json.dumps({"quote": None, **keys})
+        form.model_validate_json(reply)
+        return reply
+    except ValidationError as error:
+        place, problem = next(iter(problems_of(error, form.model_fields)))
+        problem = ": ".join(filter(None, (".".join(place), problem)))
+    except ValueError:
+        pass
+    raise ValueError(f"{problem}; write its {', '.join(form.model_fields)}")
+
+
 def form_of(name: str | None) -> type[Reply] | None:
     """The reply form with this name; None if `name` is None or unknown."""
     form: type[Reply] | None = plugins.load(_FORMS, name) if name else None

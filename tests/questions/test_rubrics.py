@@ -286,6 +286,7 @@ first_token:
 """
 SHORT = "name: own\nquestion: Q?\nfields: [story]\n"
 LABELS = SHORT + "answers: [a, b, c]\npass: a\n"
+EXAMPLE = "examples: [{{text: T, reply: {}}}]\n"
 VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
 
 
@@ -329,6 +330,13 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         (SHORT + "tie: true\n", ":4: tie: ", "only a comparison has a tie"),
         (SHORT + "answers: ['{{ x }}', b]\npass: b\n", ":4: answers: ", "unknown variable 'x'"),
         (SHORT + "reply: LeaksFound\nanswers: [a, b]\n", ":5: answers: ", "leave them out"),
+        (
+            SHORT + EXAMPLE.format("bad"),
+            ":4: examples: ",
+            "example 1: reply: it is not JSON",
+        ),
+        (SHORT + EXAMPLE.format("{reason: R}"), ":4: examples: ", "answer: missing key"),
+        (SHORT + EXAMPLE.format("{reason: R, answer: ja}"), ":4: examples: ", "yes or no"),
         ("name: a\nquestions: {B c: Q?}", ":2: questions.B c: ", "small letters"),
         ("name: a\ntone: x\nquestions: {b: Q?}", ":2: tone: ", "unknown key"),
         (
@@ -380,6 +388,14 @@ def test_a_faulty_rubric_is_refused_with_file_line_and_key(
     message = str(caught.value)
     assert message.startswith(f"{path}{place}"), message
     assert problem in message
+
+
+def test_an_examples_reply_is_json_or_a_mapping_of_its_keys() -> None:
+    """A quote that is left out is null, as a model would write it."""
+    wanted = {"quote": None, "reason": "Süß.", "answer": "yes"}
+    for reply in ("{reason: Süß., answer: yes}", f"'{json.dumps(wanted)}'"):
+        (example,) = Rubric.from_text(SHORT + EXAMPLE.format(reply)).examples
+        assert json.loads(example.reply) == wanted
 
 
 def test_no_message_speaks_of_pythons_types() -> None:
