@@ -50,7 +50,7 @@ _TOO_LONG = re.compile(
 )
 """As Anthropic, Bedrock, Gemini, Groq and DashScope say it; the others name the context."""
 
-_GO_CONTEXT = re.compile(r"context (?:deadline exceeded|cancell?ed)")
+_GO_CONTEXT = re.compile(r"context (?:deadline exceeded|cancelled|canceled)")
 """How servers written in Go, such as Ollama, say that a request took too long or was dropped."""
 
 _STATUS_BY_NAME = {

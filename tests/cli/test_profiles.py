@@ -203,7 +203,7 @@ def test_a_cheap_model_that_never_answers_is_named_once(
     code, _, messages = typed.text(*words)
     assert code == 0
     lost = f"cheap model {CHEAP}: bad-request: scripted bad-request (6 of 6 votes lost; "
-    assert (messages.count(lost), messages.count("cheap model")) == (told, told)
+    assert (messages.count(lost), messages.count(f"cheap model {CHEAP}")) == (told, told)
 
 
 @pytest.mark.slow
