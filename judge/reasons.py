@@ -13,6 +13,9 @@ MAX_LENGTH = 300
 NO_REASON = "this kind of model gives no reason"
 """The reason that decision models get."""
 
+LOOKS_HOSTILE = "looks like a message to the judge"
+"""Part of the reason of a check that abstains because of its text (docs/decisions/0027-...)."""
+
 _VALUE, _QUOTE, _WHY = 70, 90, 110
 _SILENT = (Verdict.PASS, Verdict.ANSWERED, Verdict.SKIPPED)
 

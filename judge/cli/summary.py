@@ -11,7 +11,7 @@ import typer
 
 from judge.cli.printing import counted, nothing, print_lines, print_message, print_table, shortened
 from judge.errors import ContextExceeded, Exit
-from judge.reasons import MAX_LENGTH
+from judge.reasons import LOOKS_HOSTILE, MAX_LENGTH
 from judge.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     lines += [*_named(summary, (Verdict.FAIL, Verdict.ABSTAIN, *LOST)), *_repeated(summary)]
     for check, reason, count, of in summary.abstentions():
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
+    if any(LOOKS_HOSTILE in reason for _, reason in summary.unasked):
+        lines.append("if that text is harmless: --resume --rejudge abstain --on-injection ask")
     lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
     lines += _effort(report)
     lines += _what_next(report, job) if summary.records else ()

@@ -18,6 +18,7 @@ from judge.judging.injection import injections
 from judge.judging.judge import Judge, Sampling
 from judge.questions.parts import Bound
 from judge.questions.rubric import Rubric
+from judge.reasons import LOOKS_HOSTILE
 from judge.records import Record
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
 from judge.voting import PASS_OR_FAIL, needed
@@ -202,9 +203,7 @@ class Panel:
             )
             for passage in passages
         )
-        reason = (
-            f"not asked: text in {first.field} looks like a message to the judge ({first.form})"
-        )
+        reason = f"not asked: text in {first.field} {LOOKS_HOSTILE} ({first.form})"
         return {"reason": reason, "evidence": tuple(evidence)}
 
     def _outcome(self, check: Check) -> dict[str, Any]:

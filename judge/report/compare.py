@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
@@ -22,6 +23,7 @@ from judge.records.answers import scalar_text
 from judge.records.base import clip, own_id, strata_of
 from judge.records.lines import Line
 from judge.report.table import Cell, Table, TableRow, stacked
+from judge.run.output import read_description
 from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
 from judge.stats.intervals import Estimate, Quartiles
 from judge.stats.significance import holm, mcnemar
@@ -375,6 +377,7 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Series]) -> Iterator[st
         letters = [letter for letter in runs if name in names[letter]]
         if len(letters) < len(runs):
             yield f"{name} is only in {' and '.join(letters)}"
+    yield from _other_questions(runs)
     for name, items in series.items():
         reasons = Counter(
             ", ".join(
@@ -388,6 +391,19 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Series]) -> Iterator[st
         if reasons:
             text = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
             yield f"{name}: {reasons.total()} of {len(items)} pairs are left out: {text}"
+
+
+def _other_questions(runs: Mapping[str, Run]) -> Iterator[str]:
+    """A note for each check of which the runs' descriptions have different questions."""
+    asked: dict[str, dict[str, str]] = {}
+    for letter, run in runs.items():
+        for made in read_description(Path(run.source)).values():
+            for check, question in made.get("questions", {}).items():
+                asked.setdefault(check, {})[letter] = question
+    for check, questions in asked.items():
+        if len({*questions.values()}) > 1:
+            told = ", ".join(f"{letter} {clip(text)}" for letter, text in questions.items())
+            yield f"check {check}: the runs asked different questions: {told}"
 
 
 def _paper_tables(name: str, runs: Mapping[str, Run], keys: Sequence[str]) -> list[Table]:

@@ -88,6 +88,20 @@ def test_what_few_pairs_or_none_do_not_say(typed: Typed) -> None:
     assert any(NO_INTERVAL in note for note in by["notes"]), "the second slice lacks one"
 
 
+def test_runs_that_asked_different_questions_are_told(typed: Typed) -> None:
+    typed.write("r.jsonl", [{"id": "a", "text": "Roses."}])
+    judge = typed.script("judge.yaml", [{"p_yes": 0.9}], method="logprobs")
+    for out, question in (("a", "Polite?"), ("b", "A poem?"), ("c", "Polite?")):
+        words = ("validate", "r.jsonl", "--ask", question, "--on", "text", "-m", judge, "-q")
+        assert typed(*words, "-o", f"{out}.jsonl", "--overwrite").returncode == 0
+    told = typed.text("compare", "a.jsonl", "b.jsonl", "c.jsonl")[2]
+    said = (
+        "check question: the runs asked different questions: A 'Polite?', B 'A poem?', C 'Polite?'"
+    )
+    assert said in " ".join(told.split())
+    assert "different questions" not in typed.text("compare", "a.jsonl", "c.jsonl")[2]
+
+
 def test_bad_usage(typed: Typed) -> None:
     typed.write("other.jsonl", answers("11", benchmark="cali"))
     typed.write("plain.jsonl", [{"id": "n0", "story": "Ann greets."}])

@@ -138,6 +138,7 @@ def test_where_there_is_nothing_to_show_nothing_is_asked(typed: Typed, server: L
     assert {one["verdict"] for one in judged} == {"abstain"}
     assert {one["reason"] for one in judged} == {"question: the record has no text"}
     assert [check.get("votes") for one in judged for check in one["checks"]] == [[]] * len(EMPTY)
+    assert "harmless" not in said
     assert f"question: {len(EMPTY)} of {len(EMPTY)} abstain, the record has no text" in said
     assert "not asked, the record has no text" in typed.text("plan", "in.jsonl", *ASK[:-1])[2]
     typed.write("in.jsonl", [*EMPTY, {"text": "Hi."}])
@@ -268,8 +269,10 @@ def test_a_hostile_name_is_screened_and_never_whole(
     typed: Typed, server: Loopback, record: dict[str, Any]
 ) -> None:
     typed.write("in.jsonl", [record])
-    found = lines(typed("validate", "in.jsonl", *ASK).stdout)[0]["judge"]
+    _, out, told = typed.text("validate", "in.jsonl", *ASK)
+    found = lines(out.encode())[0]["judge"]
     assert found["verdict"] == "abstain" and "a message to the judge" in found["reason"]
+    assert "harmless: --resume --rejudge abstain --on-injection ask" in " ".join(told.split())
     assert server.asked == []
     typed("validate", "in.jsonl", *ASK, "--on-injection", "ask")
     (asked,) = server.asked
