@@ -284,7 +284,6 @@ def form_names() -> tuple[str, ...]:
     return plugins.names(_FORMS)
 
 
-@lru_cache(maxsize=256)
 def whole_reply(reply: str, form: type[Reply]) -> str:
     """A reply in a rubric's file, with a null for a quote that it leaves out: YAML's null is
     refused. Raises ValueError, with the form, for a text that is no such reply."""
@@ -292,7 +291,8 @@ def whole_reply(reply: str, form: type[Reply]) -> str:
     try:
         keys = json.loads(reply)
         if isinstance(keys, dict) and "quote" in form.model_fields:
-            reply = reply if "quote" in keys else json.dumps({"quote": None, **keys})
+            whole = json.dumps({"quote": None, **keys}, ensure_ascii=False)
+            reply = reply if "quote" in keys else whole
         form.model_validate_json(reply)
         return reply
     except ValidationError as error:
@@ -303,6 +303,7 @@ def whole_reply(reply: str, form: type[Reply]) -> str:
     raise ValueError(f"{problem}; write its {', '.join(form.model_fields)}")
 
 
+@lru_cache(maxsize=256)
 def form_of(name: str | None) -> type[Reply] | None:
     """The reply form with this name; None if `name` is None or unknown."""
     form: type[Reply] | None = plugins.load(_FORMS, name) if name else None

@@ -14,6 +14,7 @@ from judge.graphs.replies import (
 )
 from pydantic import ValidationError
 
+from judge import plugins
 from judge.questions.evidence import ReplyContext
 from judge.questions.replies import (
     Reply,
@@ -189,6 +190,13 @@ def test_an_unknown_key_or_a_missing_one_is_no_reply(model: type[Reply]) -> None
     required = model.model_json_schema()["required"]
     empty: dict[str, Any] = {key: [] for key in required}
     assert "Extra inputs" in complaint(model, {**empty, "remark": "well"})
+
+
+def test_a_form_is_looked_up_among_installed_packages_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look-up takes almost a millisecond, and every prompt asks for its form."""
+    known = form_of("LeaksFound")
+    monkeypatch.setattr(plugins, "load", lambda group, name: pytest.fail("looked up again"))
+    assert form_of("LeaksFound") is known
 
 
 @pytest.mark.parametrize("model", [ValuesReflected, SpeechesFound, Insertions, Rewrites])
