@@ -448,7 +448,7 @@ def _limited(function: Any, copies: dict[str, Any]) -> Any:
 
 
 def _is_found(pattern: str, text: str) -> bool:
-    return _search(pattern, text) is not None
+    return _search(pattern, normalize("NFC", text)) is not None
 
 
 @lru_cache(maxsize=1)

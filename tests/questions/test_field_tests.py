@@ -147,6 +147,8 @@ def test_json_is_held_against_a_schema() -> None:
     assert told(test, "Oslo")[2] == "not JSON: Expecting value: line 1 column 1 (char 0)"
     assert "not JSON" in str(told(test, '{"city": NaN}')[2])
     assert told(test, {"city": "oslo"})[2] == "$.city: 'oslo' does not match '^[A-Z]'"
+    test = {"json_schema": '{"properties": {"city": {"pattern": "\u00e9$"}}}'}
+    assert told(test, {"city": "Orle\u0301"})[0] == "pass", "the same letters, as in other tests"
 
 
 @pytest.mark.parametrize("other", ["additionalProperties", "unevaluatedProperties"])
