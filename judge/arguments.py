@@ -141,7 +141,11 @@ def settings_and_rubrics(
     names = [source for source in sources if isinstance(source, str)]
     settings = resolved(None, {**options, "rubric": names})
     refuse_stray(settings, command)
-    return settings, [source for source in sources if isinstance(source, Rubric)]
+    rubrics = [source for source in sources if isinstance(source, Rubric)]
+    if rubrics and not names:
+        # An argument decides before a variable or a file, as one that names a rubric does.
+        settings = settings.model_copy(update={"rubric": ()})
+    return settings, rubrics
 
 
 def _rubric(source: Any) -> Rubric | str:

@@ -289,6 +289,19 @@ def test_the_rubric_is_the_same_whatever_it_is_made_of(asked: dict[str, Any]) ->
     assert len({one.fingerprint for one in found}) == 1
 
 
+def test_a_rubric_in_memory_replaces_those_of_the_environment_as_a_path_does(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = {"name": "polite", "question": "Polite?", "fields": ["mail"]}
+    Path("polite.yaml").write_text(json.dumps(content))
+    Path("other.yaml").write_text(json.dumps({**content, "name": "other"}))
+    monkeypatch.setenv("JUDGE_RUBRIC", "other.yaml")
+    del asked["ask"]
+    for rubric in ("polite.yaml", content, judge.Rubric.from_dict(content)):
+        (found,) = judge.validate(mails("thanks"), rubric=rubric, **asked)
+        assert [check.name for check in found.checks] == ["polite"], rubric
+
+
 def test_calibrate_takes_a_rubric_in_every_form_and_one_path_or_word(asked: dict[str, Any]) -> None:
     short = {"name": "kind", "question": "Is it kind?", "fields": ["mail"]}
     text = "name: kind\nquestion: Is it kind?\nfields: [mail]\n"

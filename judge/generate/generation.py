@@ -93,7 +93,7 @@ def plan_generation(
     async def calls_of(draft: Record, calls: PlannedCalls) -> None:
         await task.written(draft, calls.work)
 
-    plan = plan_items(task.items(), calls_of, cached=settings.cache)
+    plan = plan_items(task.items(), calls_of)
     plan.price(resources.models.clients)
     return plan
 

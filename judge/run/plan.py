@@ -198,7 +198,7 @@ def plan(job: Job, settings: Settings) -> Plan:
     without_text: Counter[tuple[str, str]] = Counter()
     task = Validation(resources, job.items(), job.by)
     task.look_ahead()
-    estimate = plan_items(task.items(), calls_of, cached=settings.cache)
+    estimate = plan_items(task.items(), calls_of)
     estimate.shown, estimate.unasked = task.shown, without_text
     estimate.price(resources.models.clients)
     return estimate
@@ -212,14 +212,12 @@ def planned(settings: Settings) -> Settings:
 def plan_items(
     items: Iterable[Record],
     calls_of: Callable[[Record, PlannedCalls], Awaitable[None]],
-    *,
-    cached: bool = True,
 ) -> Plan:
     """The plan for these records; a record with a problem counts as bad.
 
     Args:
-        calls_of: adds the calls for one record.
-        cached: whether the same question about an equal record is asked once.
+        calls_of: adds the calls for one record. In the least, the same question about an equal
+            record is asked once, as in a run, also in one without a cache.
     """
     estimate, seen = Plan(), set[int]()
 
@@ -234,7 +232,7 @@ def plan_items(
             for calls in (passing, failing, most):
                 await calls_of(item, calls)
             estimate.add(passing, failing, most)
-            if cached and len(seen) < _MAX_SEEN:
+            if len(seen) < _MAX_SEEN:
                 seen.update(passing.keys & failing.keys)  # asked whatever the answers are
 
     asyncio.run(add_all())

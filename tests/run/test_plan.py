@@ -196,7 +196,9 @@ def test_a_cost_is_known_where_every_model_that_may_be_asked_has_a_price(
 
 def test_the_least_is_never_more_than_what_a_run_takes(folder: Path) -> None:
     """A panel that fails at once asks fewer votes than one that passes; equal records are asked
-    once; replies are shorter than usual ones."""
+    once, also without a cache; replies are shorter than usual ones."""
+    made, asked = planned([NORM] * 3, check=("relevance",))
+    assert made.least.replies == asked["calls"] == 1
     replies = [{"reply": {"quote": "Ann greets Bo.", "reason": "r", "answer": "no"}}]
     (folder / "clean.yaml").write_text(json.dumps({"replies": replies}))
     records = [{**NORM, "id": n, "value": "Respect"} for n in range(3)]
