@@ -22,7 +22,9 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 MASK = "[secret]"
 """The replacement for a secret."""
 
-_MIN_SECRET = 8
+MIN_SECRET = 8
+"""Characters of the shortest secret that is redacted in messages."""
+
 _MIN_REPLY_SECRET = 16
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS)$")
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
@@ -52,7 +54,7 @@ def redacted(text: str) -> str:
     hold an address (OPENAI_BASE_URL, HTTPS_PROXY, ...): as they are, encoded for an address or for
     JSON, and logins in base64. User names and passwords in addresses are always removed.
     """
-    return _USERINFO.sub("", _redactor(_environment(), _MIN_SECRET)(text))
+    return _USERINFO.sub("", _redactor(_environment(), MIN_SECRET)(text))
 
 
 class Redactor:

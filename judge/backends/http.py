@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlencode, urljoin, urlsplit, urlunsplit
 from judge.backends.faults import retry_after, scrubbed
 from judge.backends.proxies import is_loopback, proxy_for
 from judge.errors import BackendError, Denied, ServerFault, Unreachable, UsageError
-from judge.redact import secrets_of_address, without_secrets
+from judge.redact import MIN_SECRET, Redactor, secrets_of_address, without_secrets
 
 if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
@@ -85,6 +85,7 @@ class HttpServer:
         keys = (text.removeprefix("Bearer ").removeprefix("Basic ") for text in headers.values())
         login = self._headers.get("Authorization", "").partition(" ")[2]
         self.secrets = frozenset((*secrets_of_address(url), *keys, login))
+        self._redact = Redactor(secrets_of_address(url), MIN_SECRET)
         self._secure = parts.scheme == "https"
         self._proxy = proxy_for(parts.scheme, host)
         self.open_to_all = not self._secure and not is_loopback(parts.hostname)
@@ -136,6 +137,9 @@ class HttpServer:
             raise self._fault(error) from error
         if response.status >= 300:
             self._refuse_elsewhere(url, response)
+            # It becomes a message, and echoes what was sent, also from an address in a file.
+            text = self._redact(body.decode("utf-8", "surrogateescape"))
+            body = bytearray(text, "utf-8", "surrogateescape")
         return HttpResponse(response.status, response.headers, bytes(body))
 
     async def _headers_stay(

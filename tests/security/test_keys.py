@@ -124,7 +124,7 @@ def test_a_server_that_refuses_the_key_and_repeats_it(
     ["http://ann:{password}@{place}", "http://{place}?api_key={password}&v=1"],
     ids=["login", "query"],
 )
-@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "VLLM_BASE_URL"])
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "VLLM_BASE_URL", "judge.toml"])
 def test_secrets_in_the_address(
     typed: Typed, written: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,11 +140,17 @@ def test_secrets_in_the_address(
 
     with Loopback(loud) as server:
         place = server.url.removeprefix("http://")
-        monkeypatch.setenv(variable, written.format(password=PASSWORD, place=place))
-        model = "openai:m" if variable.startswith("OPENAI") else "vllm:m"
-        words = ("-m", model, *JUDGE[4:], "--method", "structured")
+        address = written.format(password=PASSWORD, place=place)
+        if variable == "judge.toml":
+            typed.folder.joinpath("tmp.toml").write_text(f'[servers.mine]\nurl = "{address}"\n')
+            model, config = "mine:m", ("--config", "tmp.toml")
+        else:
+            monkeypatch.setenv(variable, address)
+            model, config = f"{variable.partition('_')[0].lower()}:m", ()
+        words = ("-m", model, *JUDGE[4:], "--method", "structured", *config)
         done = typed(*JUDGE[:2], *words, "-o", "out.jsonl", "--summary", "s.json")
     assert done.returncode == 3, done.stderr
+    typed.folder.joinpath("tmp.toml").unlink(missing_ok=True)
     trail = left(typed.folder, done.stdout, done.stderr)
     assert b"[secret]" in trail
     assert_clean(trail, (KEY, PASSWORD, basic))
