@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence, Sized
 from contextlib import aclosing, closing
 from importlib import import_module
+from itertools import cycle
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
@@ -114,6 +116,8 @@ _ELSEWHERE = {
     "write_sheet": "judge.report.sheet",
 }
 """Names that are loaded on first use; a run needs none of them."""
+
+_log = logging.getLogger(__name__)
 
 
 def __getattr__(name: str) -> Any:
@@ -309,21 +313,30 @@ def compare(
     """
     from judge.report.compare import compare
 
-    named = zip(ascii_uppercase, runs, strict=False)
+    named = zip(cycle(ascii_uppercase), runs, strict=False)  # Of more than 26, none is left out.
     sources = [source for name, run in named for source in sources_of(run, f"run {name}")]
     return compare(sources, paper=paper, by=texts(by))
 
 
 def load_results(outputs: Pathlike | Sequence[Pathlike]) -> Judgements:
-    """The judgements in files that `judge validate -o` wrote.
+    """The judgements in files that `judge validate -o` wrote. A warning counts lines that judge did
+    not write, such as one cut off, and names the first; they are left out.
 
     Raises:
         UsageError: a file cannot be read, or has no line of `judge validate`.
     """
     lines = Lines.read(texts(outputs))
-    return Judgements(
+    found = Judgements(
         judgement.model_copy(update={"record": line.fields}) for line, judgement in lines
     )
+    if lines.foreign:
+        _log.warning(
+            "judge: %d of %d lines could not be read as output of judge; the first: %s",
+            lines.foreign,
+            lines.foreign + lines.judged,
+            lines.first_foreign,
+        )
+    return found
 
 
 def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:

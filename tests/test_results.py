@@ -228,6 +228,20 @@ def test_results_of_a_file_are_those_of_the_run_and_compare(asked: dict[str, Any
     row = next(row for row in comparison.tables[0].rows if row.labels == ("record",))
     assert (row.cells["A"].value, row.cells["B"].value) == (0.5, 1.0)  # type: ignore[union-attr]
     assert comparison.runs == {"A": "a.jsonl", "B": "run B"}
+    with pytest.raises(UsageError, match="27 runs: 26 can be compared at most"):
+        judge.compare(["a.jsonl"] * 27)
+
+
+def test_lines_that_judge_did_not_write_are_left_out_with_a_warning(
+    asked: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    judge.validate_to("a.jsonl", ROWS, **asked)
+    assert len(judge.load_results("a.jsonl")) == 2 and not caplog.messages
+    whole = Path("a.jsonl").read_text()
+    Path("a.jsonl").write_text(whole + whole[: len(whole) // 3])
+    assert len(judge.load_results("a.jsonl")) == 2
+    (warning,) = caplog.messages
+    assert "1 of 3 lines could not be read as output of judge; the first: line 3" in warning
 
 
 async def test_labels_in_memory_calibrate(asked: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ _SHEET = "Sheets"
 _OF_SHEETS = (
     *("workers", "controls", "control_share", "opt_out", "together", "instructions", "overwrite"),
 )
+_OF_PAGES = {"annotator": "--annotator", "port": "--port", "open_page": "--open"}
 _SCREENS = {"DISPLAY", "WAYLAND_DISPLAY"}
 
 _NEXT = {
@@ -151,11 +152,13 @@ def command(
         by=by or (),
         overwrite=overwrite,
     )
+    sheets = {name: f"--{name.replace('_', '-')}" for name in _OF_SHEETS}
+    for name, flag in (sheets if sheet is None else _OF_PAGES).items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            what, needed = ("sheet", "--sheet") if sheet is None else ("page", "-o")
+            raise UsageError(f"{flag} is for a {what}: it needs {needed}")
     if out is not None:
-        for name in _OF_SHEETS:
-            source = context.get_parameter_source(name)
-            if source is not None and source.name == "COMMANDLINE":
-                raise UsageError(f"--{name.replace('_', '-')} is for a sheet: it needs --sheet")
         outcome = api.label(
             out,
             job,

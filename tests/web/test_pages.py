@@ -312,6 +312,8 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
         (("-o", "mails.jsonl"), "is the input"),
         (("-o", "none/l.jsonl"), "there is no folder none"),
         (("-o", "l.jsonl", "--together", "email"), "--together is for a sheet"),
+        (("--sheet", "s.csv", "--annotator", "ann"), "--annotator is for a page: it needs -o"),
+        (("--sheet", "s.csv", "--no-open"), "--open is for a page"),
     ):
         done = pages("label", "mails.jsonl", *ASK, *more)
         assert done.returncode == 2 and why in done.stderr
