@@ -2,9 +2,9 @@
 
 Each record goes through its workflow three times: every question passes, and every one fails, each
 by as few votes as possible; and at the most, every question fails, every vote is asked, a cascade's
-cheap judge is never sure, `--repair` takes every round, and replies are as long as allowed. The
-cheaper of the first two is the least. A question in identical words is counted once. Re-asking
-after invalid replies is left out.
+cheap judge is never sure, `--repair` takes every round, and replies are as long as allowed; checks
+that a failure skips are added. The cheaper of the first two is the least. A question in identical
+words is counted once. Re-asking after invalid replies is left out.
 """
 
 from __future__ import annotations
@@ -231,6 +231,11 @@ def plan_items(
             most = PlannedCalls(most=True)
             for calls in (passing, failing, most):
                 await calls_of(item, calls)
+            if passing.usage.keys() - most.usage.keys():
+                # A failure ended the checks early: those behind it are asked if it passes late.
+                behind = PlannedCalls(most=True, fails=False)
+                await calls_of(item, behind)
+                most.usage = {**behind.usage, **most.usage}
             estimate.add(passing, failing, most)
             if len(seen) < _MAX_SEEN:
                 seen.update(passing.keys & failing.keys)  # asked whatever the answers are
@@ -241,15 +246,15 @@ def plan_items(
 
 class PlannedCalls:
     """The calls for one record, by check or task: `most` if every answer leads to more calls,
-    `fails` if all questions fail.
+    `fails` if all questions fail (by default with `most`).
 
     `bound` is their least usage, without the calls in `seen`, which an earlier record made.
     """
 
     def __init__(
-        self, *, most: bool, fails: bool = False, seen: Collection[int] = frozenset()
+        self, *, most: bool, fails: bool | None = None, seen: Collection[int] = frozenset()
     ) -> None:
-        self.most, self.fails = most, fails or most
+        self.most, self.fails = most, most if fails is None else fails
         self.usage: dict[str, Usage] = {}
         self.bound: dict[str, Usage] = {}
         self.keys: set[int] = set()

@@ -117,6 +117,17 @@ def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) 
     assert cascade.least.replies == 1 and cascade.most.replies == 2
 
 
+def test_the_most_has_the_checks_behind_one_that_may_pass_late(folder: Path) -> None:
+    record = {**NORM, "value": "Respect", "background": "People greet."}
+    given = {"workflow": "normad-filter"}
+    voted, _ = planned([record], **given, method="structured", votes=3)
+    assert voted.least.replies == 2 and voted.most.replies == 3 * 3
+    # Relevance, twice rewritten and asked again, then the other two filters; the final judge asks
+    # about relevance in the words of the last round.
+    repaired, _ = planned([record], **given, repair=True, rounds=2)
+    assert repaired.most.replies == 1 + 2 * 2 + 2
+
+
 def test_a_record_that_cannot_be_asked_about_is_counted_aside(folder: Path) -> None:
     made, _ = planned([{"nothing": "to judge"}, NORM], check=("relevance",))
     assert (made.records, made.bad.records) == (1, 1)
