@@ -25,7 +25,7 @@ from judge.papers.rows import fields_of, head_of
 from judge.papers.tables import ResultSample, grouped
 from judge.papers.tasks import MeasuredAnswer
 from judge.records import read
-from judge.records.words import UNSPACED
+from judge.records.words import UNSPACED, marks
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import Resamples, mean_estimate
 from judge.stats.intervals import Estimate, Quartiles
@@ -55,13 +55,15 @@ _MISSING = "#NULL!"
 _DEMONYM = "Demonym"
 _BESIDE_VALUES = ("ctr", "country", _DEMONYM)
 _LETTER = rf"[^\W{UNSPACED}]"
+# The joiners of Persian and Hindi, which are invisible, stand inside words.
+_LETTERS = rf"{_LETTER}(?:(?!n't\b)(?:{_LETTER}|{marks().pattern}|[\u200c\u200d]))*"
 _WORD = re.compile(
     rf"""
     (?!\W)[{UNSPACED}](?:(?!\w)[{UNSPACED}])*     # a letter of a script without spaces, its marks
     | n't\b | '(?:s|re|ve|ll|d|m)\b              # a clitic, after what it is split from
-    | (?:(?!n't\b){_LETTER})+                     # a word, up to n't
+    | (?!n't\b){_LETTERS}                         # a word, up to n't
       (?:(?!'(?:s|re|ve|ll|d|m)\b)(?:[-.,'/]|(?<=\d):(?=\d))
-         (?!n't\b){_LETTER}(?:(?!n't\b){_LETTER})*)*
+         (?!n't\b){_LETTERS})*
     | \.{{2,}} | -{{2,}} | [^\w\s]
     """,
     re.VERBOSE,

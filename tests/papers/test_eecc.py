@@ -151,6 +151,13 @@ def test_the_released_folder() -> None:
         ("\u30bf\u30ef\u30fc\u3078", "\u30bf \u30ef \u30fc \u3078"),
         ("\u0e17\u0e35\u0e48\u0e14\u0e35", "\u0e17\u0e35\u0e48 \u0e14\u0e35"),
         ("\uc548\ub155 \uc138\uacc4", "\uc548\ub155 \uc138\uacc4"),
+        # Marks and joiners inside words: Hindi, Yoruba, Persian.
+        (
+            "\u0939\u093f\u0928\u094d\u0926\u0940 \u0939\u0948\u0964",
+            "\u0939\u093f\u0928\u094d\u0926\u0940 \u0939\u0948 \u0964",
+        ),
+        ("Ol\u1ecd\u0301run", "ol\u1ecd\u0301run"),
+        ("\u0645\u06cc\u200c\u0631\u0648\u0645", "\u0645\u06cc\u200c\u0631\u0648\u0645"),
     ],
 )
 def test_by_hand(text: str, expected: str) -> None:
