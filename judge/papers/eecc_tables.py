@@ -154,6 +154,8 @@ def taus(
     """
     import numpy as np
 
+    # Sums of the same numbers in another order are ties, although their last digits may differ.
+    by_text, by_values = by_text.round(9), by_values.round(9)
     distances = []
     for place, values in enumerate(by_values):
         present = ~np.isnan(values)

@@ -207,6 +207,15 @@ def test_tau_of_the_papers_example() -> None:
     assert found == pytest.approx(-1 / 3)
 
 
+def test_countries_with_the_same_outputs_in_another_order_are_tied() -> None:
+    """By text B and C are as far from A, and D farther; by values B, C, D: two of the three pairs
+    agree and one is a tie, 2 (2 - 0) / (3^2 (2 - 1) / 2)."""
+    text = {"B": 0.1 + 0.2 + 0.3, "C": 0.3 + 0.2 + 0.1, "D": 0.7}
+    assert text["B"] > text["C"]
+    found, *_ = taus(_from_a(text), _from_a({"B": 1.0, "C": 2.0, "D": 3.0}))
+    assert found == pytest.approx(8 / 9)
+
+
 def _from_a(distances: Mapping[str, float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     found = np.ones((4, 4))
     found[0, 1:] = [distances[name] for name in "BCD"]
