@@ -19,6 +19,7 @@ from typing import Any
 
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
+from judge.papers.countries import canonical
 from judge.papers.culturalbench_questions import (
     HARD_OPTION,
     LETTERS,
@@ -55,7 +56,8 @@ _TRUTHS = {spelling(name): name for name in ("true", "false")}
 
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """An item for each question and condition, from rows of an Easy file, or of a Hard file, as
-    released or built (`judge build culturalbench-hard`), which gives only Hard items.
+    released or built (`judge build culturalbench-hard`), which gives only Hard items. Beside a Hard
+    file, an Easy file gives only Easy items: its Hard ones would be the same questions again.
 
     Easy items have their options as shown, and `order`, the letter of each in the released file,
     which depends only on seed and question. Hard items have the four answers as `options`, and as
@@ -70,6 +72,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         if choices.setting == GUESSER and not slices.get("country", "").strip():
             raise LabelError("field 'country' is missing: the guesser needs it", "country")
         for condition in conditions:
+            if condition == HARD and hard:
+                continue
             yield asked(row, condition, {**forms[condition], **slices})
 
     # The guesser chooses among options, of which Hard shows one at a time.
@@ -250,16 +254,20 @@ def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
     import numpy as np
 
     sample = ResultSample(results)
-    asked_about = list(dict.fromkeys(result.fields.get("country") for result in results))
+    asked_about = list(dict.fromkeys(map(_country_of, results)))
     right = np.zeros((len(sample.there), len(asked_about)))
     questions = np.zeros_like(right)
     for number, measured in enumerate(sample.there):
         if measured.outcome is not AnswerOutcome.ANSWERED or measured.score is not None:
-            place = number, asked_about.index(measured.fields.get("country"))
+            place = number, asked_about.index(_country_of(measured))
             right[place], questions[place] = measured.score or 0.0, 1.0
     sums = sample.resamples.sums
     means = ratio(sums(right), sums(questions)).mean(axis=1)
     return sample.resamples.estimate(means, n=len(sample.there), of=len(results))
+
+
+def _country_of(result: MeasuredAnswer) -> str:
+    return canonical(result.fields.get("country") or "")
 
 
 def described(items: Sequence[MeasuredAnswer], sources: Sequence[str]) -> list[Table]:

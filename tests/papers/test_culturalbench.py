@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import statistics
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,10 @@ def test_a_hard_file_is_asked_as_hard_made_from_its_easy_file(tmp_path: Path) ->
             assert pairs[0] == pairs[1]
             assert other or found[id] == fields
     assert items(benchmark, str(tmp_path / "hard.csv"), conditions=["easy"]) == []
+    # Both files: each question once in either form.
+    both = items(benchmark, str(tmp_path / "a.csv"), str(tmp_path / "hard.csv"))
+    ids = Counter((item.fields or {})["id"] for item in both)
+    assert ids == dict.fromkeys((f"{n}/{form}" for n in "789" for form in ("easy", "hard")), 1)
 
 
 async def test_one_of_four_without_an_answer_leaves_no_score(tmp_path: Path) -> None:
@@ -255,6 +260,13 @@ def test_a_region_is_the_mean_of_its_countries_as_in_tables_5_and_6() -> None:
     assert value(america["accuracy"]) == pytest.approx(23 / 27)
     oceania = cells["easy", "Oceania"]
     assert value(oceania["mean of countries"]) == pytest.approx(0.9212, abs=1e-4)
+    # Of one country, two spellings: 5 of 7 in all, not the mean of 1 of 1 and 4 of 6.
+    respelt = [
+        replace(r, fields={**r.fields, "country": " canada"}) if r.row == "100" else r
+        for r in results
+    ]
+    america = table(benchmark, respelt, "culturalbench-regions")["easy", "North America"]
+    assert value(america["mean of countries"]) == pytest.approx((18 / 20 + 5 / 7) / 2)
     # An answer without a score is not a wrong one.
     unscored = MeasuredAnswer(
         {**results[0].fields, "id": "u", "row": "u"}, AnswerOutcome.ANSWERED, "A", None
