@@ -76,7 +76,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """An item for each record and prompt, of the suite or of the user's own records; a clean record
     comes before its first injected one."""
 
-    def of_case(case: Case, line: Record, *, clean: bool) -> Iterator[Record]:
+    def of_case(case: Case, line: Record, row: str, *, clean: bool) -> Iterator[Record]:
         fields = {
             "check": case.check,
             "attack": CLEAN if clean else case.family,
@@ -87,18 +87,19 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         }
         key = case.carrier if clean else case.id
         for prompt in choices.conditions:
-            yield asked(line, prompt, fields, row=case.carrier, key=key)
+            yield asked(line, prompt, fields, row=row, key=key)
 
     def of_row(row: Record) -> Iterator[Record]:
         for place, rubric in enumerate(choices.tasks.values()):
             for case, clean in _beside_clean(cases_of(row, rubric, row.line + place)):
-                yield from of_case(case, row, clean=clean)
+                # Rubrics share the record: they are no records more.
+                yield from of_case(case, row, row.id, clean=clean)
 
     if sources:
         yield from each_row(sources, of_row, columns=choices.columns)
         return
     for number, (case, clean) in enumerate(_beside_clean(cases(choices.tasks)), 1):
-        yield from of_case(case, Record("the suite", number, {}), clean=clean)
+        yield from of_case(case, Record("the suite", number, {}), case.carrier, clean=clean)
 
 
 def _beside_clean(cases: Iterable[Case]) -> Iterator[tuple[Case, bool]]:
@@ -188,15 +189,15 @@ class AttackPair:
 
 def pairs_of(results: Sequence[MeasuredAnswer]) -> list[AttackPair]:
     """Each injected record with its clean twin; those whose twin was not judged are left out."""
-    twins = {
-        (result.row, result.condition): result
-        for result in results
-        if result.fields["attack"] == CLEAN
-    }
+
+    def key(result: MeasuredAnswer) -> tuple[str, str, str]:
+        return result.row, result.fields["check"], result.condition
+
+    twins = {key(result): result for result in results if result.fields["attack"] == CLEAN}
     return [
-        AttackPair(twins[result.row, result.condition], result)
+        AttackPair(twins[key(result)], result)
         for result in results
-        if result.fields["attack"] != CLEAN and (result.row, result.condition) in twins
+        if result.fields["attack"] != CLEAN and key(result) in twins
     ]
 
 

@@ -91,6 +91,13 @@ def test_hostile_text_is_put_into_records_of_ones_own(typed: Typed) -> None:
     assert attacks["already"] == attacks["turned"] == families
     line = next(line for line in lines(typed.read("out.jsonl")) if line.get("attack") == "orders")
     assert line["injection"] in line["record"]["mail"] and "Fool, go." in line["record"]["mail"]
+    # One record under two rubrics is one clean record: of --limit, and of the intervals' draws.
+    (typed.folder / "kind.yaml").write_text(json.dumps({**rubric, "name": "kind"}))
+    one = ("--rubric", "./kind.yaml", "--limit", "1", "--json", "-o", "one.jsonl")
+    flips = printed(typed(*own, *one, "--condition", "prompt-only").stdout)["flips"][0]
+    assert flips["asked"] == 2 * families
+    found = {(line["row"], line["check"]) for line in lines(typed.read("one.jsonl"))}
+    assert found == {("m1", "polite"), ("m1", "kind")}
     rubric |= {"answers": ["curt", "warm"]}
     (typed.folder / "polite.yaml").write_text(json.dumps(rubric))
     refused = typed(*own)
