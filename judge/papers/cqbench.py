@@ -285,7 +285,8 @@ def score(fields: Fields, answer: Any) -> float | None:
 _MEANING = (
     "score: accuracy (attitude detection), mean F1 of the items (selection), mean recall of the "
     "stories (extraction). stories: how many the questions with a reply are about. over values: "
-    "the mean credit of all values of extractions, as the released script has it."
+    "the mean credit of all values of extractions; the released script has it, without those that "
+    "cannot be read."
 )
 
 
@@ -310,10 +311,22 @@ def _cells(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     sample = ResultSample(results)
     score = _as_scripts(results) if results[0].setting == PAPER else sample.accuracy()
     cells: dict[str, Cell] = {**sample.counts(), "stories": sample.rows(), "score": score}
-    credits = [credit for result in results for credit in result.steps.get("credits", ())]
-    if settled := [credit for credit in credits if credit is not None]:
-        cells["over values"] = Estimate(fmean(settled), n=len(settled), of=len(credits))
+    if any("credits" in result.steps for result in results):
+        credits = [credit for result in results for credit in _credits(result)]
+        settled = [credit for credit in credits if credit is not None]
+        mean = fmean(settled) if settled else None
+        cells["over values"] = Estimate(mean, n=len(settled), of=len(credits))
     return cells
+
+
+def _credits(result: MeasuredAnswer) -> Sequence[float | None]:
+    """The credit of each gold value of an extraction. Without an answer to credit it is 0, as the
+    score is; in the setting of the paper, and without a reply, there is none."""
+    lost = result.outcome is AnswerOutcome.ERROR or result.setting == PAPER
+    unread = result.outcome is not AnswerOutcome.ANSWERED and not lost
+    blank = [0.0 if unread else None] * len(result.fields["gold"])
+    credits: Sequence[float | None] = result.steps.get("credits", blank)
+    return credits
 
 
 def _as_scripts(results: Sequence[MeasuredAnswer]) -> Estimate:

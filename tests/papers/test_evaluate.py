@@ -181,6 +181,15 @@ def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
     assert vote["model"] == "scripted:judge.yaml" and vote["evidence"][0]["reason"] == "so"
     (row, _) = (table["rows"][0] for table in json.loads(done.stdout))
     assert row["score"]["value"] == row["over values"]["value"] == 0.375
+    # The second story's three values are not extracted: 1.5 of 7, and a mean of 0.375 and 0.
+    torn = {"when": {"id": "cq-02/extraction+steps", "rubric": "cqbench_extraction"}, "text": "x"}
+    first = {"when": {"rubric": "cqbench_extraction"}, **listed}
+    asked.script("reader.yaml", [torn, first, {"text": "x"}])
+    two = ["2" if word == "1" else word for word in words]
+    both = asked(*two, *models, *what, "--overwrite")
+    row = json.loads(both.stdout)[0]["rows"][0]
+    assert (row["unreadable"], row["score"]["value"]) == (1, 0.1875)
+    assert row["over values"] == {"value": 0.214286, "low": None, "high": None, "n": 7, "of": 7}
     asked.script("judge.yaml", [{"error": "bad-request"}])
     lost = asked(*words, *models, *what, "--overwrite")
     assert lost.returncode == 3 and json.loads(lost.stdout)[0]["rows"][0]["error"] == 1
