@@ -116,13 +116,13 @@ def majority_records(
     for check, questions in checks.items():
         # The number of the last answered entry. Blank entries before it count.
         entries: dict[str, int] = {}
-        for id, number in questions:
-            entries[id] = max(number, entries.get(id, 0))
-        for (id, number), question in questions.items():
+        places = [(_whole(question, of_content), question) for question in questions.values()]
+        for id, question in places:
+            entries[id] = max(question.item.number, entries.get(id, 0))
+        for id, question in places:
+            number = question.item.number
             if not question.answers:
                 continue
-            if not question.has_id:
-                id = of_content.get(content_hash(question.item.record.fields or {}), id)
             if id not in lines:
                 if records and id not in whole and id not in controls:
                     raise UsageError(f"{records[0]}: there is no record {id!r}, which has labels")
@@ -155,6 +155,14 @@ def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[
     """The record's own fields, else those that came with its labels."""
     own = None if record is None else record.fields
     return own or {**({"id": id} if question.has_id else {}), **question.item.record.visible}
+
+
+def _whole(question: VotedQuestion, of_content: Mapping[str, str]) -> str:
+    """The name of the question's record among whole records, by content if it has no id."""
+    if question.has_id:
+        return question.record
+    content = content_hash(question.item.record.fields or {})
+    return of_content.get(content, question.record)
 
 
 def _named(record: Record, id_column: str | None) -> str:

@@ -27,6 +27,8 @@ _SPELLINGS = {
 ALSO_WORDS = frozenset({"brazil", "chile", "china", "turkey", "us"})
 """Names that in lower case are words: fine china, told us."""
 
+_INITIALS = frozenset({"uae", "uk", "us", "usa"})
+
 _BETWEEN = re.compile(r"[\s_-]+")
 _SMALL_WORDS = re.compile(r"\b(And|Of)\b")
 
@@ -46,9 +48,12 @@ def canonical(country: str) -> str:
 
 
 def country_name(country: str) -> str:
-    """`South Korea` for `south_korea`, the released form; a name with a capital stays."""
+    """`South Korea` for `south_korea`, the released form, and `US` for `us`; a name with a capital
+    stays."""
     if country != country.lower():
         return country
+    if country in _INITIALS:
+        return country.upper()
     return _SMALL_WORDS.sub(lambda word: word[0].lower(), country.replace("_", " ").title())
 
 

@@ -286,3 +286,15 @@ def test_whole_records_are_found_by_the_column_that_named_them(typed: Typed) -> 
     first = json.loads(typed.read("m.jsonl").splitlines()[0])
     assert first["labels"] == {"polite": "yes"}
     assert (first["nr"], first["more"], "id" in first) == ("p0", "x", False)
+
+
+def test_entries_of_records_without_an_id_are_found_in_whole_records(typed: Typed) -> None:
+    record = {"nr": "p0", "claims": ["One two.", "Three."]}
+    for name, answers in (("ann", ["yes", "no"]), ("bob", ["yes", "yes"])):
+        typed.write(f"{name}.jsonl", [record | {"labels": {"says": {name: answers}}}])
+    typed.write("r.jsonl", [record])
+    words = ("agreement", "ann.jsonl", "bob.jsonl", "--records", "r.jsonl", "-o", "m.jsonl")
+    assert typed(*words).returncode == 0
+    (line,) = map(json.loads, typed.read("m.jsonl").splitlines())
+    assert (line["claims"], line["labels"]) == (record["claims"], {"says": ["yes", None]})
+    assert line["annotators"]["ann"] == {"labels": {"says": ["yes", "no"]}}

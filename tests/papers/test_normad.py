@@ -115,8 +115,8 @@ def test_spelling_does_not_matter() -> None:
         ("atlantis", None),
     ):
         assert cluster_of(written_) == cluster
-    names = ("bosnia_and_herzegovina", "united_states_of_america", "Republic of Korea")
-    told = ["Bosnia and Herzegovina", "United States of America", "Republic of Korea"]
+    names = ("bosnia_and_herzegovina", "united_states_of_america", "Republic of Korea", "us")
+    told = ["Bosnia and Herzegovina", "United States of America", "Republic of Korea", "US"]
     assert [*map(country_name, names)] == told
 
 
