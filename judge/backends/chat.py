@@ -147,8 +147,8 @@ def counted_tokens(usage: Mapping[str, object], prompt: str, reply: str) -> tupl
     Thoughts belong to the reply; xAI and Gemini count them in the total alone.
     """
     names = (prompt, reply, "total_tokens")
-    read, written, both = (count_of(usage.get(name)) or 0 for name in names)
-    return read, max(written, both - read) if read else written
+    input_tokens, output_tokens, total = (count_of(usage.get(name)) or 0 for name in names)
+    return input_tokens, max(output_tokens, total - input_tokens) if input_tokens else output_tokens
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:

@@ -128,9 +128,9 @@ def measure(
     reference = [str(answer.item.reference) for answer in usable]
     answers = [answer.answer for answer in usable]
     resamples = resamples_of(usable, seed=seed, draws=draws)
-    named = {name: f"no answer: {name}" if name in classes else name for name in UNANSWERED}
-    columns = (*classes, *named.values())
-    outcomes = [answer.answer or named[answer.outcome] for answer in usable]
+    column_of = {name: f"no answer: {name}" if name in classes else name for name in UNANSWERED}
+    columns = (*classes, *column_of.values())
+    outcomes = [answer.answer or column_of[answer.outcome] for answer in usable]
     met = Counter(zip(reference, outcomes, strict=True))
     counts = resamples.confusions(reference, answers, classes)
     count = sum(answer is not None for answer in answers)

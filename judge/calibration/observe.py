@@ -219,7 +219,7 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
         key=lambda share: share.get(decision.answer, 0.0),
     )
     score = None if decision.ends or rubric.each else mean_of(rubric, decision.probabilities)
-    said = decision.answer if score is None else nearest_answer(rubric, score)
+    text = decision.answer if score is None else nearest_answer(rubric, score)
     sure = decision.sure
     if rubric.bound and answer.record is not None:
         # The open shares may leave the mean on either side of the bound.
@@ -227,7 +227,7 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
     return replace(
         answer,
         outcome=AnswerOutcome.ANSWERED if sure else AnswerOutcome.ABSTAINED,
-        answer=said if sure else None,
+        answer=text if sure else None,
         score=score if sure else None,
         probabilities=shares,
         reason=None,
@@ -249,10 +249,10 @@ async def _ask(
     votes = []
     for index in range(count):
         # Two files' records, or a record's changed versions, may have one id.
-        asked = record.content_hash, index, numbers
-        if asked not in cast:
-            cast[asked] = await judge.vote(record, vote=index, numbers=numbers, sampling=sampling)
-        votes.append(cast[asked])
+        key = record.content_hash, index, numbers
+        if key not in cast:
+            cast[key] = await judge.vote(record, vote=index, numbers=numbers, sampling=sampling)
+        votes.append(cast[key])
     evidence = [[entry for entry in vote.evidence if entry.value == value] for vote in votes]
     # As in a validation, an answer that abstains (its two orders disagree, its quote is not in the
     # text) is none.

@@ -221,16 +221,16 @@ class FieldTest(Section):
             same = self._same(content, wanted)
         return yes() if same else no(f"{_brief(content)} is not {_brief(wanted)}")
 
-    def _same(self, one: Any, other: Any) -> bool:
+    def _same(self, left: Any, right: Any) -> bool:
         """Whether two values are equal; true is not 1, as it is in Python."""
-        if isinstance(one, str) and isinstance(other, str):
-            return self._folded(one) == self._folded(other)
-        if isinstance(one, list) and isinstance(other, list):
-            return len(one) == len(other) and all(map(self._same, one, other))
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            alike = one.keys() == other.keys()
-            return alike and all(self._same(one[key], other[key]) for key in one)
-        return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+        if isinstance(left, str) and isinstance(right, str):
+            return self._folded(left) == self._folded(right)
+        if isinstance(left, list) and isinstance(right, list):
+            return len(left) == len(right) and all(map(self._same, left, right))
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            alike = left.keys() == right.keys()
+            return alike and all(self._same(left[key], right[key]) for key in left)
+        return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
     def _one_of(self, content: Any, field_of: FieldOf) -> Answer:
         words = self._words(self.one_of, field_of)

@@ -61,8 +61,8 @@ def file_and_sheet(source: str | Path) -> tuple[Path, str | None]:
     """The file that a source names, and the sheet in `FILE.xlsx#SHEET`, unless a file has that
     name."""
     path = Path(source)
-    named = None if path.exists() else _SHEET.fullmatch(str(source))
-    return (path, None) if named is None else (Path(named[1]), named[2])
+    match = None if path.exists() else _SHEET.fullmatch(str(source))
+    return (path, None) if match is None else (Path(match[1]), match[2])
 
 
 class InMemory(str):

@@ -279,14 +279,14 @@ def read_xlsx(
 def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _SheetRows:
     """The rows of the sheet of this name, or of the only one that has rows."""
     filled = [sheet for sheet in sheets if next(_filled(sheet), None)]
-    chosen = filled if name is None else [sheet for sheet in sheets if sheet.title == name]
+    candidates = filled if name is None else [sheet for sheet in sheets if sheet.title == name]
     titles = ", ".join(sheet.title for sheet in filled)
-    if name is not None and not chosen:
+    if name is not None and not candidates:
         raise UsageError(f"{display} has no sheet {name!r}; sheets with rows: {titles}")
-    if len(chosen) > 1:
+    if len(candidates) > 1:
         example = shlex.quote(f"{display}#{filled[0].title}")
         raise UsageError(f"{display} has rows on the sheets {titles}: name one, such as {example}")
-    return _filled(chosen[0]) if chosen else iter(())
+    return _filled(candidates[0]) if candidates else iter(())
 
 
 def _filled(sheet: Any) -> _SheetRows:

@@ -103,8 +103,8 @@ def entries(content: object) -> tuple[str, ...]:
     content = chat_in(content) or content
     if isinstance(content, str):
         text = content.strip()
-        listed = _list_in(text, exact=True) if text.startswith("[") else None
-        content = content.splitlines() if listed is None else listed
+        parsed = _list_in(text, exact=True) if text.startswith("[") else None
+        content = content.splitlines() if parsed is None else parsed
     if not isinstance(content, list):
         return ()
     if _turns(content) is not None:
@@ -133,11 +133,11 @@ def _list_in(text: str, *, exact: bool) -> list[Any] | None:
     with suppress(ValueError, RecursionError):
         return list(json.loads(text))
     with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-        listed = ast.literal_eval(text) if len(text) <= MAX_LITERAL else None
+        entries = ast.literal_eval(text) if len(text) <= MAX_LITERAL else None
         # NumPy prints no commas, and Python joins texts that stand side by side. Python refuses to
         # print integers of more than 4,300 digits (0xfff...), so this comes first.
-        printed = repr(listed) == text
-        return listed if isinstance(listed, list) and (printed or not exact) else None
+        printed = repr(entries) == text
+        return entries if isinstance(entries, list) and (printed or not exact) else None
     return None
 
 

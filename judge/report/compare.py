@@ -274,8 +274,8 @@ def _record(line: Line) -> tuple[str, RunItem]:
     marks = {RECORD: _mark(line.first_verdict), REPAIRED: _mark(line.verdict)}
     marks |= {f"check {name}": _mark(c["verdict"]) for name, c in line.last_checks.items()}
     name = str(line.content.get("name") or "")
-    named = None if _PLACE.search(name) else name
-    id = named or scalar_text(fields.get("id")) or own_id(fields)
+    text = None if _PLACE.search(name) else name
+    id = text or scalar_text(fields.get("id")) or own_id(fields)
     key = f"id {id}" if id else f"content {content_hash(fields)}"
     return key, RunItem(marks, scalar_text(line.fields.get("row")) or key, fields=fields)
 
@@ -395,15 +395,15 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Series]) -> Iterator[st
 
 def _other_questions(runs: Mapping[str, Run]) -> Iterator[str]:
     """A note for each check of which the runs' descriptions have different questions."""
-    asked: dict[str, dict[str, str]] = {}
+    by_check: dict[str, dict[str, str]] = {}
     for letter, run in runs.items():
-        for made in read_description(Path(run.source)).values():
-            for check, question in made.get("questions", {}).items():
-                asked.setdefault(check, {})[letter] = question
-    for check, questions in asked.items():
+        for description in read_description(Path(run.source)).values():
+            for check, question in description.get("questions", {}).items():
+                by_check.setdefault(check, {})[letter] = question
+    for check, questions in by_check.items():
         if len({*questions.values()}) > 1:
-            told = ", ".join(f"{letter} {clip(text)}" for letter, text in questions.items())
-            yield f"check {check}: the runs asked different questions: {told}"
+            texts = ", ".join(f"{letter} {clip(text)}" for letter, text in questions.items())
+            yield f"check {check}: the runs asked different questions: {texts}"
 
 
 def _paper_tables(name: str, runs: Mapping[str, Run], keys: Sequence[str]) -> list[Table]:

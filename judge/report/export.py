@@ -105,9 +105,9 @@ class _Finding:
 
 def _findings(judgement: Judgement) -> list[_Finding]:
     """One for each check that decided the record; if none did, its error or reason."""
-    findings, told = [], _error(judgement) or judgement.reason
+    findings, reason = [], _error(judgement) or judgement.reason
     for check in judgement.deciding:
-        best, why = check.best_evidence, told
+        best, why = check.best_evidence, reason
         if len(judgement.deciding) > 1:  # The record's reason is about all of them.
             why = (reason_of([check]) or "").removeprefix(f"{check.name}: ")
         entry = best.value if best else None
@@ -115,7 +115,7 @@ def _findings(judgement: Judgement) -> list[_Finding]:
             findings.append(_Finding(check.name, entry, best.quote, best.reason, own=False))
         else:
             findings.append(_Finding(check.name, entry, None, why, own=True))
-    return findings or [_Finding(None, None, None, told, own=True)]
+    return findings or [_Finding(None, None, None, reason, own=True)]
 
 
 def _error(judgement: Judgement) -> str | None:

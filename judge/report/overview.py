@@ -119,7 +119,7 @@ class AskedBy:
 
 
 def labels_beside(
-    line: Line, judgement: Judgement, asked: AskedBy
+    line: Line, judgement: Judgement, run: AskedBy
 ) -> Iterator[tuple[LabelledItem, LabelPair | None]]:
     """The items of a line with labels, each with the label and its check's answer; None if the
     label cannot be held against it. Items without a label, or a majority, are left out."""
@@ -127,30 +127,30 @@ def labels_beside(
     checks = {check.name: check for check in judgement.by_judges}
     for item in Own(None, None).read([record]):
         if isinstance(item, LabelledItem) and item.check in checks:
-            item = in_words_of(item, asked.rubrics.get(item.check))
+            item = in_words_of(item, run.rubrics.get(item.check))
             if item.reference is not None:
-                yield item, _pair(item, item.reference, checks[item.check], asked)
+                yield item, _pair(item, item.reference, checks[item.check], run)
 
 
-def _pair(item: LabelledItem, label: str, check: Check, asked: AskedBy) -> LabelPair | None:
-    rubric = asked.rubrics.get(check.name)
+def _pair(item: LabelledItem, label: str, check: Check, run: AskedBy) -> LabelPair | None:
+    rubric = run.rubrics.get(check.name)
     if rubric is None:
         # How far a score may be from a label depends on the question's scale.
         if label in OWN_ANSWERS or check.score is not None:
             return None
         values = [value for value in check.outcomes() if value is not None]
-        verdict, said = _said(check, values[item.number - 1 :][:1] if item.number else [None])
-        alike = None if verdict not in SETTLED else spelling(label) in (spelling(said), verdict)
-        return LabelPair(item.check, label, said, alike)
+        verdict, answer = _said(check, values[item.number - 1 :][:1] if item.number else [None])
+        alike = None if verdict not in SETTLED else spelling(label) in (spelling(answer), verdict)
+        return LabelPair(item.check, label, answer, alike)
     if label not in rubric.answers or is_strange(item, rubric):
         return None
-    record = typed(next(mapped([item.record], asked.columns)))
+    record = typed(next(mapped([item.record], run.columns)))
     entries = record.entries(rubric.each)[item.number - 1 :][:1] if rubric.each else [None]
-    verdict, said = _said(check, entries)
-    alike = agree(rubric, label, verdict, said, record.label)
-    if rubric.scale and alike is not None and said != verdict:
-        said = nearest_answer(rubric, float(said))
-    return LabelPair(item.check, label, said, alike)
+    verdict, answer = _said(check, entries)
+    alike = agree(rubric, label, verdict, answer, record.label)
+    if rubric.scale and alike is not None and answer != verdict:
+        answer = nearest_answer(rubric, float(answer))
+    return LabelPair(item.check, label, answer, alike)
 
 
 def _said(check: Check, values: Sequence[str | None]) -> tuple[Verdict, str]:
@@ -210,11 +210,11 @@ class Overview:
         mark = judgement.fingerprint or ""
         if mark not in self._asked:
             self._asked[mark] = AskedBy.of(self.described.get(mark) or {})
-        asked = self._asked[mark]
-        for item, pair in labels_beside(line, judgement, asked):
+        run = self._asked[mark]
+        for item, pair in labels_beside(line, judgement, run):
             counts = self.labels[item.check]
             counts.weights.add(item.weight)
-            counts.known = counts.known and item.check in asked.rubrics
+            counts.known = counts.known and item.check in run.rubrics
             counts.left_out += pair is None
             if pair is not None:
                 counts.pairs[pair] += 1

@@ -27,6 +27,7 @@ from judge.records.base import (
     LabelError,
     clip,
     holds,
+    judgement_in,
     no_such_field,
     stratum,
 )
@@ -95,11 +96,11 @@ def compared_alone(rubrics: Sequence[Rubric], record: Record) -> str | None:
     """The message that a comparison shows only the fields compared, if the record has others."""
     pairs = [r for r in rubrics if r.compare is not None and {*r.fields} == {*r.compare}]
     compared = dict.fromkeys((name for rubric in pairs for name in rubric.fields), "compared")
-    others = [name for name in record.contents() if name in record.texts and name not in compared]
-    if not pairs or not others:
+    further = [name for name in record.contents() if name in record.texts and name not in compared]
+    if not pairs or not further:
         return None
     return (
-        f"fields shown: {_listed(compared)}; not shown: {_listed(dict.fromkeys(others, ''))}: "
+        f"fields shown: {_listed(compared)}; not shown: {_listed(dict.fromkeys(further, ''))}: "
         "name those that the judge needs with --on (in a rubric: fields)"
     )
 
@@ -292,7 +293,7 @@ class Validation(Task):
         if item.input_key and not self._input_key:
             self.watcher.say(f"the input's own field 'judge' is kept as {item.input_key!r}")
         self._input_key = self._input_key or item.input_key
-        if RESERVED in (item.fields or {}) and not self._judged_before:
+        if not self._judged_before and judgement_in(item.fields or {}) is not None:
             self._judged_before = True
             self.watcher.note("the input's earlier verdicts (field 'judge') are replaced")
         record = item.of_kind(self.kind_of(item), self._ids)

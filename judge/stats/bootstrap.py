@@ -223,9 +223,9 @@ def paired_difference(
         None if a is None or b is None else b - a for a, b in zip(first, second, strict=True)
     ]
     estimate = mean_estimate(differences, resamples)
-    known = [b - a for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    gaps = [b - a for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     alone = resamples.independent([gap is not None for gap in differences])
-    if not known or not alone or not {*known} <= {-1.0, 0.0, 1.0} or estimate.n < resamples.fewest:
+    if not gaps or not alone or not {*gaps} <= {-1.0, 0.0, 1.0} or estimate.n < resamples.fewest:
         return estimate
-    pairs = paired_shares(known.count(-1.0), known.count(1.0), len(known))
+    pairs = paired_shares(gaps.count(-1.0), gaps.count(1.0), len(gaps))
     return replace(pairs, of=estimate.of)

@@ -146,7 +146,7 @@ class AnswerFile:
         several = [*{**standing, place.number: answer}.values()]
 
         def of_line(part: str) -> Any:
-            parts = [getattr(one, part, None) for one in several]
+            parts = [getattr(entry, part, None) for entry in several]
             return parts if place.number else parts[-1]
 
         texts = {name: of_line(name) for name in ("why", "asked")}

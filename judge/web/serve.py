@@ -88,9 +88,9 @@ class DecisionService:
         request: web.Request,
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
-        sent = request.headers.get("Authorization", "")
-        given = re.sub("^bearer ", "", sent, flags=re.IGNORECASE).strip()
-        if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._key):
+        header = request.headers.get("Authorization", "")
+        key = re.sub("^bearer ", "", header, flags=re.IGNORECASE).strip()
+        if not hmac.compare_digest(key.encode("utf-8", "surrogatepass"), self._key):
             return _fault(401, "authentication_error", "the key is missing or wrong")
         if self._under_way >= MAX_REQUESTS:
             busy = _fault(429, "rate_limit_error", f"{MAX_REQUESTS} requests are under way")

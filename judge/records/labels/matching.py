@@ -68,23 +68,27 @@ def need_same_text(row: Record, record: Record) -> None:
 def other_question(items: Iterable[LabelledItem], question: str) -> str | None:
     """The note that people were asked another question than this template; None if they were not,
     or if nothing says what they were asked."""
-    asked = [(a.asked, item) for item in items for a in item.annotations]
-    others = [(text, item) for text, item in asked if text and not _is(text, question, item.number)]
-    if not others:
+    questions = [(a.asked, item) for item in items for a in item.annotations]
+    different = [
+        (text, item) for text, item in questions if text and not _is(text, question, item.number)
+    ]
+    if not different:
         return None
-    text, item = others[0]
-    more = len({text for text, _ in others}) - 1
-    told = clip(text) + (f" and {more} more question{'s' if more > 1 else ''}" if more else "")
-    count = f"{len(others)} of {len(asked)} answer{'s' if len(asked) > 1 else ''}"
-    return f"people answered {told} ({count}), and {item.check} asks {clip(question)}"
+    text, item = different[0]
+    further = len({text for text, _ in different}) - 1
+    words = clip(text) + (
+        f" and {further} more question{'s' if further > 1 else ''}" if further else ""
+    )
+    count = f"{len(different)} of {len(questions)} answer{'s' if len(questions) > 1 else ''}"
+    return f"people answered {words} ({count}), and {item.check} asks {clip(question)}"
 
 
-def _is(asked: str, question: str, number: int) -> bool:
+def _is(text: str, question: str, number: int) -> bool:
     """Whether people were asked this question: its template, or what a row of a sheet shows, which
     may begin with the entry."""
     parts = [re.escape(_letters(part)) for part in _VARIABLE.split(question)]
     pattern = (".*" if number else "") + ".*".join(parts)
-    return re.fullmatch(pattern, _letters(asked)) is not None
+    return re.fullmatch(pattern, _letters(text)) is not None
 
 
 def _other_text(row: Record, record: Record) -> str | None:
