@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from types import FunctionType, SimpleNamespace
 from typing import Annotated, Any, Literal, NoReturn
 from unicodedata import normalize
 
@@ -14,17 +13,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judge.errors import UsageError, missing_extra, read_text
 from judge.questions.parts import Section, Text, as_tuple
+from judge.questions.patterns import EXTRA, compiled, search, shortened, validator
 from judge.questions.replies import YES_NO
 from judge.records.base import clip
 from judge.records.text import shown
 from judge.records.words import word_count
 from judge.verdict import Answer, Verdict
-
-EXTRA = "tests"
-"""The extra that installs the libraries of `json_schema` and `language`."""
-
-SECONDS = 1.0
-"""Longest time in seconds that a pattern may search one text."""
 
 FieldOf = Callable[[str], Any]
 """Gives the content of a field; raises KeyError if there is none."""
@@ -59,7 +53,7 @@ def _pattern(text: str) -> str:
     from regex import error
 
     try:
-        _compiled(text, ignore_case=False)
+        compiled(text, ignore_case=False)
     except error as problem:
         raise ValueError(f"not a regular expression: {problem}") from problem
     return text
@@ -75,7 +69,7 @@ def _schema(text: str) -> str:
             text = read_text(Path(text))
         except UsageError as error:
             raise ValueError(str(error)) from error
-    _validator(text)
+    validator(text)
     return text
 
 
@@ -129,7 +123,7 @@ class FieldTest(Section):
         it is one of these texts. `{field: NAME}` in place of words compares with another field.
         `equals` and `one_of` ignore white space at both ends.
     regex, not_regex: the regular expression is found; is not found. The library `regex` stops after
-        `SECONDS`, where `re` could run for hours.
+        `patterns.SECONDS`, where `re` could run for hours.
     length: the number of words, characters or entries.
     json_schema: JSON that is valid by this schema: the schema as text, or the path of its file.
     language: one of these languages (ISO 639 codes), identified by py3langid.
@@ -265,11 +259,11 @@ class FieldTest(Section):
     # ------------------------------------------------------------ patterns, lengths, languages
 
     def _regex(self, content: Any, _: FieldOf) -> Answer:
-        found = _search(self.regex or "", as_text(content), ignore_case=self.ignore_case)
+        found = search(self.regex or "", as_text(content), ignore_case=self.ignore_case)
         return no("the pattern is not found") if found is None else yes(quote=found or None)
 
     def _not_regex(self, content: Any, _: FieldOf) -> Answer:
-        found = _search(self.not_regex or "", as_text(content), ignore_case=self.ignore_case)
+        found = search(self.not_regex or "", as_text(content), ignore_case=self.ignore_case)
         return yes() if found is None else no("the pattern is found", found or None)
 
     def _length(self, content: Any, _: FieldOf) -> Answer:
@@ -297,7 +291,7 @@ class FieldTest(Section):
             except (ValueError, RecursionError) as error:
                 return no(f"not JSON: {error}")
         try:
-            fault = best_match(_validator(self.json_schema or "").iter_errors(content))
+            fault = best_match(validator(self.json_schema or "").iter_errors(content))
         except Unresolvable as error:
             raise ValueError(f"the schema refers to what is not in it: {error}") from error
         if fault is None:
@@ -348,12 +342,6 @@ def as_text(content: Any) -> str:
     return normalize("NFC", text)
 
 
-def shortened(text: str, most: int = 160) -> str:
-    """The text on one line, cut to `most` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
 def _brief(content: Any) -> str:
     return clip(content) if isinstance(content, str) else shortened(json.dumps(content), 80)
 
@@ -380,75 +368,6 @@ def _number(content: Any) -> float | None:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-# ---------------------------------------------------------------- libraries, loaded when used
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str, *, ignore_case: bool) -> Any:
-    import regex
-
-    return regex.compile(normalize("NFC", pattern), regex.IGNORECASE if ignore_case else 0)
-
-
-def _search(pattern: str, text: str, *, ignore_case: bool = False) -> str | None:
-    """The pattern's first match; None if there is none. Raises ValueError if it takes too long."""
-    try:
-        match = _compiled(pattern, ignore_case=ignore_case).search(text, timeout=SECONDS)
-    except TimeoutError:
-        problem = f"the pattern {clip(pattern, 40)} took more than {SECONDS:g} s on this text"
-        raise ValueError(problem) from None
-    return match.group() if match else None
-
-
-@lru_cache(maxsize=64)
-def _validator(schema: str) -> Any:
-    """The validator of a JSON Schema; ValueError if it is not a schema.
-
-    References outside the schema are not fetched, and its patterns have the same time limit.
-    """
-    try:
-        from jsonschema import validators
-        from jsonschema.exceptions import SchemaError
-        from referencing import Registry
-    except ImportError as error:
-        raise ValueError(str(missing_extra("needs a library", EXTRA))) from error
-
-    try:
-        content = json.loads(schema)
-        kind = validators.validator_for(content, default=validators.Draft202012Validator)
-        kind.check_schema(content)
-    except SchemaError as error:
-        message = f"not a JSON Schema: {error.json_path}: {shortened(error.message)}"
-        raise ValueError(message) from error
-    except ValueError as error:
-        raise ValueError(f"not a JSON Schema: {error}") from error
-    known = kind.VALIDATORS
-    limited = {name: _limited(known[name], {}) for name in _SEARCHING if name in known}
-    return validators.extend(kind, limited)(content, registry=Registry())
-
-
-_SEARCHING = ("pattern", "patternProperties", "additionalProperties", "unevaluatedProperties")
-"""The keywords of JSON Schema that search for patterns."""
-
-
-def _limited(function: Any, copies: dict[str, Any]) -> Any:
-    """A copy of a keyword's function, and of those that it calls, in which `re` is our search.
-
-    The library cannot be told how to search.
-    """
-    names = {**function.__globals__, "re": SimpleNamespace(search=_is_found)}
-    copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
-    copies[function.__name__] = copy
-    for name in function.__code__.co_names:
-        if isinstance(part := names.get(name), FunctionType):
-            names[name] = copies.get(name) or _limited(part, copies)
-    return copy
-
-
-def _is_found(pattern: str, text: str) -> bool:
-    return _search(pattern, normalize("NFC", text)) is not None
 
 
 @lru_cache(maxsize=1)

@@ -16,8 +16,9 @@ from pydantic import Field, model_validator
 
 from judge.digest import digest
 from judge.errors import UsageError, why_unread
-from judge.questions.field_tests import no, shortened, yes
+from judge.questions.field_tests import no, yes
 from judge.questions.parts import Section
+from judge.questions.patterns import shortened
 from judge.records.base import clip
 from judge.verdict import Answer
 

@@ -106,7 +106,7 @@ def test_a_comparison_with_nothing_is_an_error_and_neither_passes_nor_fails(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.questions.field_tests.SECONDS", 0.05)
+    monkeypatch.setattr("judge.questions.patterns.SECONDS", 0.05)
 
 
 SLOW = r"^(a|a)*$"
