@@ -24,7 +24,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -59,8 +59,14 @@ class _When(BaseModel):
         return (
             (self.contains is None or self.contains in prompt)
             and (self.lacks is None or self.lacks not in prompt)
-            and all(getattr(self, name) in (None, value) for name, value in origin.items())
+            and all(origin.get(name) == wanted for name, wanted in self._origin)
         )
+
+    @cached_property
+    def _origin(self) -> tuple[tuple[str, Any], ...]:
+        """What the call's origin must be."""
+        content = self.model_dump(exclude={"contains", "lacks"}, exclude_none=True)
+        return tuple(content.items())
 
 
 _ORIGIN = ("rubric", "id", "vote", "round", "role")

@@ -196,7 +196,7 @@ class Trainer:
         from transformers import DynamicCache
 
         cache = DynamicCache()
-        part(inputs_embeds=start, past_key_values=cache, use_cache=True)
+        part(inputs_embeds=start, cache=cache, use_cache=True)
         cache.batch_repeat_interleave(len(embeddings))
         padded = torch.nn.utils.rnn.pad_sequence(list(embeddings), batch_first=True)
         length = start.shape[1]
@@ -206,7 +206,7 @@ class Trainer:
         for row, embedding in enumerate(embeddings):
             mask[row, length + len(embedding) :] = 0
         output: Tensor = part(
-            inputs_embeds=padded, attention_mask=mask, past_key_values=cache, use_cache=True
+            inputs_embeds=padded, attention_mask=mask, cache=cache, use_cache=True
         ).last_hidden_state
         return output
 

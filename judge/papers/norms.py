@@ -79,7 +79,7 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
             and there is none.
     """
     items = [_checked(item) for item in rows(sources, options)]
-    sound = [item for item in items if item.problem is None]
+    places = [(_place(item), item) for item in items if item.problem is None]
 
     def contents(item: Record, number: int) -> Iterator[dict[str, Any]]:
         here = item.usable().visible
@@ -87,7 +87,7 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
         for label in LABELS:
             place = f"{here['country']}/{here['subcategory']}/{label}"
             chance = random.Random(f"{options.seed}/{place}")
-            others = _others(item, sound) if label == "neutral" and counts.get(label) else [item]
+            others = _others(item, places) if label == "neutral" and counts.get(label) else [item]
             order = chance.sample(here["norms"], len(here["norms"]))
             for turn in range(counts.get(label, 0)):
                 there, norm = here, order[turn % len(order)]
@@ -128,15 +128,15 @@ def _place(item: Record) -> tuple[str, str]:
     return spelling(_cluster(item.visible)), spelling(item.visible["subcategory"])
 
 
-def _others(item: Record, items: Sequence[Record]) -> list[Record]:
+def _others(item: Record, places: Sequence[tuple[tuple[str, str], Record]]) -> list[Record]:
     """Lines of other clusters, only those of the same subcategory if there are any."""
     cluster, subcategory = _place(item)
-    others = [other for other in items if _place(other)[0] != cluster]
-    same = [other for other in others if _place(other)[1] == subcategory]
-    if not others:
+    elsewhere = [(kind, line) for (place, kind), line in places if place != cluster]
+    if not elsewhere:
         message = "no line is of a country in another cluster, which neutral situations need"
         raise UsageError(f"{item.source}, line {item.line}: {message}")
-    return same or others
+    same = [line for kind, line in elsewhere if kind == subcategory]
+    return same or [line for _, line in elsewhere]
 
 
 def _fields(

@@ -59,6 +59,8 @@ def test_labels_teach_a_local_model_offline(tmp_path: Path, low: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("error::FutureWarning:judge")
+@pytest.mark.filterwarnings("error::FutureWarning:torch")
 @pytest.mark.skipif(store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run")
 def test_what_an_adapter_was_taught_by_never_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
