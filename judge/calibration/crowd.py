@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from judge.errors import UsageError
 from judge.records import read
-from judge.records.answers import scalar_text, spelling
+from judge.records.answers import in_order, scalar_text, spelling, without_no_label
 from judge.records.fields import LabelError, answer_of, text_of
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
 
@@ -79,18 +80,23 @@ class Crowd:
     contrary: Sequence[str] = ()
 
     def kept(
-        self, items: Sequence[LabelledItem], check: str | None = None
+        self,
+        items: Sequence[LabelledItem],
+        check: str | None = None,
+        accepted: Collection[str] = (),
     ) -> tuple[list[LabelledItem], dict[str, Annotator], frozenset[str]]:
         """The items without control questions, with the labels that count; each annotator; and the
         ids of the records of control questions.
 
-        `check` is the only check of the files that was read; None: all were.
+        `check` is the only check of the files that was read; None: all were. `accepted` are answers
+        even if their words otherwise mean no label.
 
         Raises:
             UsageError: controls or contrary pairs cannot be read, controls are about other checks,
                 no annotator answered one, or every annotator is dropped.
         """
         golds = self._golds({item.check for item in items if item.annotations}, check)
+        known = {*map(spelling, (*accepted, *self.scale))}
         answers: dict[str, list[tuple[str, str]]] = defaultdict(list)
         labels: Counter[str] = Counter()
         others = []
@@ -98,17 +104,18 @@ class Crowd:
             place = item.record.id, item.number
             gold = golds.get((*place, item.check))
             for annotation in item.annotations:
+                answer = without_no_label(annotation.answer, known)
                 if gold is None:
-                    labels[annotation.annotator] += 1
-                else:
-                    answers[annotation.annotator].append((annotation.answer, gold))
+                    labels[annotation.annotator] += answer is not None
+                elif answer is not None:
+                    answers[annotation.annotator].append((in_order(answer), in_order(gold)))
             others += [item] if gold is None else []
         if self.controls and labels and not answers:
             raise UsageError(f"{self.controls[0]}: no annotator answered any of these questions")
         against = self._against(items)
         annotators = {
             name: self._annotator(answers[name], labels[name], len(against[name]))
-            for name in sorted({*labels, *answers})
+            for name in sorted({a.annotator for item in items for a in item.annotations})
         }
         if annotators and all(about.dropped for about in annotators.values()):
             message = f"every annotator has fewer than {self.least:.0%} of the controls right"
@@ -127,7 +134,13 @@ class Crowd:
         checks = {check for check, _ in given}
         found: dict[str, list[set[CheckOfRecord]]] = defaultdict(list)
         for source in self.contrary:
-            pairs = [((c, a), (c, b), answer) for a, b, answer in _contrary(source) for c in checks]
+            lines = [*_contrary(source)]
+            unknown = [answer for *_, answer in lines if answer not in self.scale]
+            if self.scale and unknown:
+                raise UsageError(
+                    f"{source}: answer {unknown[0]!r} is none of the ratings of --scale"
+                )
+            pairs = [((c, a), (c, b), answer) for a, b, answer in lines for c in checks]
             if not any({first, second} <= given.keys() for first, second, _ in pairs):
                 raise UsageError(f"{source}: no pair of these records has labels on both")
             for first, second, answer in pairs:
@@ -173,7 +186,8 @@ class Crowd:
             golds = Counter(gold for answer, gold in controls if answer == rating)
             scale[rating] = max(meanings, key=lambda label: golds[label])
         right = sum(scale.get(answer, answer) == gold for answer, gold in controls)
-        dropped = bool(controls) and right < self.least * len(controls)
+        # As the fraction that was typed: 14 of 25 are 0.56.
+        dropped = bool(controls) and right < Fraction(str(self.least)) * len(controls)
         return Annotator(len(controls), right, labels, dropped, scale, contradictions)
 
     def ratings(

@@ -17,16 +17,12 @@ from judge.calibration.crowd import Annotator, Crowd, demographics, people_of
 from judge.calibration.majority import PLAIN, Majority, VotedQuestion, majority_records
 from judge.errors import UsageError
 from judge.records import Record
-from judge.records.answers import OWN_ANSWERS, SEVERAL
+from judge.records.answers import OWN_ANSWERS, SEVERAL, in_order
+from judge.records.base import clip
 from judge.records.labels import LabelledItem, read_labels, without_label
-from judge.records.labels.matching import SharedNames
+from judge.records.labels.matching import SharedNames, mixed_questions
 from judge.settings import Settings
-from judge.stats.agreement import (
-    class_kappas,
-    count_table,
-    rater_agreement,
-    scale_alphas,
-)
+from judge.stats.agreement import class_kappas, count_table, rater_agreement, scale_alphas
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas, numbers_of, weighted_kappas
 from judge.stats.intervals import Estimate, plain
@@ -102,6 +98,7 @@ class Agreement:
         demographics: how many annotators have each value, by column and group (`all` first).
         most_answers: the most answers to one question.
         majorities: the records with people's answers (`majority.majority_records`).
+        mixed_questions: notes that annotators answered different questions under one check's name.
     """
 
     checks: Sequence[CheckAgreement]
@@ -117,6 +114,7 @@ class Agreement:
     demographics: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     most_answers: int = 0
     majorities: Sequence[Mapping[str, Any]] = ()
+    mixed_questions: Sequence[str] = ()
 
     @property
     def blank_message(self) -> str:
@@ -132,7 +130,8 @@ class Agreement:
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
         report: dict[str, Any] = plain(replace(self, problems=(), majorities=()))
-        for name in ("problems", "unreadable", "blank", "most_answers", "majorities"):
+        noted = ("problems", "unreadable", "blank", "most_answers", "majorities", "mixed_questions")
+        for name in noted:
             del report[name]
         return report
 
@@ -185,7 +184,7 @@ def agreement_of(
     controls: frozenset[str] = frozenset()
     if crowd is not None:
         given = [*everything]
-        everything, annotators, controls = crowd.kept(given, check)
+        everything, annotators, controls = crowd.kept(given, check, settings.answers)
         ratings = crowd.ratings(given, annotators)
     report = agreement(
         everything,
@@ -242,14 +241,14 @@ def agreement(
     repeated = differing = conflicting = no_label = 0
     for item in (item.answered(answers) for item in items):
         no_label += item.left_out
-        gold = None if item.gold is None else _sorted(item.gold)
+        gold = None if item.gold is None else in_order(item.gold)
         by_item = checks[item.check]
         question = by_item.setdefault((item.record.id, item.number), VotedQuestion(item, gold))
         conflicting += None not in (gold, question.gold) and gold != question.gold
         question.gold = question.gold or gold
         question.rows += item.rows
         for annotation in item.annotations:
-            answer = _sorted(annotation.answer)
+            answer = in_order(annotation.answer)
             repeated += annotation.annotator in question.answers
             differing += question.answers.setdefault(annotation.annotator, answer) != answer
             question.groups.setdefault(annotation.annotator, annotation.group)
@@ -266,6 +265,12 @@ def agreement(
     asked = [question for by_item in checks.values() for question in by_item.values()]
     given = [pair for question in asked for pair in question.groups.items()]
     groups = dict(given) | {name: group for name, group in given if group is not None}
+    if people and groups and people.keys().isdisjoint(groups):
+        raise UsageError(f"--people names {clip([*people])}, the labels are by {clip([*groups])}")
+    mixed = {
+        check: mixed_questions((q.item.number, q.asked.values()) for q in by_item.values())
+        for check, by_item in checks.items()
+    }
     return Agreement(
         reports,
         repeated,
@@ -275,12 +280,8 @@ def agreement(
         most_answers=max((len(question.answers) for question in asked), default=0),
         demographics=demographics(groups, people),
         majorities=lines,
+        mixed_questions=[f"{check}: {note}" for check, note in mixed.items() if note],
     )
-
-
-def _sorted(answer: str) -> str:
-    """The answer; several joined by `|` are sorted, without duplicates."""
-    return SEVERAL.join(sorted({*answer.split(SEVERAL)}))
 
 
 def _check(

@@ -156,6 +156,9 @@ def command(
 
     if records and out is None:
         raise UsageError("--records needs -o, the file to which its records are written")
+    source = context.get_parameter_source("least")
+    if not controls and source is not None and source.name == "COMMANDLINE":
+        raise UsageError("--least needs --controls, the questions that annotators must get right")
     report = api.agreement(
         sources,
         label_column=opt.names(label_column),
@@ -188,6 +191,8 @@ def command(
         print_output(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
         _print(report, all_tables, by_class=raters is not None)
+    for note in report.mixed_questions:
+        print_message(note)
     everyone = counted(len(report.annotators), "annotator")
     if dropped := [name for name, about in report.annotators.items() if about.dropped]:
         share = report.dropped_labels or 0.0

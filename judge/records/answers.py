@@ -114,6 +114,11 @@ def written(content: object) -> dict[str, str]:
     return {spelling(text): text.strip() for text in texts if text.strip()}
 
 
+def in_order(answer: str) -> str:
+    """The answer; several joined by `|` are sorted, without duplicates."""
+    return SEVERAL.join(sorted({*answer.split(SEVERAL)}))
+
+
 def without_no_label(answer: str, answers: Collection[str] = ()) -> str | None:
     """A spelling without the parts that mean "no label"; None if nothing is left.
 

@@ -83,10 +83,16 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
         (["gold.jsonl"], "do not say who gave which answer"),
         (["torn.jsonl"], "no labels at all; 1 line could not be read"),
         (["nowhere.jsonl"], "nowhere.jsonl"),
+        (["votes.jsonl", "--least", "0.6"], "--least needs --controls"),
+        (
+            ["votes.jsonl", "--people", "p.jsonl"],
+            "--people names ['W1'], the labels are by ['w1', ",
+        ),
     ],
 )
 def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:
     typed.write("torn.jsonl", [], "not JSON\n")
+    typed.write("p.jsonl", [{"annotator": "W1", "age": 30}])
     code, out, told = typed.text("agreement", *words)
     assert (code, out) == (2, "")
     assert says in told
@@ -230,6 +236,44 @@ def test_a_control_that_has_other_answers_needs_no_record(typed: Typed) -> None:
     typed.write("records.jsonl", [norm("a", {})])
     words += ("--records", "records.jsonl", "-o", "n.jsonl")
     assert "records.jsonl: there is no record 'b', which has labels" in typed.text(*words)[2]
+
+
+@pytest.mark.parametrize(
+    ("answers", "gold", "least", "expected"),
+    [
+        (["yes"] * 14 + ["no"] * 11, "yes", "0.56", (25, 14, False)),
+        (["yes"] * 14 + ["no"] * 11, "yes", "0.57", (25, 14, True)),
+        (["yes"] * 3 + ["N/A"] * 2, "yes", "0.9", (3, 3, False)),
+        (["b|a", "a|b"], "a|b", "1", (2, 2, False)),
+    ],
+)
+def test_least_is_the_share_of_control_questions_with_the_right_answer(
+    typed: Typed, answers: list[str], gold: str, least: str, expected: tuple[int, int, bool]
+) -> None:
+    golds = [norm(f"k{n}", {"relevance": gold}) for n, _ in enumerate(answers)]
+    votes = [norm(f"k{n}", {"relevance": {"ann": a, "bo": gold}}) for n, a in enumerate(answers)]
+    typed.write("gold.jsonl", golds)
+    typed.write("votes.jsonl", [*votes, norm("a", {"relevance": {"ann": "no", "bo": "no"}})])
+    words = ("agreement", "votes.jsonl", "--controls", "gold.jsonl", "--least", least, "--json")
+    ann = json.loads(typed.text(*words)[1])["annotators"]["ann"]
+    assert (ann["controls"], ann["right"], ann["dropped"]) == expected
+
+
+def test_different_questions_under_one_name_are_noted(typed: Typed) -> None:
+    def line(id: str, name: str, question: str) -> dict[str, Any]:
+        asked = {name: {"asked": {"relevance": question}}}
+        return norm(id, {"relevance": {name: "yes"}}) | {"annotators": asked}
+
+    template, shown = "Is {{ story }} relevant?", "Is a greets. relevant?"
+    lines = [line("a", "ann", template), line("b", "ann", template), line("a", "bo", shown)]
+    typed.write("same.jsonl", lines)
+    assert typed.text("agreement", "same.jsonl")[2] == ""
+    typed.write("other.jsonl", [*lines, line("b", "cy", "Is it rude?")])
+    told = " ".join(typed.text("agreement", "other.jsonl")[2].split())
+    assert told == (
+        "judge: relevance: people were asked 'Is {{ story }} relevant?' and 'Is it rude?' about "
+        "the same text (1 time)"
+    )
 
 
 def test_majorities_keep_the_weight_of_a_sampled_record(typed: Typed) -> None:

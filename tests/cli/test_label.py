@@ -286,6 +286,17 @@ def test_an_id_that_a_spreadsheet_would_run_comes_back_as_it_was(typed: Typed) -
     ]
 
 
+def test_a_sheet_is_calibrated_with_the_id_option_that_made_it(typed: Typed) -> None:
+    typed.write("in.jsonl", [{"nr": n, "mail": mail} for n, mail in (("a", "Hi."), ("b", "Go!"))])
+    ask = ("--ask", "Polite?", "--on", "mail", "--id", "nr")
+    typed.text("label", "in.jsonl", *ask, "--workers", "1", "--sheet", "s.csv")
+    fill(typed, "s.csv", lambda row: {"label": "yes" if row["item"] == "a" else "no"})
+    judge = typed.script("j.yaml", [{"reply": {"quote": None, "reason": "", "answer": "yes"}}])
+    code, out, told = typed.text("calibrate", "s.csv", *ask, "-m", judge, "--no-controls")
+    assert code == 0 and "agrees with the labels in 1 of 2" in out, told
+    assert "b: says yes, the label is no" in out
+
+
 def test_an_entry_that_nobody_answers_has_no_label_in_its_place(typed: Typed) -> None:
     typed.write("in.jsonl", [{"id": "d", "contexts": ["c1"], "claims": ["x", "y"]}])
     typed.text("label", "in.jsonl", "--rubric", "faithful", "--sheet", "s.csv")

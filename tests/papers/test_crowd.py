@@ -223,6 +223,10 @@ def test_ratings_that_contradict_each_other_do_not_count(typed: Typed) -> None:
         ({"item": "p/1", "answer": "5"}, "line 2: field 'contrary' is missing"),
         ({"item": "p/1", "contrary": "p/1", "answer": "5"}, "line 2: item and contrary are the"),
         ({"item": "p/1", "contrary": "p/2"}, "line 2: field 'answer' is missing"),
+        (
+            {"item": "p/1", "contrary": "p/2", "answer": "entailment"},
+            "answer 'entailment' is none of the ratings of --scale",
+        ),
     ):
         table(typed, "contrary.csv", [pair])
         code, _, told = typed.text(*words)

@@ -98,6 +98,9 @@ def read_labels(
     items = chain.from_iterable(map(rows_of, read(path)))
     head = list(islice(items, _LOOK))
     recognised, items = _recognised(source, name, head, roles), chain(head, items)
+    if any(LabelTable.is_sheet(item.fields) for item in head if item.fields is not None):
+        columns = {role: column for role, column in columns.items() if role != "id"}
+        renames.pop("id", None)  # A sheet has the ids in its column `item`.
     if recognised is None:
         return _about(Own(check, folder).read(renamed(items, renames)), roles, check, source)
     rows = (

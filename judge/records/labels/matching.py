@@ -83,6 +83,28 @@ def other_question(items: Iterable[LabelledItem], question: str) -> str | None:
     return f"people answered {words} ({count}), and {item.check} asks {clip(question)}"
 
 
+def mixed_questions(questions: Iterable[tuple[int, Iterable[str | None]]]) -> str | None:
+    """The note that annotators were asked different questions about one record or entry; None if
+    they were not, or if nothing says what they were asked.
+
+    Args:
+        questions: the entry's number, and the words that each annotator was asked.
+    """
+    pairs = []
+    for number, words in questions:
+        first, *others = dict.fromkeys(text for text in words if text) or [""]
+        pairs += [
+            (first, text)
+            for text in others
+            if not (_is(text, first, number) or _is(first, text, number))
+        ][:1]
+    if not pairs:
+        return None
+    first, text = pairs[0]
+    times = "1 time" if len(pairs) == 1 else f"{len(pairs)} times"
+    return f"people were asked {clip(first)} and {clip(text)} about the same text ({times})"
+
+
 def _is(text: str, question: str, number: int) -> bool:
     """Whether people were asked this question: its template, or what a row of a sheet shows, which
     may begin with the entry."""
