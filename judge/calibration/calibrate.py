@@ -310,9 +310,8 @@ async def _judge(
     test_sets = {name: await _apart(study, trial, name) for name in study.further}
     looks = _controls(study, trial, test_sets.get(job.contrast_set or ""))
     everything = trial.answers(range(len(study.items)))
-    people = None
-    if any(len(answer.item.annotations) > 1 for answer in held_out):
-        people = against_people(held_out, seed=job.seed, draws=job.draws)
+    several = any(len(answer.item.annotations) > 1 for answer in held_out)
+    people = against_people(held_out, seed=job.seed, draws=job.draws) if several else None
     unanswered = [answer for answer in everything if answer.answer is None]
     unanswered.sort(key=lambda answer: answer.outcome is not AnswerOutcome.ERROR)
     return JudgeReport(
@@ -328,14 +327,15 @@ async def _judge(
         },
         people=people,
         disagreements=disagreements(rubric, everything, set(parts.held_out)),
-        skipped=Counter(
-            answer.reason or "" for answer in everything if answer.outcome is AnswerOutcome.SKIPPED
-        ),
+        skipped=Counter(a.reason or "" for a in everything if a.outcome is AnswerOutcome.SKIPPED),
         profile=profile_of(study, trial, stage, calibrated or stands, looks, leak),
         outcomes=Counter(str(answer.outcome) for answer in everything),
         unanswered=(unanswered[0].reason or unanswered[0].outcome) if unanswered else None,
         controls=looks,
         test_sets={source: measured(answers) for source, answers in test_sets.items()},
+        left_out={
+            s: len(study.further[s]) - len(a) for s, a in test_sets.items() if s in job.test_sets
+        },
         curve=_curve(study, trial),
     )
 

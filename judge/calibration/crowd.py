@@ -118,7 +118,7 @@ class Crowd:
             for name in sorted({a.annotator for item in items for a in item.annotations})
         }
         if annotators and all(about.dropped for about in annotators.values()):
-            message = f"every annotator has fewer than {self.least:.0%} of the controls right"
+            message = f"every annotator has fewer than {100 * self.least:g}% of the controls right"
             raise UsageError(
                 f"{self.controls[0]}: {message}: lower --least, or map ratings with --scale"
             )

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from judge.stats.intervals import percent
+
 if TYPE_CHECKING:
     from judge.calibration.report import CheckReport, JudgeReport
     from judge.questions.rubric import Rubric
@@ -166,6 +168,8 @@ def further(check: CheckReport) -> Iterator[str]:
         for source, measures in judge.test_sets.items():
             kappa = measures.kappa
             text = f"kappa {kappa}, {kappa.n} of {measures.items} answered"
+            if count := judge.left_out.get(source):
+                text += f"; {count} left out, of records used for fitting (the same id or text)"
             yield f"{judge.name}: {source}: {text}"
         if judge.curve is not None:
             yield f"{judge.name}: {judge.curve.summary()}"
@@ -199,7 +203,7 @@ def policy(check: CheckReport) -> Iterator[str]:
             yield f"{judge.model} cannot be guaranteed: {stage.reason}"
         else:
             yield (
-                f"{judge.model} decides from {stage.threshold:.3f} on: {share:.0%} of all; agrees "
+                f"{judge.model} decides from {stage.threshold:.3f} on: {percent(share)} of all; agrees "
                 f"{stage.agreement} of {stage.agreement.n}, at least {stage.agreement.low:.3f}"
             )
-    yield f"passed on to people: {check.policy.passed_on:.0%}"
+    yield f"passed on to people: {percent(round(check.policy.passed_on, 6))}"

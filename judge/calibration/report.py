@@ -122,7 +122,8 @@ class JudgeReport:
     - `outcomes`: counts over all items; `unanswered`: why the first failed item failed, or, if none
       failed, why the first unanswered item has no answer
     - `controls`: agreement without the deciding field, and with another's; None if not computed
-    - `test_sets`: measures over further sets, by source; their records were not used for fitting
+    - `test_sets`: measures over further sets, by source; their records were not used for fitting,
+      and `left_out` items of records that were
     - `curve`: agreement with fewer labels; None if nothing was fitted
     """
 
@@ -141,6 +142,7 @@ class JudgeReport:
     unanswered: str | None = None
     controls: Controls | None = None
     test_sets: Mapping[str, Measures] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
     curve: LearningCurve | None = None
 
     @property

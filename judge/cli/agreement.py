@@ -153,6 +153,7 @@ def command(
     opt.need_calibrate("judge agreement")
     from judge import api
     from judge.stats.agreement import MajorityRule
+    from judge.stats.intervals import percent
 
     if records and out is None:
         raise UsageError("--records needs -o, the file to which its records are written")
@@ -197,7 +198,7 @@ def command(
     if dropped := [name for name, about in report.annotators.items() if about.dropped]:
         share = report.dropped_labels or 0.0
         print_message(
-            f"{len(dropped)} of {everyone} dropped, {share:.0%} of the labels: {_named(dropped)}"
+            f"{len(dropped)} of {everyone} dropped, {percent(share)} of the labels: {_named(dropped)}"
         )
     if torn := {
         name: n for name, about in report.annotators.items() if (n := about.contradictions)

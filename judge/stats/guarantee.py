@@ -123,7 +123,7 @@ def _refused(
     threshold: float, agreed: int, count: int, n: int, agreement: float, level: float
 ) -> ThresholdTest:
     """The outcome without a threshold: the number of missing labels, and the reason."""
-    goal = f"agreement of {agreement:.0%} with {level:.0%} confidence"
+    goal = f"agreement of {100 * agreement:g}% with {100 * level:g}% confidence"
     labels = None
     if not n:
         labels = least_items(agreement=agreement, level=level)

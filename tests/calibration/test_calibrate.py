@@ -16,6 +16,7 @@ import pytest
 from judge.backends.base import Call
 from judge.calibration import calibrate, controls, fit, guarantee, split, trial
 from judge.calibration.calibrate import acalibrate
+from judge.calibration.finding import further
 from judge.calibration.labels import CalibrationJob
 from judge.calibration.report import Calibration
 from judge.errors import BadRequest, UsageError
@@ -323,6 +324,8 @@ def test_a_further_set_is_reported_on_without_what_was_fitted_to(labels: Written
     job = CalibrationJob([labels(rows)], test_sets=[other], draws=10)
     (check,) = run(job, reads(chances)).checks
     assert check.judges[0].test_sets[other].items == 100 + 100 + 15 + 20
+    assert f"{other}: kappa" in (told := next(further(check)))
+    assert "; 200 left out, of records used for fitting (the same id or text)" in told
     job = CalibrationJob([labels(rows)], test_sets=[other], group="country", draws=10)
     (check,) = run(job, reads(chances)).checks
     assert check.judges[0].test_sets[other].items == 100 + 100 + 15 + 10

@@ -176,7 +176,7 @@ def test_a_cascade_that_was_guaranteed_is_used_by_validate(typed: Typed) -> None
     code, out, told = typed.text(*RUN, *cheap, *strong, "--guarantee", "0.85", "-o", "done")
     assert code == 0, told + out
     assert f"{cheap[1]} decides from" in out and f"{strong[1]} decides from" in out
-    assert "passed on to people: 0%" in out
+    assert "passed on to people: 0.0%" in out
     fresh = [norm(1, "", "bright"), norm(2, "", "grey yes"), norm(3, "", "grey no")]
     typed.write("fresh.jsonl", unlabelled(*fresh))
     both = (*strong, "--cheap-model", cheap[1], "--profile", "done/profile.json")
@@ -285,7 +285,7 @@ def test_a_guarantee_that_cannot_be_given_is_exit_code_3(typed: Typed) -> None:
     Path("done/profile.json").write_text("stale")
     code, out, told = typed.text(*RUN, *judge, "--guarantee", "0.9", "-o", "done", "--overwrite")
     assert code == 3
-    assert f"{judge[1]} cannot be guaranteed: " in out and "passed on to people: 100%" in out
+    assert f"{judge[1]} cannot be guaranteed: " in out and "passed on to people: 100.0%" in out
     assert told.startswith("judge: no profile: plain: agreement of 90% with 95% confidence")
     assert not Path("done/profile.json").exists()
     assert json.loads(typed.read("done/report.json"))["refused"]

@@ -82,7 +82,7 @@ def test_votes_become_records_that_every_command_reads(mails: Typed) -> None:
     fill(mails, "s.csv", polite)
     words = ("agreement", "s.csv", "--controls", "gold.jsonl", "--records", "mails.jsonl")
     code, out, told = mails.text(*words, "-o", "majority.jsonl")
-    assert code == 0 and "1 of 3 annotators dropped, 33% of the labels: annotator-3" in told
+    assert code == 0 and "1 of 3 annotators dropped, 33.3% of the labels: annotator-3" in told
     assert "control question" not in told
     # Three of four pairs agree; by chance (5/8)^2 + (3/8)^2 would: (0.75 - 0.53) / 0.47.
     assert cells(out, "question", "all", "8")[0][3].startswith("0.47")

@@ -102,7 +102,7 @@ def test_calis_crowd(crowd: Typed) -> None:
     more = ("--records", "pairs.jsonl", "-o", "majority.jsonl", "--raters", "5", "--json")
     code, out, told = crowd.text(*words, *more)
     report = json.loads(out)
-    assert code == 0 and "4 of 25 annotators dropped, 16% of the labels" in told
+    assert code == 0 and "4 of 25 annotators dropped, 16.0% of the labels" in told
     assert {name for name, about in report["annotators"].items() if about["dropped"]} == {
         "us0", "us1", "in0", "in1",
     }  # fmt: skip

@@ -46,15 +46,18 @@ def test_missing_labels_would_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "missing", "why"),
+    ("data", "level", "missing", "why"),
     [
-        (([], []), 29, "no labels: agreement of 90% with 95% confidence takes at least 29"),
-        (block(0.9, 90, 100), None, "the 100 surest of the 100 items agree 90.0%"),
-        (block(0.1, 90, 90), None, "none of the 90 items is as sure as 0.9"),
+        (([], []), 0.95, 29, "no labels: agreement of 90% with 95% confidence takes at least 29"),
+        (([], []), 0.975, 36, "agreement of 90% with 97.5% confidence takes at least 36"),
+        (block(0.9, 90, 100), 0.95, None, "the 100 surest of the 100 items agree 90.0%"),
+        (block(0.1, 90, 90), 0.95, None, "none of the 90 items is as sure as 0.9"),
     ],
 )
-def test_refused(data: tuple[list[float], list[bool]], missing: int | None, why: str) -> None:
-    found = threshold_with_guarantee(*data, [0.9, 0.8])
+def test_refused(
+    data: tuple[list[float], list[bool]], level: float, missing: int | None, why: str
+) -> None:
+    found = threshold_with_guarantee(*data, [0.9, 0.8], level=level)
     assert found.threshold is None
     assert found.missing == missing
     assert why in str(found.reason)
