@@ -203,7 +203,8 @@ def policy(check: CheckReport) -> Iterator[str]:
             yield f"{judge.model} cannot be guaranteed: {stage.reason}"
         else:
             yield (
-                f"{judge.model} decides from {stage.threshold:.3f} on: {percent(share)} of all; agrees "
-                f"{stage.agreement} of {stage.agreement.n}, at least {stage.agreement.low:.3f}"
+                f"{judge.model} decides from {stage.threshold:.3f} on: {percent(share)} of all; "
+                f"agrees {stage.agreement} of {stage.agreement.n}, "
+                f"at least {stage.agreement.low:.3f}"
             )
     yield f"passed on to people: {percent(round(check.policy.passed_on, 6))}"

@@ -20,7 +20,7 @@ from judge.records import Record
 from judge.records.answers import OWN_ANSWERS, SEVERAL, in_order
 from judge.records.base import clip
 from judge.records.labels import LabelledItem, read_labels, without_label
-from judge.records.labels.matching import SharedNames, mixed_questions
+from judge.records.labels.matching import SharedNames, mixed_questions, other_texts
 from judge.settings import Settings
 from judge.stats.agreement import class_kappas, count_table, rater_agreement, scale_alphas
 from judge.stats.bootstrap import Resamples, share_estimate
@@ -98,7 +98,8 @@ class Agreement:
         demographics: how many annotators have each value, by column and group (`all` first).
         most_answers: the most answers to one question.
         majorities: the records with people's answers (`majority.majority_records`).
-        mixed_questions: notes that annotators answered different questions under one check's name.
+        notes: that annotators answered different questions under one check's name, or that records
+            of one id in two files have other texts.
     """
 
     checks: Sequence[CheckAgreement]
@@ -114,7 +115,7 @@ class Agreement:
     demographics: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     most_answers: int = 0
     majorities: Sequence[Mapping[str, Any]] = ()
-    mixed_questions: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def blank_message(self) -> str:
@@ -130,8 +131,7 @@ class Agreement:
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
         report: dict[str, Any] = plain(replace(self, problems=(), majorities=()))
-        noted = ("problems", "unreadable", "blank", "most_answers", "majorities", "mixed_questions")
-        for name in noted:
+        for name in ("problems", "unreadable", "blank", "most_answers", "majorities", "notes"):
             del report[name]
         return report
 
@@ -239,11 +239,13 @@ def agreement(
     """
     checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
     repeated = differing = conflicting = no_label = 0
+    pairs: list[tuple[Record, Record]] = []
     for item in (item.answered(answers) for item in items):
         no_label += item.left_out
         gold = None if item.gold is None else in_order(item.gold)
         by_item = checks[item.check]
         question = by_item.setdefault((item.record.id, item.number), VotedQuestion(item, gold))
+        pairs.append((question.item.record, item.record))
         conflicting += None not in (gold, question.gold) and gold != question.gold
         question.gold = question.gold or gold
         question.rows += item.rows
@@ -280,7 +282,7 @@ def agreement(
         most_answers=max((len(question.answers) for question in asked), default=0),
         demographics=demographics(groups, people),
         majorities=lines,
-        mixed_questions=[f"{check}: {note}" for check, note in mixed.items() if note],
+        notes=[*(f"{check}: {note}" for check, note in mixed.items() if note), *other_texts(pairs)],
     )
 
 

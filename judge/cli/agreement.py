@@ -192,13 +192,13 @@ def command(
         print_output(json.dumps(report.as_json(), ensure_ascii=False, indent=2))
     else:
         _print(report, all_tables, by_class=raters is not None)
-    for note in report.mixed_questions:
+    for note in report.notes:
         print_message(note)
     everyone = counted(len(report.annotators), "annotator")
     if dropped := [name for name, about in report.annotators.items() if about.dropped]:
-        share = report.dropped_labels or 0.0
+        share = percent(report.dropped_labels or 0.0)
         print_message(
-            f"{len(dropped)} of {everyone} dropped, {percent(share)} of the labels: {_named(dropped)}"
+            f"{len(dropped)} of {everyone} dropped, {share} of the labels: {_named(dropped)}"
         )
     if torn := {
         name: n for name, about in report.annotators.items() if (n := about.contradictions)

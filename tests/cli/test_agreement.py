@@ -276,6 +276,22 @@ def test_different_questions_under_one_name_are_noted(typed: Typed) -> None:
     )
 
 
+def test_other_texts_under_one_id_are_noted(typed: Typed) -> None:
+    """Files of one month each count from 1; a note that an annotator added is no other text."""
+    ann = [{**norm(n, {"polite": {"ann": "yes"}}), "note": "fine"} for n in "123"]
+    bo = [{**norm(n, {"polite": {"bo": "yes"}}), "note": "so so"} for n in "123"]
+    typed.write("ann.jsonl", ann)
+    typed.write("bo.jsonl", bo)
+    assert typed.text("agreement", "ann.jsonl", "bo.jsonl")[2] == ""
+    bo = [{**line, "rule_of_thumb": "Wave.", "story": f"May {line['id']}"} for line in bo]
+    typed.write("bo.jsonl", [{**line, "note": "late"} for line in bo])
+    told = " ".join(typed.text("agreement", "ann.jsonl", "bo.jsonl")[2].split())
+    assert told == (
+        "judge: 3 records with other texts under one id, the first '1' in ann.jsonl and bo.jsonl: "
+        "give different records different ids"
+    )
+
+
 def test_majorities_keep_the_weight_of_a_sampled_record(typed: Typed) -> None:
     """By hand: the judge says yes of both; the one that stands for three is a no: 1 / (1 + 3)."""
     weights = {"a": ("yes", 1.0), "b": ("no", 3.0)}

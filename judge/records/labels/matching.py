@@ -11,7 +11,7 @@ from typing import Any
 from judge.errors import UsageError
 from judge.records.answers import spelling
 from judge.records.base import clip, content_hash
-from judge.records.kinds import recognise
+from judge.records.kinds import normalise, recognise
 from judge.records.labels.items import LabelledItem
 from judge.records.record import Record
 from judge.records.text import chat_in, shown
@@ -62,6 +62,27 @@ def need_same_text(row: Record, record: Record) -> None:
             f"{row.source}, line {row.line}: item {clip(row.id)} shows another text in field "
             f"{field!r} than {record.source}, line {record.line}: give the records that the sheet "
             "was made from"
+        )
+
+
+def other_texts(pairs: Iterable[tuple[Record, Record]]) -> Iterator[str]:
+    """The note that records of one name, from two files, have the same text in no field, if any.
+
+    People may have added columns of their own, so one equal text is enough.
+    """
+    others: dict[str, tuple[Record, Record]] = {}
+    for first, second in pairs:
+        one, two = first.visible, second.visible
+        texts = [(one[key], two[key]) for key in one.keys() & two.keys() if normalise(key) != "id"]
+        worded = [pair for pair in texts if all(isinstance(t, str) and _worded(t) for t in pair)]
+        if worded and not any(_plain(a) == _plain(b) for a, b in worded):
+            others.setdefault(first.id, (first, second))
+    if others:
+        first, second = next(iter(others.values()))
+        count = "1 record" if len(others) == 1 else f"{len(others)} records"
+        yield (
+            f"{count} with other texts under one id, the first {clip(first.id)} in {first.source} "
+            f"and {second.source}: give different records different ids"
         )
 
 
