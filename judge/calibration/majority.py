@@ -108,8 +108,10 @@ def majority_records(
         UsageError: a file of `records` cannot be read, lacks another record, or its text differs
             from the text that people were shown.
     """
-    rows = (item for path in records for item in read(path) if item.fields)
-    whole = {_named(item, id_column): item for item in rows}
+    whole: dict[str, Record] = {}
+    for item in (item for path in records for item in read(path) if item.fields):
+        # Of several records of one name, `judge label` asks about the first.
+        whole.setdefault(_named(item, id_column), item)
     of_content = {label_key(item.fields or {}): name for name, item in whole.items()}
     lines: dict[str, dict[str, Any]] = {}
     labels: dict[str, dict[str, Any]] = defaultdict(dict)

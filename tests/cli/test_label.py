@@ -286,6 +286,18 @@ def test_an_id_that_a_spreadsheet_would_run_comes_back_as_it_was(typed: Typed) -
     ]
 
 
+def test_of_records_with_one_id_the_first_is_asked_about_and_gets_the_labels(typed: Typed) -> None:
+    texts = {"text": "Hello there."}, {"text": "Go away."}
+    typed.write("in.jsonl", [{"id": "a", **text} for text in texts])
+    told = typed.text("label", "in.jsonl", "--ask", "Polite?", "--sheet", "s.csv")[2]
+    assert "1 record left out; line 2 of in.jsonl: an earlier record has id 'a'" in told
+    fill(typed, "s.csv", lambda row: {"label": "yes"})
+    words = ("agreement", "s.csv", "--records", "in.jsonl", "-o", "m.jsonl")
+    code, _, told = typed.text(*words)
+    line = json.loads(typed.read("m.jsonl"))
+    assert (line["text"], line["labels"]) == ("Hello there.", {"question": "yes"}), (code, told)
+
+
 def test_a_sheet_is_calibrated_with_the_id_option_that_made_it(typed: Typed) -> None:
     typed.write("in.jsonl", [{"nr": n, "mail": mail} for n, mail in (("a", "Hi."), ("b", "Go!"))])
     ask = ("--ask", "Polite?", "--on", "mail", "--id", "nr")
