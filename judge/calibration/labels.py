@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
 
 from judge.calibration.answer_fields import MAX_CATEGORIES, without_answers
+from judge.calibration.observe import texts_of
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.answers import in_words_of
@@ -108,7 +110,8 @@ def gather(
             elif problem is None:
                 usable.add(item.check)
             alike = places[item.record.id, item.check, item.number]
-            index = next((n for n in alike if _same_record(entries[n][1], item)), None)
+            earlier = [(n, entries[n][1]) for n in alike]
+            index = _earlier(earlier, item, rubrics[item.check])
             if problem is None and index is None:
                 alike.append(len(entries))
                 entries.append((source, item))
@@ -230,6 +233,22 @@ def _no_answer(
             given = clip(SEVERAL.join(map(item.spelt, parts)))
             return Problem(f"{place} must be one of {', '.join(answers)}, not {given}")
     return None
+
+
+def _earlier(
+    items: Sequence[tuple[int, LabelledItem]], item: LabelledItem, rubric: Rubric
+) -> int | None:
+    """The index of the item about the same record, among earlier ones of its name.
+
+    Each annotator's file may have columns of its own, such as comments. So if the rubric names the
+    fields that are shown, they alone tell whether another annotator's answers are added.
+    """
+    shown = texts_of(item, rubric) if items and rubric.fields else {}
+    same = (n for n, one in items if _same_record(one, item))
+    alike = (
+        n for n, one in items if shown and _joined(one, item) and shown == texts_of(one, rubric)
+    )
+    return next(chain(same, alike), None)
 
 
 def _same_record(one: LabelledItem, other: LabelledItem) -> bool:

@@ -162,7 +162,11 @@ def test_answers_of_other_people_in_another_file_join(write: Written) -> None:
     shown = {"item": "a", "check": "plain", **norm("a", {})}
     del shown["labels"], shown["id"]
     rows = [{**shown, "annotator": name, "label": "no"} for name in ("bo", "cy")]
+    rows[1]["comment"] = "a column of her own"
     bo, cy = (write(f"{row['annotator']}.jsonl", [row]) for row in rows)
+    dan = write("dan.jsonl", [{**rows[1], "annotator": "dan", "comment": "another"}])
+    ((item,),) = gathered(cy, dan)[0].values()
+    assert [one.annotator for one in item.annotations] == ["cy", "dan"]
     found, problems = gathered(whole, bo, cy)
     (item,) = found["plain"]
     assert [(one.annotator, one.answer) for one in item.annotations] == [
