@@ -129,7 +129,14 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    by: opt.ByField = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --sample: draw evenly from the values of this field; repeatable.",
+            metavar="FIELD",
+            rich_help_panel=opt.INPUT,
+        ),
+    ] = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Ask people the questions that judges are asked.
@@ -143,6 +150,8 @@ def command(
 
     if (out is None) == (sheet is None):
         raise UsageError("name -o LABELS.jsonl for a page, or --sheet FILE.csv for a sheet")
+    if by and sample is None:
+        raise UsageError("--by needs --sample, the number of records to draw evenly by it")
     job = api.Job(
         inputs=sources,
         format=format,

@@ -28,7 +28,7 @@ OF_WORKFLOWS = "of workflows"
 HELP_ALL = "judge.help_all"
 """Key in a context's `meta`: help shows every option."""
 
-_INPUT, OUTPUT = "Input", "Output"
+INPUT, OUTPUT = "Input", "Output"
 _STATISTICS = ("matplotlib", "numpy", "scipy", "sklearn")
 
 
@@ -62,7 +62,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         help="jsonl, json, csv, tsv, parquet, arrow or xlsx. [default: by ending or first bytes]",
-        rich_help_panel=_INPUT,
+        rich_help_panel=INPUT,
         autocompletion=completed("formats"),
     ),
 ]
@@ -73,14 +73,14 @@ LabelColumn = Annotated[
 Limit = Annotated[int | None, typer.Option(min=0, help="Only the first N records.")]
 Sample = Annotated[
     int | None,
-    typer.Option(min=1, help="Only N records, drawn at random by --seed.", rich_help_panel=_INPUT),
+    typer.Option(min=1, help="Only N records, drawn at random by --seed.", rich_help_panel=INPUT),
 ]
 ByField = Annotated[
     list[str] | None,
     typer.Option(
         help="Also count by this field; --sample draws evenly from its values; repeatable.",
         metavar="FIELD",
-        rich_help_panel=_INPUT,
+        rich_help_panel=INPUT,
     ),
 ]
 
