@@ -299,9 +299,9 @@ def test_of_records_with_one_id_the_first_is_asked_about_and_gets_the_labels(typ
     assert (line["text"], line["labels"]) == ("Hello there.", {"question": "yes"}), (code, told)
 
 
-def test_a_sheet_is_calibrated_with_the_id_option_that_made_it(typed: Typed) -> None:
-    typed.write("in.jsonl", [{"nr": n, "mail": mail} for n, mail in (("a", "Hi."), ("b", "Go!"))])
-    ask = ("--ask", "Polite?", "--on", "mail", "--id", "nr")
+def test_a_sheet_is_calibrated_with_the_options_that_made_it(typed: Typed) -> None:
+    typed.write("in.jsonl", [{"nr": n, "body": mail} for n, mail in (("a", "Hi."), ("b", "Go!"))])
+    ask = ("--ask", "Polite?", "--on", "mail", "--map", "mail=body", "--id", "nr")
     typed.text("label", "in.jsonl", *ask, "--workers", "1", "--sheet", "s.csv")
     fill(typed, "s.csv", lambda row: {"label": "yes" if row["item"] == "a" else "no"})
     judge = typed.script("j.yaml", [{"reply": {"quote": None, "reason": "", "answer": "yes"}}])

@@ -98,9 +98,11 @@ def read_labels(
     items = chain.from_iterable(map(rows_of, read(path)))
     head = list(islice(items, _LOOK))
     recognised, items = _recognised(source, name, head, roles), chain(head, items)
-    if any(LabelTable.is_sheet(item.fields) for item in head if item.fields is not None):
+    sheets = (item.fields for item in head if item.fields and LabelTable.is_sheet(item.fields))
+    if sheet := next(sheets, None):
+        # Its ids are in the column `item`, and its fields have the names that people were shown.
         columns = {role: column for role, column in columns.items() if role != "id"}
-        renames.pop("id", None)  # A sheet has the ids in its column `item`.
+        renames = {n: c for n, c in renames.items() if c in sheet or n not in (*sheet, "id")}
     if recognised is None:
         return _about(Own(check, folder).read(renamed(items, renames)), roles, check, source)
     rows = (
