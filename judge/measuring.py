@@ -193,13 +193,13 @@ def agreement(
         raters,
     )
     crowd = None
+    resolved_settings = with_label_columns(resolved(settings, options), texts(label_column))
     if controls or scale or contrary:
         meanings = scale_of(scale) if scale else {}
-        crowd = Crowd(texts(controls), least, meanings, texts(contrary))
+        crowd = Crowd(texts(controls), least, meanings, texts(contrary), resolved_settings.id)
     if out is not None:
         refuse_existing("-o", Path(out), overwrite)
     wanted = None if out is None else texts(records)
-    resolved_settings = with_label_columns(resolved(settings, options), texts(label_column))
     about = None if people is None else str(people)
     report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted, about)
     if out is not None:

@@ -12,6 +12,7 @@ from judge.records import read
 from judge.records.answers import in_order, scalar_text, spelling, without_no_label
 from judge.records.fields import LabelError, answer_of, text_of
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
+from judge.records.labels.matching import in_column
 
 Scale = Mapping[str, tuple[str, ...]]
 """The label of each rating. Of several labels, the one each annotator means is estimated."""
@@ -72,12 +73,14 @@ class Crowd:
             first (B.4).
         contrary: files with pairs of records that cannot both have an `answer` (B.3: two
             hypotheses that contradict each other are both rated 5): `item`, `contrary`, `answer`.
+        id_column: the column that names the controls, if it is not their id.
     """
 
     controls: Sequence[str] = ()
     least: float = LEAST
     scale: Scale = field(default_factory=dict)
     contrary: Sequence[str] = ()
+    id_column: str | None = None
 
     def kept(
         self,
@@ -166,7 +169,9 @@ class Crowd:
                     why = item.problem.message if item.problem else "holds no label"
                     raise UsageError(f"{source}, line {item.line}: {why}")
                 if (gold := item.reference) is not None:
-                    golds[item.record.id, item.number, item.check] = gold
+                    name = in_column(item.record, self.id_column)
+                    for id in (item.record.id, *([name] if name else [])):
+                        golds[id, item.number, item.check] = gold
         names = {check for *_, check in golds}
         if len(asked) == len(names) == 1 and (check is None or names == {UNNAMED}):
             (only,) = asked

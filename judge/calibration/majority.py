@@ -10,12 +10,12 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.records import Record, read
-from judge.records.answers import OPT_OUTS, SEVERAL, scalar_text, spelling
+from judge.records.answers import OPT_OUTS, SEVERAL, spelling
 from judge.records.base import content_hash
 from judge.records.fields import record_name
 from judge.records.labels import LabelledItem
 from judge.records.labels.items import label_key
-from judge.records.labels.matching import is_place, need_same_text
+from judge.records.labels.matching import in_column, is_place, need_same_text
 from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majorities
 
 
@@ -111,7 +111,7 @@ def majority_records(
     whole: dict[str, Record] = {}
     for item in (item for path in records for item in read(path) if item.fields):
         # Of several records of one name, `judge label` asks about the first.
-        whole.setdefault(_named(item, id_column), item)
+        whole.setdefault(in_column(item, id_column) or record_name(item), item)
     of_content = {label_key(item.fields or {}): name for name, item in whole.items()}
     lines: dict[str, dict[str, Any]] = {}
     labels: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -165,12 +165,6 @@ def _whole(question: VotedQuestion, of_content: Mapping[str, str]) -> str:
         return question.record
     content = content_hash(question.item.record.fields or {})
     return of_content.get(content, question.record)
-
-
-def _named(record: Record, id_column: str | None) -> str:
-    """The record's name: the content of the column, else its id or place."""
-    content = (record.fields or {}).get(id_column) if id_column else None
-    return scalar_text(content) or record_name(record)
 
 
 def _put(answers: dict[str, Any], name: str, answer: str | None, number: int, entries: int) -> None:

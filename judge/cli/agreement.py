@@ -43,7 +43,7 @@ Exit code 3: some lines could not be read, and are named.
     "id",
     map="Read this column of LABELS as NAME, as in label=answer; item=a+b.",
     answers="Count these as answers, even words that otherwise mean no label, as in none,some.",
-    id="With --records: the column that names the records.",
+    id="With --records or --controls: the column that names them.",
 )
 def command(
     settings: Settings,

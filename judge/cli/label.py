@@ -200,7 +200,8 @@ def command(
     if (step := _NEXT.get(written.form)) is not None:
         back, how = step
         back = back.format(path=shlex.quote(str(written.files[0].with_suffix(""))))
-        named = {"--controls": controls, "--opt-out": opt_out}
+        id_column = [settings.id] if settings.id and controls else []
+        named = {"--controls": controls, "--id": id_column, "--opt-out": opt_out}
         more = "".join(
             f" {n} {shlex.quote(one)}" for n, several in named.items() for one in several or ()
         )

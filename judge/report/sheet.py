@@ -22,6 +22,7 @@ from judge.records.answers import SEVERAL, spelt_as
 from judge.records.base import no_such_field, normalise
 from judge.records.fields import record_name
 from judge.records.labels import QUESTION, ROLES, LabelledItem, read_labels
+from judge.records.labels.matching import in_column
 from judge.records.labels.table import OFFERED
 from judge.records.names import entry_name
 from judge.report.sheet_files import SheetRows, form_of
@@ -113,7 +114,10 @@ def write_sheet(
     if not units:
         raise UsageError(nothing_to_ask(asked, settings.on, named, reasons))
     not_offered: list[str] = []
-    golden, records = list(_controls(controls, asked, opt_outs, not_offered)), len(units)
+    golden, records = (
+        list(_controls(controls, asked, opt_outs, not_offered, settings.id)),
+        len(units),
+    )
     if together:
         units, golden = _joined(units, together), _joined(golden, together)
         if telling_sizes := {*map(len, golden)} - {*map(len, units)}:
@@ -251,6 +255,7 @@ def _controls(
     asked: Sequence[Rubric],
     opt_outs: Sequence[str],
     not_offered: list[str],
+    id_column: str | None,
 ) -> Iterator[list[dict[str, str]]]:
     """The rows of each control question's record; a message about each right answer that the sheet
     does not offer is added to `not_offered`."""
@@ -262,6 +267,7 @@ def _controls(
         by_name[min(checks)] = asked[0]
     for item in items:
         record = item if isinstance(item, Record) else item.record
+        record = replace(record, name=in_column(record, id_column) or record.name)
         place = f"{record.source}, line {record.line}"
         if isinstance(item, Record) or item.reference is None:
             raise UsageError(f"{place}: a control question needs its right answer")

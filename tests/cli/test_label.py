@@ -299,6 +299,22 @@ def test_of_records_with_one_id_the_first_is_asked_about_and_gets_the_labels(typ
     assert (line["text"], line["labels"]) == ("Hello there.", {"question": "yes"}), (code, told)
 
 
+def test_controls_have_the_names_of_the_column_that_names_records(typed: Typed) -> None:
+    """A place, gold.csv#2, would give a control question away."""
+    typed.write("in.jsonl", [{"nr": f"m{n}", "mail": f"Mail {n}."} for n in range(6)])
+    typed.write("gold.csv", [], "nr,mail,label\nm6,Thanks.,yes\n")
+    words = ("in.jsonl", "--ask", "Polite?", "--on", "mail", "--id", "nr", "--workers", "1")
+    told = typed.text("label", *words, "--controls", "gold.csv", "--sheet", "s.csv")[2]
+    assert told.endswith("  judge agreement s.csv --controls gold.csv --id nr\n")
+    assert {row["item"] for row in rows(typed, "s.csv")} == {f"m{n}" for n in range(7)}
+    fill(typed, "s.csv", lambda row: {"label": "yes"})
+    back = ("agreement", "s.csv", "--controls", "gold.csv", "--id", "nr", "--json")
+    code, out, told = typed.text(*back, "--records", "in.jsonl", "-o", "m.jsonl")
+    assert code == 0 and "wrote m.jsonl: 6 records" in told, told
+    ((_, about),) = json.loads(out)["annotators"].items()
+    assert (about["controls"], about["right"], about["labels"]) == (1, 1, 6)
+
+
 def test_a_sheet_is_calibrated_with_the_options_that_made_it(typed: Typed) -> None:
     typed.write("in.jsonl", [{"nr": n, "body": mail} for n, mail in (("a", "Hi."), ("b", "Go!"))])
     ask = ("--ask", "Polite?", "--on", "mail", "--map", "mail=body", "--id", "nr")

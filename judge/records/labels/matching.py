@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from judge.errors import UsageError
-from judge.records.answers import spelling
+from judge.records.answers import scalar_text, spelling
 from judge.records.base import clip, content_hash
 from judge.records.kinds import normalise, recognise
 from judge.records.labels.items import LabelledItem
@@ -48,6 +48,11 @@ class SharedNames:
             name = f"{record.id} ({content[:6]})"
         self._names[content] = name
         return replace(item, record=replace(record, name=name))
+
+
+def in_column(record: Record, column: str | None) -> str | None:
+    """The record's name in this column, if it has one there."""
+    return scalar_text((record.fields or {}).get(column)) if column else None
 
 
 def is_place(name: str, source: str) -> bool:
