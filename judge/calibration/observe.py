@@ -23,6 +23,7 @@ from judge.records.labels import LabelledItem
 from judge.records.names import entry_name
 from judge.run.stream import run
 from judge.verdict import SETTLED, AnswerOutcome, Verdict, Vote
+from judge.voting import decide
 
 # ---------------------------------------------------------------- records as shown
 
@@ -86,7 +87,6 @@ def key_of(item: LabelledItem, rubric: Rubric) -> str:
 _LOST = {
     Verdict.UNREADABLE: AnswerOutcome.UNREADABLE,
     Verdict.ERROR: AnswerOutcome.ERROR,
-    Verdict.ABSTAIN: AnswerOutcome.ABSTAINED,
 }
 
 _Votes = dict[tuple[str, int, tuple[int, ...]], Vote]
@@ -266,9 +266,7 @@ async def _ask(
         score = score if verdict in SETTLED else None
         majority = None if score is None else nearest_answer(judge.rubric, score)
     verdicts = [vote.verdicts().get(value, vote.verdict) for vote in votes]
-    outcome = next(
-        (_LOST[verdict] for verdict in verdicts if verdict in _LOST), AnswerOutcome.ABSTAINED
-    )
+    outcome = _LOST.get(Verdict(decide(verdicts, count)), AnswerOutcome.ABSTAINED)
     given = [a for part in evidence for a in part if a.quote or a.reason]
     telling = next((a for a in given if majority in (None, a.answer)), None)
     reasons = (vote.reason for vote in votes if vote.reason)

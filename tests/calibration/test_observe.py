@@ -143,12 +143,14 @@ def test_a_structured_answer_comes_with_its_evidence() -> None:
     ("replies", "outcome", "answer"),
     [
         (["yes", "no", "yes"], "answered", "yes"),
-        (["yes", "no", "?"], "unreadable", None),
-        (["yes", "no", "!"], "error", None),
+        (["yes", "no", "?"], "abstained", None),
+        (["yes", "!", "!"], "abstained", None),
+        (["?", "?", "?"], "unreadable", None),
+        (["?", "?", "!"], "error", None),
         (["yes", "no"], "abstained", None),
     ],
 )
-def test_the_majority_of_all_votes_answers(
+def test_the_majority_of_all_votes_answers_and_without_one_the_outcome_is_a_validations(
     replies: list[str], outcome: str, answer: str | None
 ) -> None:
     def cast(call: Call) -> Any:
