@@ -291,9 +291,12 @@ class AgainstPeople:
 
     - `human_human`: the mean over items of the share of pairs of annotators who agree
     - `human_judge`: the mean over items of the share of annotators who agree with the judge
-    - `human_kappa`, `judge_kappa`: the same beyond chance, with items equally weighted: Fleiss's
-      kappa among people; with the judge, chance is from each side's own frequencies of answers
+    - `human_kappa`, `judge_kappa`: the same beyond chance, with items equally weighted however many
+      annotators they have: Fleiss's kappa among people; with the judge, chance is from each side's
+      own frequencies of answers
     - `test`: the alternative annotator test; None if fewer than three annotators share items
+
+    All but the test weigh items that were drawn with different chances, as `Measures` do.
     """
 
     annotators: int
@@ -317,7 +320,7 @@ def against_people(
         for answer in labelled
         if answer.answer is not None and len(answer.item.annotations) > 1
     ]
-    resamples = Resamples([answer.item.cluster for answer in usable], seed=seed, draws=draws)
+    resamples = resamples_of(usable, seed=seed, draws=draws)
     people: dict[str, dict[int, str]] = defaultdict(dict)
     for number, answer in enumerate(usable):
         for vote in answer.item.annotations:

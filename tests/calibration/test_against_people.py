@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from sklearn.metrics import cohen_kappa_score
@@ -46,6 +47,11 @@ def test_by_hand() -> None:
     assert found.human_human.value == pytest.approx((1 / 3 + 0) / 2)
     assert found.human_judge.value == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert {(one.n, one.of) for one in (found.human_human, found.human_kappa)} == {(2, 4)}
+    # An item that stands for three counts three times.
+    items[0] = replace(items[0], item=replace(items[0].item, weight=3.0))
+    found = against_people(items)
+    assert found.human_human.value == pytest.approx((3 * 1 / 3 + 0) / 4)
+    assert found.human_judge.value == pytest.approx((3 * 2 / 3 + 1 / 2) / 4)
 
 
 def test_kappas_against_libraries() -> None:
