@@ -58,7 +58,7 @@ def calibrate(
         sheet: a file with the labels of the records `labels`, by their ids: columns `id`, `label`.
         by: fields whose values get separate results.
         guarantee: the agreement to guarantee, from 0.5 to below 1.
-        sample: the number of records to use of each check.
+        sample: the number of records to use of each check and file.
         group: a field whose values are never split between fitting and reporting.
         contrast_set: labels of a set whose deciding field is reversed.
         test_set: further sets to report on, to which nothing is fitted.

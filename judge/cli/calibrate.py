@@ -49,7 +49,7 @@ Labels = Annotated[
     typer.Argument(metavar="LABELS", help="Files with labels, or NAME:PATH of a public set."),
 ]
 SampleOfCheck = Annotated[
-    int | None, typer.Option(min=1, help="Only N records of each check, drawn by --seed.")
+    int | None, typer.Option(min=1, help="Only N records of each check and file, drawn by --seed.")
 ]
 Group = Annotated[
     str | None,
