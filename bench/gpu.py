@@ -1,6 +1,7 @@
 """Engines on a GPU: whether their answers are the CPU's, and their records per second.
 
-    python bench/gpu.py MODEL [--records 400] [--concurrency 8,64,256] [--parts agree,killed,pace]
+    python bench/gpu.py MODEL [--records 400] [--concurrency 8,64,256]
+                              [--parts agree,hidden,killed,pace]
     python bench/gpu.py MODEL --parts pace --random      # the shape of Qwen2.5-7B, random weights
 
 MODEL is a folder that `transformers:` reads; vLLM must be on the PATH. All figures are of `judge
@@ -8,10 +9,17 @@ validate` as typed, without its cache, over stories of about 900 tokens (bench/m
 
 - agree: one question by first token, through `transformers:` on the CPU and on the GPU and through
   the server that `vllm:` starts: how far P is from the CPU's, and how many answers differ.
+- hidden: the hidden states of the last layer, through `transformers:` on the GPU and through a
+  pooling server of vLLM: how far the vectors are apart.
 - killed: the server that `vllm:` started gets SIGKILL while it writes typed replies: whether each
   record has its line, how many calls were repeated, and which processes are left.
-- pace: a vLLM server that is already up. With --random its weights are random: its texts mean
-  nothing, but its speed is that of a model of this shape.
+- pace: a vLLM server that is already up; every run takes stories that no run before took, so that
+  the server's cache holds only what the questions about one story share. Typed replies end after
+  --max-tokens. `cores` is CPU time for each second, of judge and of each process of the server.
+  With --random the weights are random: its texts mean nothing, but its speed is that of a model of
+  this shape.
+
+$JUDGE_SERVER_OPTIONS goes to vLLM, e.g. --enforce-eager: without it the server compiles first.
 """
 
 from __future__ import annotations
@@ -19,8 +27,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -28,8 +38,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -37,8 +47,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from material import VALUES, write_stories
+from material import VALUES, story, write_stories
 
+from judge.backends import build
+from judge.backends.base import HiddenStates
 from judge.backends.vllm import KEY_VARIABLE, ModelServer
 
 QUESTION = "Does somebody in this story help a neighbour?"
@@ -50,8 +62,14 @@ ALLOWED = (0, 1, 3)
 BEFORE_KILL = 40
 """Records that are judged before the server is killed."""
 
-EACH = 4
-"""Records of a pace run for each one that is judged at the same time."""
+AT_ONCE = 16
+"""Prompts that the pooling server gets at the same time."""
+
+POOLING = """--runner pooling --convert embed --pooler-config
+'{"pooling_type": "LAST", "use_activation": false}'"""
+"""Options of a server that gives the last token's hidden state, not scaled to length one."""
+
+TICKS = os.sysconf("SC_CLK_TCK")
 
 SHAPE = {
     "hidden_size": 3584,
@@ -141,6 +159,78 @@ def agree(model: Path, records: Path, folder: Path) -> None:
         print(f"{name:20} {run.wall:7.1f} s with start{same}", flush=True)
 
 
+async def hidden(model: Path, count: int) -> None:
+    """The last layer's hidden states of the same prompts, through each engine."""
+    os.environ["JUDGE_TORCH_DEVICE"] = GPU
+    prompts = [f"{story(number)['story']}\n\n{QUESTION}" for number in range(count)]
+    began = time.monotonic()
+    ours = await _states(f"transformers:{model}", prompts, 1)
+    print(f"transformers, GPU: {count} states in {time.monotonic() - began:.1f} s with start")
+    with _options(POOLING):
+        server = ModelServer(str(model))
+    began = time.monotonic()
+    try:
+        await server.ready()
+        os.environ |= _address(server)
+        print(f"{' '.join(server.argv()[1:])}\nup after {time.monotonic() - began:.0f} s")
+        began = time.monotonic()
+        theirs = await _states(f"vllm:{model}", prompts, AT_ONCE)
+        print(f"vllm, pooling server: {count} states in {time.monotonic() - began:.1f} s")
+    finally:
+        for name in _address(server):
+            os.environ.pop(name, None)
+        await server.aclose()
+    print(apart(ours, theirs), flush=True)
+
+
+async def _states(spec: str, prompts: Sequence[str], at_once: int) -> list[Sequence[float]]:
+    backend, free = build(spec), asyncio.Semaphore(at_once)
+    if not isinstance(backend, HiddenStates):
+        raise TypeError(f"{spec} gives no hidden states")
+
+    async def state(prompt: str) -> Sequence[float]:
+        async with free:
+            numbers, _ = await backend.hidden([{"role": "user", "content": prompt}])
+            return numbers
+
+    try:
+        return list(await asyncio.gather(*map(state, prompts)))
+    finally:
+        await backend.aclose()
+
+
+def apart(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> str:
+    """The cosines of pairs of vectors, their lengths, and the largest difference of a number."""
+    pairs = list(zip(ours, theirs, strict=True))
+    dots = [sum(x * y for x, y in zip(a, b, strict=True)) for a, b in pairs]
+    cosines = [
+        dot / math.hypot(*a) / math.hypot(*b) for dot, (a, b) in zip(dots, pairs, strict=True)
+    ]
+    ratios = [math.hypot(*b) / math.hypot(*a) for a, b in pairs]
+    far = [max(abs(x - y) for x, y in zip(a, b, strict=True)) for a, b in pairs]
+    largest = max(abs(x) for a in ours for x in a)
+    return (
+        f"cosine {mean(cosines):.5f} on average, {min(cosines):.5f} at least; length "
+        f"{min(ratios):.4f} to {max(ratios):.4f} times; numbers {max(far):.4f} apart at most, "
+        f"the largest is {largest:.2f} ({len(pairs)} vectors of {len(ours[0])})"
+    )
+
+
+@contextmanager
+def _options(more: str) -> Iterator[None]:
+    """$JUDGE_SERVER_OPTIONS with further options."""
+    before = os.environ.get("JUDGE_SERVER_OPTIONS", "")
+    os.environ["JUDGE_SERVER_OPTIONS"] = shlex.join(shlex.split(f"{before} {more}"))
+    try:
+        yield
+    finally:
+        os.environ["JUDGE_SERVER_OPTIONS"] = before
+
+
+def _address(server: ModelServer) -> dict[str, str]:
+    return {"VLLM_BASE_URL": f"{server.address}/v1", KEY_VARIABLE: server.key}
+
+
 def killed(model: Path, records: Path, folder: Path) -> None:
     """Kill the server while it writes typed replies."""
     asked = ["--ask", QUESTION, "--method", "structured", "--concurrency", "8"]
@@ -204,37 +294,62 @@ def random_model(model: Path, folder: Path) -> Path:
     return made
 
 
-async def pace(model: Path, records: Path, folder: Path, concurrency: Sequence[int]) -> None:
+async def pace(model: Path, folder: Path, given: argparse.Namespace) -> None:
     """Measure records per second through a server that is already up."""
-    workloads: dict[str, list[str]] = {
-        "one question": ["--ask", QUESTION, "--method", "logprobs"],
-        "five questions": [
-            *(word for question in FIVE for word in ("--ask", question)),
-            *("--method", "logprobs"),
-        ],
-        "one typed reply": ["--ask", QUESTION, "--method", "structured", "--reasks", "0"],
-    }
-    server = ModelServer(str(model))
+    server, first = ModelServer(str(model)), 0
     began = time.monotonic()
     try:
         await server.ready()
+        (pid,) = _children(os.getpid())
         print(f"{' '.join(server.argv()[1:])}\nup after {time.monotonic() - began:.0f} s")
-        env = {"VLLM_BASE_URL": f"{server.address}/v1", KEY_VARIABLE: server.key}
         print(
             f"{'asked':16} {'at once':>7} {'records/s':>9} {'calls/s':>8} {'read/s':>8} "
-            f"{'of a prefix':>11} {'written/s':>9} {'CPU ms':>7} {'no answer':>9}"
+            f"{'of a prefix':>11} {'written/s':>9} {'CPU ms':>7} {'no answer':>9}  cores"
         )
-        for name, words in workloads.items():
-            for count in concurrency:
-                # Low concurrency is slow: the last workload writes about 100 tokens for a record.
-                few = ["--limit", str(EACH * count), "--concurrency", str(count)]
-                out = folder / "pace.jsonl"
+        for name, words in workloads(given.max_tokens).items():
+            for at_once in map(int, given.concurrency.split(",")):
+                records, count = folder / "pace.jsonl", given.each * at_once
+                write_stories(records, count, first)
+                asked = [*words, "--concurrency", str(at_once)]
+                out, first, before = folder / "paced.jsonl", first + count, server_cpu(pid)
                 run = await asyncio.to_thread(
-                    validated, records, out, f"vllm:{model}", [*words, *few], env
+                    validated, records, out, f"vllm:{model}", asked, _address(server)
                 )
-                print(f"{name:16} {count:7} {_row(run)}", flush=True)
+                cores = _cores(run, before, server_cpu(pid))
+                print(f"{name:16} {at_once:7} {_row(run)}  {cores}", flush=True)
     finally:
         await server.aclose()
+
+
+def workloads(max_tokens: int) -> dict[str, list[str]]:
+    """Names and options of what is asked."""
+    five = [word for question in FIVE for word in ("--ask", question)]
+    typed = ["--method", "structured", "--reasks", "0", "--max-tokens", str(max_tokens)]
+    return {
+        "one question": ["--ask", QUESTION, "--method", "logprobs"],
+        "five questions": [*five, "--method", "logprobs"],
+        "one typed reply": ["--ask", QUESTION, *typed],
+    }
+
+
+def server_cpu(pid: int) -> dict[str, float]:
+    """CPU seconds so far of a process and of what it started, by name; ended ones are left out."""
+    taken: dict[str, float] = {}
+    with suppress(OSError):
+        home = Path("/proc", str(pid))
+        stat = (home / "stat").read_text().rpartition(")")[2].split()
+        taken[(home / "comm").read_text().strip()] = (int(stat[11]) + int(stat[12])) / TICKS
+        for child in _children(pid):
+            for name, seconds in server_cpu(child).items():
+                taken[name] = taken.get(name, 0.0) + seconds
+    return taken
+
+
+def _cores(run: Run, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    seconds = run.summary["seconds"]
+    used = {name: (cpu - before.get(name, 0.0)) / seconds for name, cpu in after.items()}
+    named = [f"{name} {cores:.2f}" for name, cores in used.items() if cores >= 0.01]
+    return ", ".join([f"judge {run.cpu / seconds:.2f}", *named])
 
 
 def _row(run: Run) -> str:
@@ -252,9 +367,11 @@ def _row(run: Run) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", type=Path)
-    parser.add_argument("--records", type=int, default=400)
+    parser.add_argument("--records", type=int, default=400, help="of agree, hidden and killed")
+    parser.add_argument("--each", type=int, default=4, help="stories of pace for each at once")
+    parser.add_argument("--max-tokens", type=int, default=128, help="of a typed reply of pace")
     parser.add_argument("--concurrency", default="8,64,256")
-    parser.add_argument("--parts", default="agree,killed,pace")
+    parser.add_argument("--parts", default="agree,hidden,killed,pace")
     parser.add_argument("--random", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -263,16 +380,16 @@ def main() -> None:
         write_stories(records, given.records)
         if given.random:
             model = random_model(model, folder)
-            words = os.environ.get("JUDGE_SERVER_OPTIONS", "")
-            os.environ["JUDGE_SERVER_OPTIONS"] = f"{words} --load-format dummy".strip()
-        parts = given.parts.split(",")
-        if "agree" in parts:
-            agree(model, records, folder)
-        if "killed" in parts:
-            killed(model, records, folder)
-        if "pace" in parts:
-            at_once = [int(number) for number in given.concurrency.split(",")]
-            asyncio.run(pace(model, records, folder, at_once))
+        with _options("--load-format dummy" if given.random else ""):
+            parts = given.parts.split(",")
+            if "agree" in parts:
+                agree(model, records, folder)
+            if "hidden" in parts:
+                asyncio.run(hidden(model, given.records))
+            if "killed" in parts:
+                killed(model, records, folder)
+            if "pace" in parts:
+                asyncio.run(pace(model, folder, given))
 
 
 if __name__ == "__main__":

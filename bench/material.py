@@ -59,10 +59,10 @@ def _sentence(chance: random.Random) -> str:
     return f"At {chance.randrange(24)}:{chance.randrange(60):02} {told} {chance.choice(_WHEN)}."
 
 
-def write_stories(path: Path, count: int) -> None:
-    """`count` stories as JSON lines."""
+def write_stories(path: Path, count: int, first: int = 0) -> None:
+    """`count` stories as JSON lines, from number `first` on."""
     with path.open("w", encoding="utf-8") as file:
-        for number in range(count):
+        for number in range(first, first + count):
             file.write(json.dumps(story(number), ensure_ascii=False) + "\n")
 
 
