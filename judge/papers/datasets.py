@@ -38,7 +38,7 @@ from judge.records.answers import SEVERAL, scalar_text, spelling
 from judge.records.base import clip, own_fields
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalised
-from judge.verdict import SOUND, Verdict
+from judge.verdict import SOUND, Verdict, last_of_each
 
 BY_VALUE = ("incorporation", "consistency")
 """Checks on single values of a story: if one fails, the value is left out, not the story."""
@@ -63,7 +63,7 @@ def _of_stories(of_story: OfStory, sources: Sequence[str], seed: int) -> Made:
 
     def of_row(row: Record) -> Made:
         story = story_of(row)
-        for check in story.judged.checks if story.judged is not None else ():
+        for check in last_of_each(story.judged.checks) if story.judged is not None else ():
             if check.name not in BY_VALUE and check.verdict not in SOUND:
                 raise LabelError(f"{check.name}: {check.verdict}", RESERVED, REJECTED)
         for value in story.absent:

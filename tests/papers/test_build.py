@@ -46,13 +46,13 @@ def test_what_validation_found_missing_or_unsound_is_in_no_question(typed: Typed
     story = json.loads(Path(CQ[0]).read_text().splitlines()[0])
     absent = {"verdict": "fail", "evidence": [{"value": story["values"][0], "verdict": "fail"}]}
     missing = {"verdict": "fail", "checks": [{"check": "incorporation", **absent}]}
-    plain = {"verdict": "fail", "checks": [{"check": "implicitness", "verdict": "fail"}]}
-    typed.write(
-        "s.jsonl",
-        [{**story, "judge": missing}, {**story, "id": "plain", "judge": plain}],
-    )
+    stated = [{"check": "implicitness", "verdict": "fail", "round": 1}]
+    plain = {"verdict": "fail", "checks": stated}
+    rewritten = {"verdict": "pass", "checks": [*stated, {**stated[0], "verdict": "pass"}]}
+    judged = {story["id"]: missing, "plain": plain, "rewritten": rewritten}
+    typed.write("s.jsonl", [{**story, "id": id, "judge": j} for id, j in judged.items()])
     made, left = build(typed, "attitude-detection", "s.jsonl", CQ[1])
-    assert [len(one["questions"]) for one in made] == [3]
+    assert [(one["id"], len(one["questions"])) for one in made] == [("cq-01", 3), ("rewritten", 4)]
     missed = f"{story['values'][0]}: the story does not carry it"
     assert left == [("cq-01", missed), ("plain", "implicitness: fail")]
 
