@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.graphs.values import Value, is_multiple, values_of
 from judge.judgement import Judgement
-from judge.papers.rows import REJECTED, fields_of, head_of
+from judge.papers.rows import REJECTED, fields_of, head_of, refuse_table
 from judge.questions.evidence import fold
 from judge.records import RESERVED, Record, read
 from judge.records.base import clip, judgement_in, kind_of
@@ -169,7 +169,7 @@ def story_of(row: Record) -> Story:
         raise LabelError("a question of a built set, no story: name the stories", "story")
     record = row.of_kind("story").usable()
     values, multiple = values_of(record), is_multiple(record)
-    if (judgement := judgement_of(row.visible)) is None:
+    if (judgement := judgement_of(row)) is None:
         contradictions, of = (
             _spelt(row.visible, "contradiction"),
             _spelt(row.visible, "original_values"),
@@ -228,10 +228,15 @@ def _missing(judgement: Judgement) -> set[str | None]:
     return {v for v, verdict in last.items() if v and verdict is not Verdict.PASS}
 
 
-def judgement_of(fields: Mapping[str, Any]) -> Judgement | None:
-    """The judgement that `judge validate` wrote of a record, if any; LabelError if it cannot be
-    read."""
-    if (content := judgement_in(fields)) is None:
+def judgement_of(row: Record) -> Judgement | None:
+    """The judgement that `judge validate` wrote of a record, if any.
+
+    Raises:
+        LabelError: it cannot be read.
+        UsageError: the row is of a table of verdicts.
+    """
+    refuse_table(row)
+    if (content := judgement_in(row.visible)) is None:
         return None
     try:
         return Judgement.model_validate(content)

@@ -111,7 +111,7 @@ def _value_selection(row: Record, story: Story, values: ValueList, seed: int) ->
 
 def _refuse_unsound(row: Record) -> None:
     """Raise LabelError for a judged record that did not pass."""
-    judgement = judgement_of(row.visible)
+    judgement = judgement_of(row)
     if judgement is not None and judgement.verdict is not Verdict.PASS:
         why = f": {judgement.reason}" if judgement.reason else ""
         raise LabelError(f"{judgement.verdict}{why}", RESERVED, REJECTED)
@@ -183,7 +183,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
     groups = groups_of(sources)
 
     def of_row(row: Record) -> Made:
-        judgement = judgement_of(row.visible)
+        judgement = judgement_of(row)
         rated = bool(ratings_in(row.visible)) and "premise" in normalised(row.visible)
         labels = row.visible.get("labels")
         labels = labels if isinstance(labels, dict) else {}

@@ -18,7 +18,7 @@ from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, exact, label_of
 from judge.papers.countries import canonical, country_name
-from judge.papers.rows import asked, each_row, head_of
+from judge.papers.rows import asked, each_row, head_of, refuse_table
 from judge.papers.tables import MACRO, ResultSample, class_scores, crosstab, results_table
 from judge.papers.tasks import MISSING, Fields, MeasuredAnswer
 from judge.records import Record
@@ -94,6 +94,7 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """
 
     def of_row(row: Record) -> Iterator[Record]:
+        refuse_table(row)
         line = Line.of(row.visible)
         if line is None or line.verdict == Verdict.PASS:
             yield from _of_norm(row, choices.conditions)

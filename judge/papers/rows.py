@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from judge.errors import UsageError
-from judge.records import Record, read, renamed
+from judge.records import RESERVED, Record, read, renamed
 from judge.records.base import clip, strata_of
 from judge.records.fields import LabelError, id_text
 from judge.records.kinds import normalise
@@ -78,6 +78,13 @@ def each_row(
 def fields_of(item: Record) -> dict[str, Any]:
     """The item's fields; LabelError for a line that cannot be used."""
     return item.usable().fields or {}
+
+
+def refuse_table(row: Record) -> None:
+    """Raise UsageError for a row of a table that judge wrote, which has no whole judgement."""
+    if f"{RESERVED}.verdict" in (row.fields or {}):
+        lines = f"name the JSON lines that it was made from, such as {row.source}.jsonl"
+        raise UsageError(f"{row.source} is a table of verdicts: {lines}")
 
 
 def asked(

@@ -154,3 +154,22 @@ def test_stories_come_in_a_pipe_beside_their_value_file(
 def test_refused(typed: Typed, words: tuple[str, ...], message: str) -> None:
     code, _, told = typed.text("build", *words, "-o", "o")
     assert code == 2 and message in told and not (typed.folder / "o").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("describe", "normad", "t.csv"),
+        ("describe", "cqbench", "t.csv"),
+        ("build", "filtered", "t.csv", "-o", "o"),
+        ("build", "attitude-detection", "t.csv", CQ[1], "-o", "o"),
+    ],
+)
+def test_a_table_of_verdicts_is_never_taken_for_unjudged_records(
+    typed: Typed, words: tuple[str, ...]
+) -> None:
+    heads = "story,values,rule_of_thumb,label,judge.verdict,relevance.verdict"
+    (typed.folder / "t.csv").write_text(f"{heads}\nAnn bowed.,Bow--Agree,Bow.,yes,fail,fail\n")
+    code, shown, told = typed.text(*words)
+    assert (code, shown) == (2, "") and not (typed.folder / "o").exists()
+    assert "t.csv is a table of verdicts: name the JSON lines" in told and "t.csv.jsonl" in told
