@@ -21,6 +21,7 @@ from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
 from judge.papers.cqbench_speech import SPEECH, VERSIONS, speech_table, speeches
 from judge.papers.cqbench_stories import (
     CATEGORIES,
+    PARTS,
     TOPICS,
     ValueKey,
     ValueList,
@@ -34,7 +35,7 @@ from judge.papers.cqbench_stories import (
     story_of,
     values_and_stories,
 )
-from judge.papers.rows import asked, each_row
+from judge.papers.rows import asked, each_row, own_slices
 from judge.papers.tables import ResultSample, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer, unanswered
 from judge.records import Record
@@ -129,9 +130,8 @@ def _examples() -> Mapping[str, Any]:
 def _of_built(row: Record, choices: Choices) -> Iterator[Record]:
     """The items of a row with its own options. Raises LabelError as `questions_of`."""
     task, questions = questions_of(row)
-    for number, fields in enumerate(questions, 1):
-        key = f"{row.id}/{number}" if task == "attitude" else row.id
-        yield from _asked(row, task, key, fields, choices)
+    for fields in questions:
+        yield from _asked(row, task, fields.get("item", row.id), fields, choices)
 
 
 def _asked(
@@ -148,7 +148,8 @@ def _of_row(row: Record, value_list: ValueList | None, choices: Choices) -> Iter
     story = story_of(row)
     category = category_of(story, value_list)
     setting = "multiple" if story.multiple else "single"
-    common: dict[str, Any] = {"setting": setting, "category": category, "story": story.text}
+    about = {"setting": setting, "category": category, "story": story.text}
+    common: dict[str, Any] = {**own_slices(row, PARTS), **about}
 
     def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Record]:
         return _asked(row, task, key, {**common, **fields}, choices)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.graphs.values import Value, is_multiple, values_of
 from judge.judgement import Judgement
-from judge.papers.rows import REJECTED, fields_of, head_of, refuse_table
+from judge.papers.rows import REJECTED, fields_of, head_of, own_slices, refuse_table
 from judge.questions.evidence import fold
 from judge.records import RESERVED, Record, read
 from judge.records.base import clip, judgement_in, kind_of
@@ -32,6 +32,10 @@ CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
 
 OPTIONS = 15
 """Number of options of a value selection (CQ-Bench, section 2.2)."""
+
+PARTS = ("story", "situation", "setting", "characters", "values", "contradiction")
+PARTS += ("original_values", "options", "questions", "item")
+"""The fields of a story, and of a row of a built set, that questions are made of."""
 
 _NUMBER = re.compile(r"(?:^|(?<=\s))-?\d+[.):](?!\d)")
 
@@ -270,20 +274,24 @@ def questions_of(row: Record) -> tuple[str, list[dict[str, Any]]]:
         LabelError: a question lacks a field, or its gold answer is not one of its options.
     """
     story = text_of(row.visible, _spelt(row.visible, "story")[0])
+    category = tidy_topic(_spelt(row.visible, "setting")[1])
+    own = own_slices(row, PARTS)
     if built_task(row.visible) == "selection":
         options = _texts(row.visible, "options")
         gold = [_option(options, entry, "values") for entry in _texts(row.visible, "values")]
-        common = {"setting": "single", "category": None, "story": story}
+        common = {**own, "setting": "single", "category": category, "story": story}
         return "selection", [{**common, "options": options, "gold": gold}]
     key, questions = _spelt(row.visible, "questions")
     fields = []
-    for entry in listed(questions, key):
+    for place, entry in enumerate(listed(questions, key), 1):
         question = object_of(entry, key)
         character, options = _spelt(question, "name")[1], _texts(question, "options")
         fields.append(
             {
+                **own,
+                "item": f"{row.id}/{question.get('number', place)}",
                 "setting": "multiple" if character else "single",
-                "category": "multiple" if character else None,
+                "category": "multiple" if character else category,
                 "story": story,
                 **({"character": character} if character else {}),
                 "statement": text_of(question, _spelt(question, "value")[0]),

@@ -17,8 +17,10 @@ from judge.errors import UsageError
 from judge.graphs.values import Value
 from judge.papers.cali import HYPOTHESES, groups_of, pair_of, ratings_in
 from judge.papers.cqbench_stories import (
+    PARTS,
     Story,
     ValueList,
+    category_of,
     judgement_of,
     key_of,
     selection,
@@ -32,7 +34,7 @@ from judge.papers.culturalbench_questions import (
     options_of,
     question_of,
 )
-from judge.papers.rows import REJECTED, each_row
+from judge.papers.rows import REJECTED, each_row, own_slices
 from judge.records import RESERVED, Problem, Record
 from judge.records.answers import SEVERAL, scalar_text, spelling
 from judge.records.base import clip, own_fields
@@ -77,7 +79,7 @@ def _attitude_detection(row: Record, story: Story, values: ValueList, seed: int)
     """A story with a question for each value that no character contradicts (2.2, A.3)."""
     against = set(map(key_of, story.contradicted))
     questions: list[dict[str, Any]] = []
-    for value in story.values:
+    for number, value in enumerate(story.values, 1):
         if key_of(value) in against:
             yield _left_out(row, value, "a character contradicts it")
             continue
@@ -87,10 +89,17 @@ def _attitude_detection(row: Record, story: Story, values: ValueList, seed: int)
             yield replace(row, problem=error.problem)
             continue
         question = {"value": statement.text, "options": list(statement.options)}
-        questions.append({"name": value.character, **question, "gold label": attitude})
+        who = {"number": number, "name": value.character}
+        questions.append({**who, **question, "gold label": attitude})
     if not questions:
         raise LabelError("no value is left to ask about", "values", REJECTED)
-    yield {"id": row.id, "story": story.text, "questions": questions}
+    yield {**_about(row, story, values), "story": story.text, "questions": questions}
+
+
+def _about(row: Record, story: Story, values: ValueList) -> dict[str, Any]:
+    """A story's id, its category and what else results can be sliced by."""
+    setting = {"setting": category} if (category := category_of(story, values)) else {}
+    return {"id": row.id, **own_slices(row, PARTS), **setting}
 
 
 def _value_selection(row: Record, story: Story, values: ValueList, seed: int) -> Made:
@@ -102,7 +111,7 @@ def _value_selection(row: Record, story: Story, values: ValueList, seed: int) ->
     gold = [(statement.text, attitude) for statement, attitude in pairs]
     question = selection(values, story, gold, f"{seed}/{row.id}")
     yield {
-        "id": row.id,
+        **_about(row, story, values),
         "story": story.text,
         "options": question["options"],
         "values": question["gold"],
@@ -117,17 +126,25 @@ def _refuse_unsound(row: Record) -> None:
         raise LabelError(f"{judgement.verdict}{why}", RESERVED, REJECTED)
 
 
+_PAIR_PARTS = ("premise", *HYPOTHESES, "hypothesis", "inference", "premise_task")
+_PAIR_PARTS += ("hypothesis_tasks",)
+
+
 def _pairs(row: Record) -> Made:
     """A premise with each of its three hypotheses, as `judge generate pairs` wrote them."""
     _refuse_unsound(row)
     fields = row.visible
     script: dict[str, Any] = {
-        name: fields[name] for name in ("behaviour", "location", "cluster") if name in fields
+        **own_slices(row, _PAIR_PARTS),
+        **{name: fields[name] for name in ("behaviour", "location", "cluster") if name in fields},
     }
     kinds = listed(fields.get("inference", []), "inference")
     for number, (name, kind) in enumerate(zip_longest(HYPOTHESES, kinds), 1):
         texts = {"premise": text_of(fields, "premise"), "hypothesis": text_of(fields, name)}
         yield {"id": f"{row.id}/{number}", **texts, "inference": kind, **script}
+
+
+_EASY_PARTS = (QUESTION, *OPTIONS, "answer", "question_idx", "data_idx", "scenario")
 
 
 def _easy(row: Record, seed: int) -> Made:
@@ -157,15 +174,15 @@ def _easy(row: Record, seed: int) -> Made:
     several = len(right) > 1
     easy = question.with_several(right, f"{seed}/{row.id}") if several else question
     gold = easy.gold if several else right[0]
-    country = {"country": row.visible["country"]} if "country" in row.visible else {}
     options = dict(zip(OPTIONS, easy.options, strict=True))
-    yield {"question_idx": row.id, QUESTION: easy.text, **options, "answer": gold, **country}
+    asked = {"question_idx": row.id, QUESTION: easy.text, **options, "answer": gold}
+    yield {**asked, **own_slices(row, _EASY_PARTS)}
 
 
 def _hard(row: Record) -> Made:
     """Each answer of an Easy question as a question of its own, true or false (3.3)."""
     hard = question_of(row.visible).hard()
-    country = row.visible.get("country")
+    own = own_slices(row, _EASY_PARTS)
     for number, (option, true) in enumerate(zip(hard["options"], hard["gold"], strict=True), 1):
         yield {
             "id": f"{row.id}/{number}",
@@ -173,7 +190,7 @@ def _hard(row: Record) -> Made:
             "prompt_question": hard["question"],
             "prompt_option": option,
             "answer": true,
-            **({"country": country} if country is not None else {}),
+            **own,
         }
 
 

@@ -18,7 +18,7 @@ from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, exact, label_of
 from judge.papers.countries import canonical, country_name
-from judge.papers.rows import asked, each_row, head_of, refuse_table
+from judge.papers.rows import asked, each_row, head_of, own_slices, refuse_table
 from judge.papers.tables import MACRO, ResultSample, class_scores, crosstab, results_table
 from judge.papers.tasks import MISSING, Fields, MeasuredAnswer
 from judge.records import Record
@@ -104,10 +104,12 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 def _of_norm(row: Record, conditions: Sequence[str]) -> Iterator[Record]:
     """The items of a norm record. Raises LabelError for any other row."""
-    norm = row.of_kind("norm").usable().typed
+    record = row.of_kind("norm").usable()
+    norm = record.typed
     if "label" not in norm:
         raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
     fields = {
+        **own_slices(row, record.names.values()),
         **{name: content for name, content in norm.items() if name not in _LEFT_OUT},
         "cluster": norm.get("cluster") or cluster_of(norm.get("country", "")),
         "gold": norm["label"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from judge.errors import UsageError
 from judge.records import RESERVED, Record, read, renamed
-from judge.records.base import clip, strata_of
-from judge.records.fields import LabelError, id_text
+from judge.records.base import clip, own_fields, strata_of
+from judge.records.fields import LabelError, id_text, slices_of
 from judge.records.kinds import normalise
 from judge.run.job import sampled
 
@@ -85,6 +85,14 @@ def refuse_table(row: Record) -> None:
     if f"{RESERVED}.verdict" in (row.fields or {}):
         lines = f"name the JSON lines that it was made from, such as {row.source}.jsonl"
         raise UsageError(f"{row.source} is a table of verdicts: {lines}")
+
+
+def own_slices(row: Record, asked_about: Collection[str]) -> dict[str, str]:
+    """The row's short fields that results can be sliced by, except those in `asked_about`, whatever
+    their spelling."""
+    names = set(map(normalise, asked_about))
+    own = own_fields(row.visible).items()
+    return slices_of({key: content for key, content in own if normalise(key) not in names})
 
 
 def asked(

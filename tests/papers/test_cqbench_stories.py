@@ -117,12 +117,15 @@ def test_a_built_file_of_questions_gives_the_items_of_its_stories(tmp_path: Path
     rows = [one for one in built if isinstance(one, dict)]
     own = asked(write(tmp_path / "ad.jsonl", *rows), condition="attitude")
     stories = asked(STORIES, VALUES, condition="attitude")
-    names = ("story", "statement", "options", "gold", "setting")
+    names = ("id", "story", "statement", "options", "gold", "setting", "category", "location")
 
     def told(items: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         return [(*map(one.get, names), one.get("character")) for one in items]
 
     assert told(own) == told(stories)
+    assert {"cq-04/1/attitude", "cq-04/3/attitude"} <= {one["id"] for one in own}, (
+        "2 is contradicted"
+    )
     assert {one["setting"] for one in own} == {"single", "multiple"}
 
 

@@ -212,7 +212,8 @@ def test_a_question_with_several_answers_asks_for_a_combination_of_statements(
     typed.write(
         "v.jsonl",
         [
-            {"id": id, "country": "Peru", **question("How is a seat kept?"), "labels": {"q": label}}
+            {"id": id, "country": "Peru", "topic": "food", "labels": {"q": label}}
+            | question("How is a seat kept?")
             for id, label in labels.items()
         ]
         + [{"id": "7", **question("How?"), "labels": {}}]
@@ -236,6 +237,11 @@ def test_a_question_with_several_answers_asks_for_a_combination_of_statements(
     hard = asked(items(benchmark, str(typed.folder / "easy.jsonl"), conditions=["hard"]))
     assert hard["2/hard"]["gold"] == [True, False, False, True]
     assert hard["2/hard"]["question"] == "How is a seat kept?"
+    assert typed("build", "culturalbench-hard", "easy.jsonl", "-o", "hard.jsonl").returncode == 0
+    of_hard_file = asked(items(benchmark, str(typed.folder / "hard.jsonl")))["2/hard"]
+    names = ("question", "options", "gold", "mode", "country", "topic")
+    assert [of_hard_file[n] for n in names] == [hard["2/hard"][n] for n in names]
+    assert of_hard_file["topic"] == "food"
     assert typed("build", "culturalbench-easy", "v.jsonl", "-o", "e2.jsonl").returncode == 3
     assert typed.read("e2.jsonl") == typed.read("easy.jsonl")
 

@@ -11,8 +11,11 @@ import pytest
 from tests.cli.conftest import cells
 from tests.cli.typed import Typed
 
+from .test_build import CQ
+
 ROWS = [
     {"ID": f"{country}-{label}-{n}", "Country": country, "Subaxis": axis, "Gold Label": label}
+    | {"season": 1 + n // 2}
     | {"Rule-of-Thumb": "Greet.", "Story": f"Ann greets, {n}."}
     for country in ("egypt", "peru")
     for n, (label, axis) in enumerate((("yes", "eating"), ("no", "eating"), ("yes", "visiting")))
@@ -43,6 +46,9 @@ def test_a_score_by_two_fields_whatever_their_case(norms: Typed) -> None:
         ("peru", "eating"): 0.5,
         ("peru", "visiting"): 1.0,
     }
+    words = ("score", "normad", "b.jsonl", *NORMAD[1:], "--by", "season", "--json")
+    by_own_column = json.loads(norms.text(*words)[1])[1]["rows"]
+    assert {r["season"]: r["accuracy"]["value"] for r in by_own_column} == {"1": 0.5, "2": 0.5}
     code, out, told = norms.text("score", "normad", "b.jsonl", *NORMAD[1:], "--by", "planet")
     assert (code, out) == (2, "") and "--by planet: no record has this field" in told
 
@@ -86,3 +92,10 @@ def test_what_a_build_wrote_and_left_out_by_a_field(norms: Typed) -> None:
     assert cells(told, "egypt") == [["egypt", "2", "1"]] and cells(told, "peru") == [
         ["peru", "1", "2"]
     ]
+    # Of 12 stories 4 are random; the values that two of them lack are left out.
+    words = ("build", "attitude-detection", *CQ, "-o", "d.jsonl", "--by", "setting")
+    code, _, told = norms.text(*words)
+    assert code == 0 and {name: cells(told, name) for name in ("random", "ethical")} == {
+        "random": [["random", "4", "2"]],
+        "ethical": [["ethical", "1", "0"]],
+    }
