@@ -85,7 +85,8 @@ class Benchmark:
         settings: other ways of asking, such as the paper's own: by name, what each changes.
         described: makes the paper's tables of the data, from the unanswered items and their
             sources.
-        counted_in: the conditions whose items `described` gets; () for all.
+        counted_in: the conditions whose items `judge describe` counts; None for all, () for items
+            that are rows, not questions.
         embedded: the settings that ask only for embeddings.
         rubrics: for a benchmark of judges, which needs no sources: the rubrics to judge by, from
             the user's `--rubric` and sources. The models named are the judges, which `ask` calls
@@ -108,7 +109,7 @@ class Benchmark:
     score: Callable[[Fields, Any], float | None] = exact
     tables: Callable[[Sequence[MeasuredAnswer]], list[Table]] | None = None
     described: Callable[[Sequence[MeasuredAnswer], Sequence[str]], list[Table]] | None = None
-    counted_in: tuple[str, ...] = ()
+    counted_in: tuple[str, ...] | None = None
     credited: Callable[[Fields], bool] | None = None
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -33,8 +33,10 @@ CATEGORIES = frozenset({"social", "religious", "ethical", "political"})
 OPTIONS = 15
 """Number of options of a value selection (CQ-Bench, section 2.2)."""
 
-PARTS = ("story", "situation", "setting", "characters", "values", "contradiction")
-PARTS += ("original_values", "options", "questions", "item")
+PARTS = (
+    *("story", "situation", "setting", "characters", "values", "contradiction"),
+    *("original_values", "options", "questions", "item"),
+)
 """The fields of a story, and of a row of a built set, that questions are made of."""
 
 _NUMBER = re.compile(r"(?:^|(?<=\s))-?\d+[.):](?!\d)")

@@ -126,8 +126,9 @@ def _refuse_unsound(row: Record) -> None:
         raise LabelError(f"{judgement.verdict}{why}", RESERVED, REJECTED)
 
 
-_PAIR_PARTS = ("premise", *HYPOTHESES, "hypothesis", "inference", "premise_task")
-_PAIR_PARTS += ("hypothesis_tasks",)
+_PAIR_PARTS = (
+    *("premise", "premise_task", "hypothesis", *HYPOTHESES, "hypothesis_tasks", "inference"),
+)
 
 
 def _pairs(row: Record) -> Made:

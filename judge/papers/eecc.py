@@ -60,10 +60,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     if choices.columns:
         raise UsageError("--map: eecc's files have no columns with names")
     folder = _folder(sources)
-    number = 0
-    for prompt in _prompts(folder, choices.conditions):
+    for number, prompt in enumerate(_prompts(folder, choices.conditions), 1):
         for draw in range(OUTPUTS):
-            number += 1
             fields = {
                 "id": f"{prompt.row}/{draw}",
                 "row": prompt.row,

@@ -8,6 +8,7 @@ from typing import Any
 from tests.cli.typed import Typed
 
 from .examinee import public
+from .test_build import CQ
 
 
 def tables(typed: Typed, *words: str, code: int = 0) -> dict[str, list[dict[str, Any]]]:
@@ -101,3 +102,22 @@ def test_what_has_no_table_asks_for_a_field(typed: Typed) -> None:
         "topic": "gifts",
         "all": 1,
     }
+
+
+def test_every_line_of_a_set_is_counted(typed: Typed) -> None:
+    """Stories of the multiple setting, rows of built sets, and each of a premise's pairs."""
+    assert typed("build", "attitude-detection", *CQ, "-o", "built.jsonl").returncode == 0
+    stories = {"random": 4, "social": 2, "religious": 2, "ethical": 1, "multiple": 3, "all": 12}
+    for sources in ((CQ[0],), CQ, ("built.jsonl",)):
+        rows = tables(typed, "cqbench", *sources, "--by", "category")["rows"]
+        assert {row["category"]: row["all"] for row in rows} == stories
+    pair = {"premise": "P.", "us_ratings": ["E"], "in_ratings": ["N"]}
+    kinds = ("goal", "actor", "actor")
+    lines = [{**pair, "hypothesis": f"H{n}.", "inference": kind} for n, kind in enumerate(kinds)]
+    typed.write("p.jsonl", lines)
+    rows = tables(typed, "cali", "p.jsonl", "--by", "inference")["rows"]
+    assert [(row["inference"], row["all"]) for row in rows] == [
+        ("actor", 2),
+        ("goal", 1),
+        ("all", 3),
+    ]

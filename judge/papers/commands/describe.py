@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -36,7 +37,8 @@ def command(
 ) -> None:
     """Count a benchmark's data as its paper does, without a model.
 
-    --by counts rows by fields of the items; the last of several fields makes the columns.
+    --by counts the lines of the sources by fields of their items; the last of several fields makes
+    the columns.
     """
     opt.need_calibrate("judge describe")
     from judge.cli.tables import print_tables
@@ -52,13 +54,17 @@ def command(
             else "the files to describe"
         )
         raise UsageError(f"judge describe {name}: name {lacking}")
-    choices = choices_of(benchmark, sources, benchmark.counted_in, columns=settings.columns)
+    choices = choices_of(benchmark, sources, columns=settings.columns)
+    if benchmark.counted_in is not None:
+        choices = replace(choices, conditions=benchmark.counted_in)
     items = list(benchmark.items(sources, choices))
     sound = unanswered(items)
     bad = [(item, item.problem) for item in items if item.problem is not None]
     tables = benchmark.described(sound, sources) if sound and benchmark.described else []
     if by:
-        rows = list({item.row: item for item in reversed(sound)}.values())
+        # The first item of each line; CALI's rows are premises, which several lines have.
+        lines = {(item.source, item.line): item for item in reversed(items) if not item.problem}
+        rows = unanswered(lines.values())
         tables.insert(0, crosstab("rows", f"Rows by {', '.join(by)}", rows, by))
     print_tables(tables, as_json=as_json, all_tables=all_tables, headlines=1 if by else len(tables))
     for item, problem in bad[:MAX_PROBLEMS]:
