@@ -184,6 +184,7 @@ def agreement(
     from judge.records import dump
     from judge.records.answers import OPT_OUTS
     from judge.report.files import writing
+    from judge.run.output import refuse_ending
     from judge.stats.agreement import MajorityRule
 
     rule = Majority(
@@ -198,6 +199,7 @@ def agreement(
         meanings = scale_of(scale) if scale else {}
         crowd = Crowd(texts(controls), least, meanings, texts(contrary), resolved_settings.id)
     if out is not None:
+        refuse_ending("-o", Path(out))
         refuse_existing("-o", Path(out), overwrite)
     wanted = None if out is None else texts(records)
     about = None if people is None else str(people)

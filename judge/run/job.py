@@ -25,6 +25,7 @@ from judge.records.lines import FINISHED, REDONE
 from judge.run.output import (
     description_file,
     input_path,
+    refuse_ending,
     refuse_existing,
     refuse_foreign_description,
     refuse_nameless,
@@ -33,9 +34,6 @@ from judge.run.output import (
 
 _TABLES = {".csv": None, ".parquet": "pyarrow", ".xlsx": "openpyxl"}
 """Endings of tables that a run can make from its lines, with the library that each needs."""
-
-_LINES = ("", ".jsonl", ".ndjson")
-"""Endings of JSON lines. With another ending, the file would be read as another format."""
 
 
 def files_of(out: Path | None) -> dict[str, Any]:
@@ -184,11 +182,8 @@ class Job:
         """Check that lines, or a table of them, may be written to `path`."""
         if path == self.table:
             _refuse_without_library(path)
-        elif path.suffix.lower() not in _LINES:
-            raise UsageError(
-                f"{flag} {path}: judge writes plain JSON lines, not {path.suffix}: name a "
-                ".jsonl file (of validate's -o also .jsonl.gz, .csv, .parquet or .xlsx)"
-            )
+        else:
+            refuse_ending(flag, path)
         if not (self.resume or self.overwrite):
             refuse_existing(path, flag)
         elif flag == "--review" and path.is_file():

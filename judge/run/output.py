@@ -337,6 +337,19 @@ def write_description(out: Path, runs: Mapping[str, Any]) -> None:
 # ---------------------------------------------------------------- names that are refused
 
 
+_LINES = ("", ".jsonl", ".ndjson")
+"""Endings of JSON lines. With another ending, the file would be read as another format."""
+
+
+def refuse_ending(flag: str, path: Path) -> None:
+    """Raises UsageError if `path`, given by `flag`, has not the ending of JSON lines."""
+    if path.suffix.lower() not in _LINES:
+        raise UsageError(
+            f"{flag} {path}: judge writes plain JSON lines, not {path.suffix}: name a .jsonl file "
+            "(of validate's -o also .jsonl.gz, .csv, .parquet or .xlsx)"
+        )
+
+
 def refuse_nameless(flag: str, path: Path, content: str = "") -> None:
     """Raises UsageError if `path`, given by `flag`, is `-`, a folder or a loop of links.
 

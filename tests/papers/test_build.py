@@ -173,3 +173,19 @@ def test_a_table_of_verdicts_is_never_taken_for_unjudged_records(
     code, shown, told = typed.text(*words)
     assert (code, shown) == (2, "") and not (typed.folder / "o").exists()
     assert "t.csv is a table of verdicts: name the JSON lines" in told and "t.csv.jsonl" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("build", "culturalbench-hard", "e.csv"),
+        ("score", "normad", "a.jsonl", "n.csv"),
+        ("agreement", "votes.jsonl"),
+    ],
+)
+def test_json_lines_are_never_written_into_a_file_that_is_read_as_a_table(
+    typed: Typed, words: tuple[str, ...]
+) -> None:
+    code, shown, told = typed.text(*words, "-o", "o.csv")
+    assert (code, shown) == (2, "") and not [*typed.folder.glob("o*")]
+    assert "-o o.csv: judge writes plain JSON lines, not .csv: name a .jsonl file" in told

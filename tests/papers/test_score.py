@@ -94,13 +94,13 @@ def test_answers_in_columns_of_other_names(typed: Typed) -> None:
 def test_people_and_two_models_in_one_table(typed: Typed) -> None:
     """Answers made elsewhere become runs."""
     told = {"people": ("yes", "no", "neutral"), "model": ("yes",) * 3, "other": ("yes", "yes")}
-    runs = [f"{name}.scored" for name in told]
+    runs = [f"{name}.scored.jsonl" for name in told]
     for (name, answers), run in zip(told.items(), runs, strict=True):
         typed.write(name, [{"id": str(n), "answer": one} for n, one in enumerate(answers)])
         words = ("score", "normad", name, "norms.jsonl", "--condition", "country", "-o", run)
         assert typed(*words).returncode == 0
     code, _, message = typed.text(*words)
-    assert code == 2 and "other.scored exists" in message
+    assert code == 2 and "other.scored.jsonl exists" in message
     code, out, message = typed.text("compare", *runs, "--json")
     assert code == 0, message
     found = json.loads(out)
@@ -108,9 +108,9 @@ def test_people_and_two_models_in_one_table(typed: Typed) -> None:
     assert [round(row[name]["value"], 3) for name in "ABC"] == [1.0, 0.333, 0.333]
     assert found["runs"] == dict(zip("ABC", runs, strict=True))
     code, out, _ = typed.text("compare", *runs)
-    assert "A: people.scored" in out and "3 items in all runs; 3 in A, 3 in B, 3 in C" in out
+    assert "A: people.scored.jsonl" in out and "3 items in all runs; 3 in A, 3 in B, 3 in C" in out
     # What was written is an evaluation of its own, and scores as it did.
-    done = typed("score", "normad", "people.scored", "--json")
+    done = typed("score", "normad", "people.scored.jsonl", "--json")
     assert json.loads(done.stdout)[0]["rows"][0]["accuracy"]["value"] == 1.0
 
 

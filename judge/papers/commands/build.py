@@ -58,6 +58,7 @@ def command(
     from judge.records import Problem, dump
     from judge.records.base import stratum
     from judge.report.files import writing
+    from judge.run.output import refuse_ending
 
     if list_:
         rows = [(names, title) for names, (title, _) in DATASETS.items()]
@@ -69,6 +70,7 @@ def command(
     _, build = DATASETS[name]
     if not inputs or out is None:
         raise UsageError(f"judge build {name}: name the files to build from, and -o FILE")
+    refuse_ending("-o", out)
     if largest is not None and len(by or ()) != 1:
         raise UsageError("--largest: name one field to group by, --by FIELD")
     beside = out.with_name(f"{out.name}.discarded.jsonl")

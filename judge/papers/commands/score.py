@@ -61,8 +61,11 @@ def command(
     """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
     from judge.api import refuse_existing
+    from judge.run.output import refuse_ending
 
     refuse_existing("-o", out, overwrite)
+    if out is not None:
+        refuse_ending("-o", out)
     from judge.cli.tables import print_tables
     from judge.papers.benchmark import choices_of, load_benchmark
     from judge.papers.results import scored, write_scored
