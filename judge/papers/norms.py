@@ -244,10 +244,13 @@ async def regrouping(state: State) -> None:
 
 
 def regrouped(subcategory: str) -> str:
-    """One of the four subcategories, by the words of Cultural Atlas's."""
-    folded = subcategory.casefold()
+    """One of the four subcategories, by how the words of Cultural Atlas's begin: `eat` is in
+    Eating, not in Death."""
+    beginnings = {name: words.replace(" ", "|") for name, words in SUBCATEGORIES.items()}
     found = (
-        name for name, words in SUBCATEGORIES.items() if any(w in folded for w in words.split())
+        name
+        for name, words in beginnings.items()
+        if re.search(rf"(?<![^\W_])(?:{words})", subcategory, re.IGNORECASE)
     )
     return next(found, BASIC)
 

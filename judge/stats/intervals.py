@@ -65,7 +65,8 @@ class Estimate:
 class Quartiles:
     """The numbers of a box plot (Tukey 1977): median, quartiles and whiskers.
 
-    The whiskers are the least and greatest number within 1.5 interquartile ranges of the quartiles.
+    The whiskers are the least and greatest number within 1.5 interquartile ranges of the quartiles,
+    or end at these if no number is between.
     """
 
     median: float
@@ -84,7 +85,7 @@ class Quartiles:
         lower, median, upper = np.quantile(numbers, (0.25, 0.5, 0.75)).tolist()
         reach = 1.5 * (upper - lower)
         near = [number for number in numbers if lower - reach <= number <= upper + reach]
-        return cls(median, lower, upper, min(near), max(near))
+        return cls(median, lower, upper, min(lower, *near), max(upper, *near))
 
     def __str__(self) -> str:
         """Median and quartiles to three places: 0.104 (0.095 to 0.112)."""

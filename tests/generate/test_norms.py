@@ -338,7 +338,14 @@ def test_the_form_is_five_sentences_a_closing_question_and_no_place(
 
 @pytest.mark.parametrize(
     ("own", "four"),
-    [("Eating", "eating"), ("Gift-giving", "gifting"), ("Giving compliments", "basic_etiquette")],
+    [
+        ("Eating", "eating"),
+        ("table_manners", "eating"),
+        ("Being a guest", "visiting"),
+        ("Gift-giving", "gifting"),
+        ("Giving compliments", "basic_etiquette"),
+        ("Death and treatment of the bereaved", "basic_etiquette"),
+    ],
 )
 def test_subcategories_come_to_four(own: str, four: str) -> None:
     assert regrouped(own) == four

@@ -300,6 +300,8 @@ def test_medians_quartiles_and_tau_by_country(folder: Path) -> None:
     assert Quartiles.of([]) is None
     # Quartiles 3 and 7: what is 6 from them and nearer is within the box's whiskers.
     assert Quartiles.of([*range(1, 9), 100]) == Quartiles(5, 3, 7, 1, 8)
+    # 0 is too far from the quartile 15, and nothing is between: the whisker ends at the box.
+    assert Quartiles.of([0, 20, 20, 20]) == Quartiles(20, 15, 20, 15, 20)
     countries = table(benchmark, results, "eecc-tau-countries")
     names = {labels[-1] for labels in countries}
     # The Nigerian's outputs are as far from either, the Ugandan has no values.
