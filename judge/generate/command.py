@@ -18,7 +18,7 @@ from judge.errors import UsageError
 if TYPE_CHECKING:
     from judge.api import Summary
     from judge.generate.generation import Generation
-    from judge.generate.generator import Generator
+    from judge.generate.generator import DraftOptions, Generator
     from judge.settings import Settings
 
 EPILOG = """\b
@@ -146,6 +146,8 @@ def command(
     announce(settings, quiet=quiet)
     if not quiet and not (models or roles):
         _announce_judging(generator, settings)
+    if not quiet:
+        _announce_replaced(generator, sources, options)
     with watcher(job, settings, quiet=quiet) as watching:
         report, task = generate(
             job,
@@ -173,6 +175,19 @@ def _announce_judging(generator: Generator, settings: Settings) -> None:
     elif not all(check in settings.model_for for check in checks):
         writer = next(iter(settings.model), "the embedded model")
         print_message(f"no --judge-model: {writer} judges its own drafts")
+
+
+def _announce_replaced(generator: Generator, sources: Sequence[str], options: DraftOptions) -> None:
+    """Print which fields of the first source line what is written replaces; standard input cannot
+    be read ahead."""
+    from judge.generate.generator import rows
+
+    files = [source for source in sources if source != "-"]
+    lines = rows(files, options) if generator.writes and files else ()
+    first = next((line.visible for line in lines if line.fields is not None), {})
+    if names := [name for name in generator.writes if name in first]:
+        keep = f"--map OTHER_NAME={names[0]} keeps the source's"
+        print_message(f"what is written replaces {', '.join(names)} of the source; {keep}")
 
 
 def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:

@@ -96,6 +96,7 @@ class Generator:
         options: its own options, by name, each with what it does.
         roles: assignments of models to steps, by name, such as a paper's.
         text: the field that is compared with those of other records.
+        writes: fields of a source line that what is written replaces.
         counted: fields whose values are counted at the end.
         crossed: two of these fields, counted against each other.
     """
@@ -111,6 +112,7 @@ class Generator:
     rubrics: Mapping[str, Rubric] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, Roles] = field(default_factory=dict)
+    writes: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
     crossed: tuple[str, str] | None = None
 

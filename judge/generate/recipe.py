@@ -153,6 +153,7 @@ def _generator(
         stages=(writer.name, *checks),
         rubrics={writer.name: writer, **judges},
         text=recipe.text or recipe.writes[-1],
+        writes=recipe.writes,
         counted=recipe.counted,
     )
 

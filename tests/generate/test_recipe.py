@@ -250,9 +250,16 @@ def test_a_field_both_shown_and_written_is_refused_with_its_line(mails: Typed) -
     code, out, err = mails.text(*GO, "-o", "kept.jsonl")
     assert (code, out) == (2, "") and f"reply.yaml:{line}: writes.0: the writer is shown" in err
     assert not list(mails.folder.glob("kept*"))
-    # A column that the writer is not shown may be written anew.
-    (mails.folder / "reply.yaml").write_text(recipe.replace("[reply]", "[country]"))
-    assert mails(*GO, "--dry-run").returncode == 0
+    # A column that the writer is not shown may be written anew, which is said.
+    own = recipe.replace("[reply]", "[country]", 1).replace("rubrics: [friendly.yaml]\n", "")
+    (mails.folder / "reply.yaml").write_text(own)
+    mails.script("w.yaml", [{"reply": {"country": "XX"}}])
+    words = (*GO[:-1], "scripted:w.yaml", "-o", "kept.jsonl", "--overwrite")
+    err = mails.text(*words)[2]
+    assert "what is written replaces country of the source; --map OTHER_NAME=country keeps" in err
+    assert "replaces" not in mails.text(*words, "--map", "origin=country")[2]
+    first = lines(mails.read("kept.jsonl"))[0]
+    assert (first["country"], first["origin"]) == ("XX", "JP")
 
 
 def test_it_is_told_who_judges_and_why_drafts_are_lost(mails: Typed) -> None:
