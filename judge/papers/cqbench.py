@@ -27,6 +27,7 @@ from judge.papers.cqbench_stories import (
     ValueList,
     built_task,
     category_of,
+    described_story,
     folded,
     key_of,
     option_of,
@@ -86,8 +87,10 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
         stories = values_and_stories(sources, needed=False)[1]
         return each_row(stories, speeches, columns=choices.columns)
     if choices.setting in (MERGED, BINARY):
-        attitudes = (name for name in choices.conditions if task_of(name) == "attitude")
-        choices = replace(choices, conditions=tuple(attitudes))
+        attitudes = tuple(name for name in choices.conditions if task_of(name) == "attitude")
+        if not attitudes:
+            return iter(())
+        choices = replace(choices, conditions=attitudes)
     with_list = {"attitude", "selection"} & set(map(task_of, choices.conditions))
     values, stories = values_and_stories(sources, needed=bool(with_list), with_questions=True)
 
@@ -131,16 +134,9 @@ def _of_built(row: Record, choices: Choices) -> Iterator[Record]:
     """The items of a row with its own options. Raises LabelError as `questions_of`."""
     task, questions = questions_of(row)
     if not choices.conditions:
-        yield from (_described(row, fields) for fields in questions[:1])
+        yield from (described_story(row, fields) for fields in questions[:1])
     for fields in questions:
         yield from _asked(row, task, fields.get("item", row.id), fields, choices)
-
-
-def _described(row: Record, fields: Mapping[str, Any]) -> Record:
-    """A story, or a row of a built set, which is counted and not asked about."""
-    of_question = ("item", "character", "statement", "options", "gold")
-    about = {name: content for name, content in fields.items() if name not in of_question}
-    return asked(row, "story", about)
 
 
 def _asked(
@@ -160,7 +156,7 @@ def _of_row(row: Record, value_list: ValueList | None, choices: Choices) -> Iter
     common: dict[str, Any] = {**own_slices(row, PARTS), "setting": setting}
     common |= {"category": category, "story": story.text}
     if not choices.conditions:
-        yield _described(row, common)
+        yield described_story(row, common)
 
     def put(task: str, key: str, fields: Mapping[str, Any]) -> Iterator[Record]:
         return _asked(row, task, key, {**common, **fields}, choices)

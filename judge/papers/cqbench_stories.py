@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.graphs.values import Value, is_multiple, values_of
 from judge.judgement import Judgement
-from judge.papers.rows import REJECTED, fields_of, head_of, own_slices, refuse_table
+from judge.papers.rows import REJECTED, asked, fields_of, head_of, own_slices, refuse_table
 from judge.questions.evidence import fold
 from judge.records import RESERVED, Record, read
 from judge.records.base import clip, judgement_in, kind_of
@@ -302,6 +302,13 @@ def questions_of(row: Record) -> tuple[str, list[dict[str, Any]]]:
             }
         )
     return "attitude", fields
+
+
+def described_story(row: Record, fields: Mapping[str, Any]) -> Record:
+    """A story, or a row of a built set, which is counted and not asked about."""
+    of_question = ("item", "character", "statement", "options", "gold")
+    about = {name: content for name, content in fields.items() if name not in of_question}
+    return asked(row, "story", about)
 
 
 def _texts(fields: Mapping[str, Any], name: str) -> list[str]:

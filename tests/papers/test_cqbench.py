@@ -161,3 +161,4 @@ def test_with_fewer_options_a_selection_that_cannot_be_made_is_no_problem(
     assert len(problems(items(benchmark, *sources))) == 1
     made = asked(items(benchmark, *sources, setting=setting))
     assert {fields["condition"] for fields in made.values()} == {"attitude", "attitude+steps"}
+    assert not items(benchmark, *sources, setting=setting, conditions=["selection"])
