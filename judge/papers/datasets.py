@@ -198,11 +198,13 @@ def _hard(row: Record) -> Made:
 def _filtered(sources: Sequence[str], seed: int) -> Made:
     """Records that passed, whose labels have a majority, and whose raters, if any, agree strongly
     (CALI, 3.6)."""
-    groups = groups_of(sources)
+    # The first lines of a pipe cannot be read ahead: there each row has its own groups.
+    groups = groups_of(sources) if sources[0] != "-" else ()
 
     def of_row(row: Record) -> Made:
         judgement = judgement_of(row)
-        rated = bool(ratings_in(row.visible)) and "premise" in normalised(row.visible)
+        own = tuple(ratings_in(row.visible))
+        rated = bool(own) and "premise" in normalised(row.visible)
         labels = row.visible.get("labels")
         labels = labels if isinstance(labels, dict) else {}
         if judgement is None and not rated and not labels:
@@ -214,7 +216,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
             if label is None or (isinstance(label, list) and None in label):
                 raise LabelError(f"{check}: people diverge", "labels", REJECTED)
         _refuse_unsound(row)
-        if rated and not pair_of(row, groups).kept:
+        if rated and not pair_of(row, groups or own).kept:
             raise LabelError("in no group do 75% of the raters agree", None, REJECTED)
         yield own_fields(row.visible)
 

@@ -143,6 +143,19 @@ def test_stories_come_in_a_pipe_beside_their_value_file(
     assert build(typed, "attitude-detection", "-", CQ[1]) == (made, left)
 
 
+def test_in_a_pipe_every_groups_ratings_count_or_are_missed_aloud(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = {"premise": "P.", "hypothesis": "H.", "us_ratings": ["E", "N"], "in_ratings": ["C", "N"]}
+    lines = f"{json.dumps({**pair, 'id': 'uk', 'uk_ratings': ['E'] * 4})}\n{json.dumps(pair)}\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    made, left = build(typed, "filtered", "-")
+    assert [one["id"] for one in made] == ["uk"] and len(left) == 1
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    code, _, told = typed.text("describe", "cali", "-", "--by", "kept")
+    assert code == 3 and "line 1: ratings of uk would not count: the groups are us, in" in told
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
