@@ -121,3 +121,6 @@ def test_every_line_of_a_set_is_counted(typed: Typed) -> None:
         ("goal", 1),
         ("all", 3),
     ]
+    typed.write("unrated.jsonl", [{"premise": "P.", "hypothesis": "H.", "inference": "goal"}])
+    code, _, told = typed.text("describe", "cali", "unrated.jsonl", "--by", "inference")
+    assert code == 3 and "line 1: field 'us_ratings' is missing" in told

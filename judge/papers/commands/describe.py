@@ -61,7 +61,7 @@ def command(
     sound = unanswered(items)
     bad = [(item, item.problem) for item in items if item.problem is not None]
     tables = benchmark.described(sound, sources) if sound and benchmark.described else []
-    if by:
+    if by and sound:
         # The first item of each line; CALI's rows are premises, which several lines have.
         lines = {(item.source, item.line): item for item in reversed(items) if not item.problem}
         rows = unanswered(lines.values())
