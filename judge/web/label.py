@@ -121,7 +121,7 @@ def _swapped(record: Record, rubric: Rubric, annotator: str) -> bool:
 
 def calibrate_command(labels: Path, settings: Settings) -> str:
     """The command that calibrates a judge on the labels, with the flags that name the questions."""
-    words = ["judge", "calibrate", str(labels), *_flags(settings, _QUESTION)]
+    words = ["judge", "calibrate", str(labels), *question_flags(settings)]
     return shlex.join([*words, "-o", "calibrated"])
 
 
@@ -132,13 +132,13 @@ def _again(job: Job, settings: Settings) -> list[str]:
     pairs += [("seed", settings.seed)] if settings.seed else []
     pairs += [("by", field) for field in job.by]
     drawn = [word for name, value in pairs for word in (f"--{name}", str(value))]
-    return [*job.inputs, *_flags(settings, _QUESTION), *drawn]
+    return [*job.inputs, *question_flags(settings), *drawn]
 
 
-def _flags(settings: Settings, names: Iterable[str]) -> list[str]:
-    """The flags that give these settings."""
+def question_flags(settings: Settings) -> list[str]:
+    """The flags that ask the same questions."""
     words = []
-    for name in names:
+    for name in _QUESTION:
         value: Any = getattr(settings, name)
         several = ",".join(value) if name in ("answers", "compare") else value
         if value is True:

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +16,8 @@ from typing import Any
 
 import pytest
 
-from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.local.adapter import Trainer
-from judge.local.commands.teach import asked_by
 from judge.local.teaching import Teaching, answered_with
 from judge.questions.ready_made import builtin
 from judge.records import Problem, Record
@@ -280,11 +279,30 @@ def test_a_question_that_does_not_settle_the_answer_is_not_taught() -> None:
         answered_with(rubrics["label_correctness"])
 
 
-def test_what_to_do_next_puts_the_same_question_again() -> None:
-    given = {"ask": "Is it polite?", "on": ("mail",), "answers": ("1", "2"), "pass_": ">= 2"}
-    flags = ["--ask", "Is it polite?", "--on", "mail", "--answers", "1,2", "--pass", ">= 2"]
-    assert asked_by(resolve(given), "question") == flags
-    assert asked_by(resolve({"check": ("relevance",)}), "relevance") == ["--check", "relevance"]
+@pytest.mark.parametrize(
+    ("asked", "next_words"),
+    [
+        ("--ask 'Is it polite?' --on mail --answers 1,2 --pass '>= 2'", None),
+        ("--rubric a.yaml --rubric 'my b.yaml' --check b --map 'mail=the text'", None),
+        ("", "--check relevance"),
+    ],
+)
+def test_what_to_do_next_puts_the_same_question_again(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, asked: str, next_words: str | None
+) -> None:
+    made = Teaching("local:m+my a.gguf", "relevance", (), (), 9, 3, (), 0.5, 0, (), None)
+    monkeypatch.setattr("judge.local.teaching.teach", lambda *_, **__: made)
+    for name in ("a", "my b"):
+        text = f"name: {name[-1]}\nquestion: Is it polite?\nfields: [mail]\nanswers: [yes, no]\n"
+        (typed.folder / f"{name}.yaml").write_text(text)
+    labels = ("my labels.jsonl", f"{'long' * 20}.jsonl")
+    code, _, err = typed.text(
+        "teach", *labels, *shlex.split(asked), "--group", "a writer", "-o", "my a.gguf"
+    )
+    assert code == 0, err
+    end = ["--group", "a writer", "-m", "local:m+my a.gguf", "-o", "taught"]
+    command = shlex.split(err.partition("next: ")[2])
+    assert command == ["judge", "calibrate", *labels, *shlex.split(next_words or asked), *end]
 
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen2"])

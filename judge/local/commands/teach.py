@@ -10,7 +10,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.calibrate import Group, Labels, SampleOfCheck, fields_message, taken_message
-from judge.cli.printing import counted, no_label, print_message, shortened
+from judge.cli.printing import counted, no_label, print_message
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -31,17 +31,13 @@ Exit code 3: some lines could not be used.
 _TOLD = 20
 
 
-def asked_by(settings: Settings, check: str) -> list[str]:
-    """The flags that ask the same question."""
-    maps = [word for entry in settings.map for word in ("--map", entry)]
-    if settings.rubric:
-        return ["--rubric", settings.rubric[0], *maps]
-    if not settings.ask:
-        return ["--check", check, *maps]
-    flags = ["--ask", settings.ask[0], *(word for name in settings.on for word in ("--on", name))]
-    flags += ["--name", *settings.name] if settings.name else []
-    flags += ["--answers", ",".join(settings.answers)] if settings.answers else []
-    return flags + (["--pass", settings.pass_] if settings.pass_ else []) + maps
+def next_command(labels: list[str], settings: Settings, group: str | None, model: str) -> str:
+    """The command that reports on a model that was taught by these labels."""
+    from judge.web.label import question_flags
+
+    grouped = ["--group", group] if group else []
+    words = ["judge", "calibrate", *labels, *question_flags(settings), *grouped, "-m", model]
+    return shlex.join([*words, "-o", "taught"])
 
 
 @opt.with_settings(
@@ -109,12 +105,9 @@ def command(
         print_message(
             f"{title}, loss {report.loss:.3f}; {report.kept} kept for testing; wrote {out}"
         )
-        sources = " ".join(shortened(source, 60) for source in labels)
-        words = shlex.join(asked_by(settings, report.check))
-        grouped = f" --group {group}" if group else ""
-        print_message(
-            f"next: judge calibrate {sources} {words}{grouped} -m {report.model} -o taught"
-        )
+        if not (settings.ask or settings.rubric or settings.check):
+            settings = settings.model_copy(update={"check": (report.check,)})
+        print_message(f"next: {next_command(labels, settings, group, report.model)}")
     if report.problems:
         raise typer.Exit(int(Exit.INCOMPLETE))
 
