@@ -307,7 +307,7 @@ class DecisionBackend:
         completion = Completion("")
         try:
             reply = orjson.loads(response.body)
-            if error := error_within(reply, source):
+            if error := error_within(reply, source, self._http.redact):
                 raise error
             usage = mapping_of(reply.get("usage"))
             details = mapping_of(usage.get("input_tokens_details"))
@@ -320,7 +320,8 @@ class DecisionBackend:
             )
             answer = self._dialect.answer(reply)
         except (LookupError, TypeError, AttributeError, ValueError):
-            text = f"required fields are missing; it says: {complaint(response.body)[0]}"
+            text = self._http.redact(complaint(response.body)[0])
+            text = f"required fields are missing; it says: {text}"
             return replace(completion, text=scrubbed(text)[:_MAX_SHOWN], finish_reason="invalid")
         return answered(completion, question, answer, self._dialect)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -122,8 +122,13 @@ def _said(error: Any) -> tuple[str, str | None]:
     return message, code if isinstance(code, str) else None
 
 
-def error_within(answer: Mapping[str, Any], source: str) -> errors.BackendError | None:
-    """The error that a server reports under HTTP 200, in the answer or in its choice; or None."""
+def error_within(
+    answer: Mapping[str, Any], source: str, redact: Callable[[str], str]
+) -> errors.BackendError | None:
+    """The error that a server reports under HTTP 200, in the answer or in its choice; or None.
+
+    `redact` removes the secrets of the server's address.
+    """
     choices = answer.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         error = choices[0].get("error")
@@ -136,7 +141,7 @@ def error_within(answer: Mapping[str, Any], source: str) -> errors.BackendError 
     statuses = (_status(fields.get(name)) for name in ("code", "status", "type"))
     return status_error(
         next(filter(None, statuses), 500),
-        scrubbed(message),
+        scrubbed(redact(message)),
         {},
         code=code,
         source=source,

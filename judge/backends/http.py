@@ -53,8 +53,8 @@ class HttpServer:
     A user name and password in the address are sent as HTTP basic authentication. The environment's
     proxy is used (`judge.backends.proxies`), but never to this machine. Certificates are always
     verified, against SSL_CERT_FILE or SSL_CERT_DIR if set, else against certifi's. `secrets`: those
-    of the address and the headers, to be redacted in answers. `open_to_all`: requests leave this
-    machine unencrypted.
+    of the address and the headers, to be redacted in answers. `redact` removes those of the address
+    from text for a message. `open_to_all`: requests leave this machine unencrypted.
 
     Raises:
         UsageError: the address cannot be used.
@@ -85,7 +85,7 @@ class HttpServer:
         keys = (text.removeprefix("Bearer ").removeprefix("Basic ") for text in headers.values())
         login = self._headers.get("Authorization", "").partition(" ")[2]
         self.secrets = frozenset((*secrets_of_address(url), *keys, login))
-        self._redact = Redactor(secrets_of_address(url), MIN_SECRET)
+        self.redact = Redactor(secrets_of_address(url), MIN_SECRET)
         self._secure = parts.scheme == "https"
         self._proxy = proxy_for(parts.scheme, host)
         self.open_to_all = not self._secure and not is_loopback(parts.hostname)
@@ -138,7 +138,7 @@ class HttpServer:
         if response.status >= 300:
             self._refuse_elsewhere(url, response)
             # It becomes a message, and echoes what was sent, also from an address in a file.
-            text = self._redact(body.decode("utf-8", "surrogateescape"))
+            text = self.redact(body.decode("utf-8", "surrogateescape"))
             body = bytearray(text, "utf-8", "surrogateescape")
         return HttpResponse(response.status, response.headers, bytes(body))
 

@@ -192,13 +192,13 @@ class OpenAIBackend:
             # A log-probability in it may be -Infinity.
             loads = json.loads if b"-Infinity" in response.body else orjson.loads
             answer = loads(response.body)
-            if error := error_within(answer, model):
+            if error := error_within(answer, model, self._http.redact):
                 error.tokens = tokens_of(answer)
                 status = 400 if isinstance(error, errors.BadRequest) else response.status
                 raise self._refused(error, status, response, request)
             reply = completion(answer, self._redact, tool)
         except (LookupError, TypeError, AttributeError):
-            text = scrubbed(complaint(response.body)[0])[:_MAX_SHOWN]
+            text = scrubbed(self._http.redact(complaint(response.body)[0]))[:_MAX_SHOWN]
             text = f"required fields are missing; it says: {text}"
             raise errors.ServerFault(f"{source} is not a chat completion: {text}") from None
         except (ValueError, RecursionError) as problem:

@@ -132,9 +132,12 @@ def test_secrets_in_the_address(
 
     def loud(asked: Asked) -> Answer:
         """Repeats the password, alone and in base64."""
+        said = f"{PASSWORD} {asked.headers.get('Authorization')} http://ann:{PASSWORD}@h/"
         if "number 1" in asked.prompt:
-            given = asked.headers.get("Authorization")
-            return fails(400, f"no: {PASSWORD} {given} http://ann:{PASSWORD}@h/")
+            return fails(400, f"no: {said}")
+        if "number 2" in asked.prompt:
+            body = json.dumps({"error": {"code": 400, "message": f"within: {said}"}})
+            return Answer(body=body.encode())
         seen = f"{asked.headers.get('Authorization')} {PASSWORD}"
         return says({"quote": None, "reason": seen, "answer": "yes"})
 
@@ -152,7 +155,7 @@ def test_secrets_in_the_address(
     assert done.returncode == 3, done.stderr
     typed.folder.joinpath("tmp.toml").unlink(missing_ok=True)
     trail = left(typed.folder, done.stdout, done.stderr)
-    assert b"[secret]" in trail
+    assert b"no: [secret]" in trail and b"within: [secret]" in trail
     assert_clean(trail, (KEY, PASSWORD, basic))
 
 
