@@ -54,11 +54,12 @@ def command(
     settings, brings = with_profile(settings)
     for line in brings:
         print_message(line)
-    key = os.environ.get(KEY) or token_urlsafe(24)
+    chosen = os.environ.get(KEY, "").strip()
+    key = chosen or token_urlsafe(24)
 
     def ready(address: str, name: str) -> None:
         print_message(f"{name} at {address}/v1/systemone; Ctrl-C ends it")
-        if not os.environ.get(KEY):
+        if not chosen:
             print_message(f"key: {key}  (set {KEY} to choose one)")
 
     serve(settings, key, ready, host=host, port=port)

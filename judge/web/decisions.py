@@ -159,6 +159,7 @@ class Decider:
             else:
                 decided, spent, marks = await self._calibrated(name, *known, records[name])
                 shares = _by_option(known[0].rubric, ask, decided)
+                marks = {**_other_words(known[0], ask), **marks}
             answers[name] = {**answer(ask, shares), "x_judge": marks}
             usage += spent
         return answers, usage
@@ -288,7 +289,7 @@ async def _decided(name: str, judge: Judge, record: Record) -> tuple[Decision, U
     try:
         decision, observation = await judge.decide(record)
     except BackendError as error:
-        if error.ends_run:
+        if error.ends_run or error.retryable:
             raise
         raise Unanswerable(("questions", name), f"{error.kind}: {error}") from error
     if decision is None:
@@ -334,6 +335,14 @@ def _asks(judge: Judge, ask: ClientQuestion, words: str) -> bool:
     rubric = judge.rubric
     texts = {rubric.question.strip(), *(q.question.strip() for q in rubric.first_token or ())}
     return words in texts and _same_answers(rubric, ask)
+
+
+def _other_words(judge: Judge, ask: ClientQuestion) -> dict[str, str]:
+    """The mark that a question known by its name is the profile's, if the client asks in others."""
+    words = ask.instructions
+    if not words or (isinstance(words, str) and _asks(judge, ask, words.strip())):
+        return {}
+    return {"reason": f"answered is the profile's question: {judge.rubric.question.strip()}"}
 
 
 def _same_answers(rubric: Rubric, ask: ClientQuestion) -> bool:

@@ -55,7 +55,7 @@ def calibrated(
 ) -> Shell:
     """A folder with a profile that 160 labels made."""
     judge = Shell(tmp_path_factory.mktemp("serve"), judge_path)
-    judge.env |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "JUDGE_SERVE_KEY": KEY}
+    judge.env |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "JUDGE_SERVE_KEY": f"{KEY}\n"}
     # Words of their own: near-duplicates are one item.
     words = [" ".join(f"{zlib.crc32(f'{n} {m}'.encode()):x}" for m in range(8)) for n in range(160)]
     rows = [
@@ -113,7 +113,10 @@ def test_a_question_of_the_profile_is_answered_as_validate_answers_it(
             assert answered["noul"] == pytest.approx(share, abs=1e-6)
             marks = answered["x_judge"]
             assert (marks["calibrated"], marks["sure"], marks["labels"]) == (True, True, 160)
-            assert marks["guarantee"]["agreement"] == 0.8
+            assert marks["guarantee"]["agreement"] == 0.8 and "reason" not in marks
+    rude = {"polite": {"type": "noul", "instructions": "Is it rude?"}}
+    marks = post(served, POLITE, rude)[1]["answers"]["polite"]["x_judge"]
+    assert marks["reason"] == f"answered is the profile's question: {QUESTION}"
     assert 0.1 < wanted[1] + 0.1 < 0.3 < 0.8 < wanted[0], "the classifier moved both outwards"
 
 

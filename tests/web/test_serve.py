@@ -10,20 +10,30 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from judge.cache import CacheError
-from judge.errors import BackendError
+from judge.errors import Denied, RateLimited, ServerFault
+from judge.web.decisions import _decided
 from judge.web.serve import DecisionService
 
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(BackendError("the model is gone"), 503), (CacheError("/c: disk is full; make room"), 500)],
+    [
+        (Denied("the key is gone"), 503),
+        (ServerFault("HTTP 503: busy"), 503),
+        (RateLimited("HTTP 429"), 503),
+        (CacheError("/c: disk is full; make room"), 500),
+    ],
 )
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
 async def test_a_fault_is_told_in_the_protocols_form_to_who_has_the_key(
     error: Exception, status: int, scheme: str
 ) -> None:
-    async def answers(_: object) -> None:
+    async def decide(_: object) -> None:
         raise error
+
+    async def answers(request: Any) -> Any:
+        judge: Any = SimpleNamespace(decide=decide)
+        return await _decided("q", judge, request.state)
 
     decider: Any = SimpleNamespace(fingerprint="f", judges={}, answers=answers)
     app = DecisionService(decider, "k", Path(__file__)).app()
