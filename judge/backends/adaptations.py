@@ -170,7 +170,8 @@ def remedies(
             yield from _other_limit(request, complaint, thinking_tokens)
         elif name in request or (name == "strict" and "response_format" in request):
             yield name, LEFT_OUT
-    if "top_logprobs" in request and "logprobs" in complaint:
+    # `top_n_tokens` is TGI's own name for them.
+    if "top_logprobs" in request and ("logprobs" in complaint or "top_n_tokens" in complaint):
         most = request["top_logprobs"]
         yield from (("top_logprobs", fewer) for fewer in _below(complaint, most)[:1])
         if "top_logprobs" in complaint:

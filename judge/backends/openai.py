@@ -188,6 +188,7 @@ class OpenAIBackend:
             raise self._refused(unsuccessful(response, model), response.status, response, request)
         source = f"the answer of {self._http.server}"
         tool = (call.schema_name or "reply") if request.mode is Mode.TOOLS else None
+        answer: Any = None
         try:
             # A log-probability in it may be -Infinity.
             loads = json.loads if b"-Infinity" in response.body else orjson.loads
@@ -197,13 +198,14 @@ class OpenAIBackend:
                 status = 400 if isinstance(error, errors.BadRequest) else response.status
                 raise self._refused(error, status, response, request)
             reply = completion(answer, self._redact, tool)
-        except (LookupError, TypeError, AttributeError):
-            text = scrubbed(self._http.redact(complaint(response.body)[0]))[:_MAX_SHOWN]
-            text = f"required fields are missing; it says: {text}"
-            raise errors.ServerFault(f"{source} is not a chat completion: {text}") from None
-        except (ValueError, RecursionError) as problem:
-            text = scrubbed(problem)
-            raise errors.ServerFault(f"{source} is not a chat completion: {text}") from None
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as problem:
+            text = "required fields are missing"
+            if isinstance(problem, (ValueError, RecursionError)):
+                text = scrubbed(problem)
+            if said := scrubbed(self._http.redact(complaint(response.body)[0]))[:_MAX_SHOWN]:
+                text = f"{text}; it says: {said}"
+            text = f"{source} is not a chat completion: {text}"
+            raise errors.ServerFault(text, tokens=tokens_of(mapping_of(answer))) from None
         tokens = reply.input_tokens, reply.output_tokens
         thinking = reply.finish_reason == "length" and call.logprobs is None and thought(answer)
         if thinking and self._adaptations.give_room(request.state):

@@ -105,6 +105,7 @@ SPEC = 'Invalid JSON payload received. Unknown name "anyOf" at \'generation_conf
         (LOGPROBS, openai("top_logprobs must be between 0 and 5"), ("top_logprobs", 5)),
         (LOGPROBS, openai("Expected logprobs <= 8, got 20"), ("top_logprobs", 8)),
         (LOGPROBS, openai("top_logprobs: value is too large"), ("top_logprobs", 10)),
+        (LOGPROBS, {"error": "`top_n_tokens` must be >= 0 and <= 5"}, ("top_logprobs", 5)),
         (
             REQUEST,
             openai(

@@ -253,6 +253,23 @@ async def test_what_a_busy_server_says_takes_nothing_out_of_a_call(
     assert isinstance(await raised(backend), errors.Adapted)
 
 
+@pytest.mark.parametrize(
+    ("body", "said", "tokens"),
+    [
+        ("<html><title>Sign in</title></html>", "it says: <html><title>Sign in", (0, 0)),
+        ('data: {"choices": [{"delta": {}}]}', 'it says: data: {"choices": [{"delta"', (0, 0)),
+        (json.dumps({**completion(), "choices": []}), "required fields are missing; it", (5, 2)),
+    ],
+    ids=["login page", "stream", "no choice"],
+)
+async def test_what_is_no_completion_is_quoted_and_its_tokens_count(
+    router: respx.Router, backend: OpenAIBackend, body: str, said: str, tokens: tuple[int, int]
+) -> None:
+    replies(router, text=body)
+    error = await raised(backend)
+    assert said in str(error) and error.tokens == tokens
+
+
 async def test_half_a_surrogate_pair_cannot_be_sent(
     router: respx.Router, backend: OpenAIBackend
 ) -> None:
