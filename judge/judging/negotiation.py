@@ -256,13 +256,14 @@ class Negotiation:
         return self._adapting.limit(call)
 
     def sent(self, call: Call) -> Call:
-        """The call with the temperature and seed that are sent (None: not sent)."""
+        """The call with the temperature and seed that are sent (None: not sent), and the token
+        limit."""
         state: Mapping[str, Any] = self._adapting.adaptations if self._adapting else {}
         temperature = None if "temperature" in state else call.temperature
-        seed = None if "seed" in state else call.seed
-        if (temperature, seed) == (call.temperature, call.seed):
+        seed, limit = None if "seed" in state else call.seed, self.limit(call)
+        if (temperature, seed, limit) == (call.temperature, call.seed, call.max_tokens):
             return call
-        return replace(call, temperature=temperature, seed=seed)
+        return replace(call, temperature=temperature, seed=seed, max_tokens=limit)
 
     def _changes(self) -> dict[str, str | int]:
         changes = {name: way for name, way in self._state().items() if self._usual.get(name) != way}

@@ -172,6 +172,14 @@ def test_spans_say_what_the_conventions_want(
     assert record.parent and record.parent.span_id == above.get_span_context().span_id
 
 
+def test_the_token_limit_of_a_span_is_the_one_sent(
+    memory: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    judged(monkeypatch, tmp_path, "Ann", traces=True, model="openai:qwq")
+    ((_, attributes),) = found(memory, "chat qwq")
+    assert attributes["gen_ai.request.max_tokens"] == 1024 + 8000, "thoughts have room"
+
+
 def test_a_failed_call_says_so_in_each_span_above_it(
     memory: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
