@@ -93,23 +93,24 @@ def open_share(tokens: Mapping[str, float], words: Sequence[str] = YES_NO) -> fl
     A word's probability is between (1 - open) times its share and that plus open. 0 if
     `NEGLIGIBLE`. Only the likeliest tokens are listed, so an unlisted one is at most as likely as
     the least likely listed one, and a word has at most `SPELLINGS` tokens. A token that a word
-    begins with (Ye) may be that word: it counts if it is likelier than the word itself.
+    begins with (Ye) may be that word: it counts if it is likelier than the word itself. So may a
+    number (1) that an unlisted one begins with (10): many tokenizers split numbers.
     """
     chances = {token: math.exp(logprob) for token, logprob in tokens.items()}
     remainder, least = max(0.0, 1 - sum(chances.values())), min(chances.values(), default=1.0)
     token_chances = [(word_of(token), chance) for token, chance in chances.items()]
-    total = most = 0.0
+    total, extremes = 0.0, list[tuple[float, float]]()
     for word in words:
         spelt = [chance for token_word, chance in token_chances if token_word == word]
-        begun = sum(
-            p
-            for token_word, p in token_chances
-            if token_word and token_word not in words and word.startswith(token_word)
-        )
+        begins = [(t, p) for t, p in token_chances if t and t != word and word.startswith(t)]
+        begun = sum(p for token_word, p in begins if token_word not in words)
+        split = word.isdecimal() and not spelt
+        shared = sum(p for token_word, p in begins if token_word in words) if split else 0.0
         total += sum(spelt)
         lacking = min(remainder, least * max(0, SPELLINGS - len(spelt)))
-        most = max(most, lacking + (begun if begun > sum(spelt) else 0.0))
-    share = most / (total + most) if most else 0.0
+        begun = begun if begun > sum(spelt) else 0.0
+        extremes.append((lacking + begun + shared, shared))
+    share = max(most / (total + most - shared) if most else 0.0 for most, shared in extremes)
     return share if share > NEGLIGIBLE else 0.0
 
 

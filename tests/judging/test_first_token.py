@@ -70,6 +70,10 @@ def test_the_share_of_each_word(
         # a word in pieces, and a piece that hardly matters
         ({"Ye": 0.9, "No": 0.1}, ("yes", "no"), 0.9),
         ({"Yes": 0.5, "No": 0.45, "Ye": 0.05}, ("yes", "no"), 0),
+        # 1 may be the first piece of 10, unless the tokenizer has a whole 10
+        ({"1": 0.9, "2": 0.1}, ("1", "2", "10"), 0.9),
+        ({"1": 0.9, "2": 0.08, "10": 0.02}, ("1", "2", "10"), 0),
+        ({"no": 0.9, "yes": 0.1}, ("yes", "no", "none"), 0),
     ],
 )
 def test_the_share_that_no_listed_token_has(
