@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
 from judge.backends.chat import counted_tokens, mapping_of, name_of, tool, with_schema_in_words
-from judge.backends.faults import scrubbed, status_error
+from judge.backends.faults import error_within, scrubbed, status_error
 from judge.backends.proxies import direct_to_loopback
 from judge.backends.reading import arguments_of, ending, text_of
 from judge.langsmith import guarded
@@ -100,6 +100,10 @@ class LangChainBackend:
             headers = getattr(response, "headers", None) or {}
             code = getattr(error, "code", None)
             return status_error(status, message, headers, code=code, source=self._name)
+        # langchain-openai's, for an error that a server reports under HTTP 200.
+        within = error.args[0] if isinstance(error, ValueError) and error.args else None
+        if isinstance(within, dict) and (fault := error_within({"error": within}, self._name, str)):
+            return fault
         cause: BaseException | None = error
         while cause is not None:
             if type(cause).__name__ in _NEVER_CONNECTED:

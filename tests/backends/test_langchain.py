@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
-from loopback import Loopback, fails, says
+from loopback import Answer, Loopback, fails, says
 
 from judge import errors
 from judge.backends.base import Call, Message, Mode
@@ -262,6 +262,23 @@ async def test_chat_openai_fails_once_and_does_not_retry_by_itself(server: Loopb
         await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)
     assert KEY not in str(caught.value) and caught.value.retry_after == 1.0
     assert server.count == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"message": f"upstream saw {KEY}", "code": 502}, errors.NoReply),
+        ({"message": "slow down", "code": 429}, errors.RateLimited),
+        ({"message": "no such parameter", "code": 400}, errors.BadRequest),
+    ],
+)
+async def test_an_error_under_http_200_counts_by_its_own_status(
+    server: Loopback, said: dict[str, Any], kind: type[errors.BackendError]
+) -> None:
+    server.script = lambda asked: Answer(body=json.dumps({"error": said}).encode())
+    with pytest.raises(kind, match="HTTP 200 with error") as caught:
+        await LangChainBackend("openai:m").complete(CALL, Mode.TOOLS)
+    assert KEY not in str(caught.value)
 
 
 def test_a_list_price_is_not_that_of_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
