@@ -55,7 +55,11 @@ def calibrated(
 ) -> Shell:
     """A folder with a profile that 160 labels made."""
     judge = Shell(tmp_path_factory.mktemp("serve"), judge_path)
-    judge.env |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k", "JUDGE_SERVE_KEY": f"{KEY}\n"}
+    judge.env |= {
+        "OPENAI_BASE_URL": server.url,
+        "OPENAI_API_KEY": "k",
+        "JUDGE_SERVE_KEY": f"{KEY}\n",
+    }
     # Words of their own: near-duplicates are one item.
     words = [" ".join(f"{zlib.crc32(f'{n} {m}'.encode()):x}" for m in range(8)) for n in range(160)]
     rows = [
