@@ -186,6 +186,8 @@ class Job:
             refuse_ending(flag, path)
         if not (self.resume or self.overwrite):
             refuse_existing(path, flag)
+        elif path == self.table and not self.overwrite:
+            _refuse_without_lines(path, self.out)
         elif flag == "--review" and path.is_file():
             from judge.run.resume import refuse_edited_review, refuse_foreign
 
@@ -270,6 +272,15 @@ def _refuse_without_library(table: Path) -> None:
     if (library := _TABLES.get(table.suffix.lower())) and find_spec(library) is None:
         extra = "excel" if library == "openpyxl" else "parquet"
         raise missing_extra(f"-o {table} needs {library}", extra)
+
+
+def _refuse_without_lines(table: Path, lines: Path | None) -> None:
+    """Raises UsageError if there is a table, but none of the lines that it would be made from."""
+    if table.exists() and table.stat().st_size and not (lines and lines.exists()):
+        raise UsageError(
+            f"--resume: {table} exists without its lines, {lines}: replace it (--overwrite), "
+            "or name another file with -o"
+        )
 
 
 def _refuse_foreign_summary(path: Path) -> None:

@@ -57,6 +57,14 @@ def test_a_file_has_the_form_of_its_name(mails: Typed, ending: str) -> None:
     assert mails.text("report", beside, "-o", "page.html")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["my.csv", "my.jsonl.gz"])
+def test_resume_replaces_no_table_whose_lines_are_missing(mails: Typed, name: str) -> None:
+    (mails.folder / name).write_bytes(b"id,mail\n1,mine\n")
+    code, _, told = mails.text(*RUN, "-o", name, "--resume")
+    assert code == 2 and f"{name} exists without its lines" in told, told
+    assert mails.read(name) == b"id,mail\n1,mine\n"
+
+
 def test_a_table_is_made_when_the_lines_are_all_there(mails: Typed) -> None:
     """A run that ends early keeps its lines; --resume goes on with them, and makes the table."""
     few = (*RUN, "-o", "t.csv", "--max-calls", "1", "--concurrency", "1")
