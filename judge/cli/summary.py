@@ -229,11 +229,10 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
     from judge.stats.intervals import percent
 
     rate, repaired = summary.pass_rate, summary.repaired_rate
-    if rate is None or repaired is None:
-        return
     if (answered := summary.verdicts[Verdict.ANSWERED]) and not summary.decided:
         share = answered / summary.records
         yield f"{answered} of {counted(summary.records, 'record')} answered ({percent(share)})"
+    if rate is None or repaired is None:
         return
     single = summary.records == 1
     text = f"{summary.before_repair[Verdict.PASS]} of {counted(summary.records, 'record')} "

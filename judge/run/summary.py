@@ -321,13 +321,18 @@ class Summary:
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of all records that pass before repair; None without records."""
-        return self.before_repair[Verdict.PASS] / self.records if self.records else None
+        """Share of all records that pass before repair (see `_rate`)."""
+        return self._rate(self.before_repair)
 
     @property
     def repaired_rate(self) -> float | None:
-        """Share of all records that pass after repair; None without records."""
-        return self.verdicts[Verdict.PASS] / self.records if self.records else None
+        """Share of all records that pass after repair (see `_rate`)."""
+        return self._rate(self.verdicts)
+
+    def _rate(self, counts: Counter[str]) -> float | None:
+        """None without records, and where answers are counted, so that nothing passes or fails."""
+        defined = self.records and (self.decided or not self.verdicts[Verdict.ANSWERED])
+        return counts[Verdict.PASS] / self.records if defined else None
 
     def __str__(self) -> str:
         counts = [f"{self.verdicts[name]} {name}" for name in Verdict if self.verdicts[name]]
@@ -342,12 +347,8 @@ class Summary:
     def as_json(self) -> dict[str, Any]:
         rates = (self.pass_rate, self.before_repair), (self.repaired_rate, self.verdicts)
         came, repaired = (
-            {
-                "value": None if rate is None else round(rate, 6),
-                "passed": verdicts[Verdict.PASS],
-                "of": self.records,
-            }
-            for rate, verdicts in rates
+            {"value": rate and round(rate, 6), "passed": counts[Verdict.PASS], "of": self.records}
+            for rate, counts in rates
         )
         cascade = {"checks": self.cheap_votes, "by_cheap_model_alone": self.cheap_alone}
         panels = self.panels
@@ -390,8 +391,7 @@ def _joined(contents: Sequence[str]) -> str:
 
 
 def _of_input(line: Line) -> bool:
-    """Whether the input is at fault for a line's error, because no model was asked: its line is
-    named."""
+    """Whether the input is at fault for a line's error (no model was asked): its line is named."""
     return not line.asked and "line" in (line.error or {})
 
 

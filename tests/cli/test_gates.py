@@ -68,6 +68,20 @@ def test_answers_without_pass_are_counted(mails: Typed) -> None:
     assert "mood: 2 glad, 2 sad (4 of 4 answered)" in told and "pass" not in told
 
 
+def test_where_answers_are_counted_no_share_passes(mails: Typed) -> None:
+    mood = ("--ask", "Mood?", "--name", "mood", "--answers", "glad,sad", "--limit", "2")
+    mails.text(*RUN, *mood, "-o", "o.jsonl", "--summary", "s.json")
+    rates, undefined = json.loads(mails.read("s.json")), {"value": None, "passed": 0, "of": 2}
+    assert rates["pass_rate"] == rates["repaired_pass_rate"] == undefined
+    assert mails("export", "o.jsonl", "-o", "o.md").returncode == 0
+    assert mails.read("o.md").startswith(b"### judge: 2 of 2 records answered (100.0%)\n")
+    assert mails("report", "o.jsonl", "-o", "o.html", "--by", "text").returncode == 0
+    page = mails.read("o.html").decode()
+    # The table of checks, and two rows by text: neither share nor interval.
+    assert page.count('<td class="figure">–</td><td class="figure">–</td>') == 3
+    assert page.count('<td class="figure">1</td><td class="figure">–</td>') == 2
+
+
 def test_scores_without_a_bound_have_a_mean_and_an_interval(mails: Typed) -> None:
     code, out, told = mails.text(*RUN, *TONE, "--limit", "3")
     assert code == 0
