@@ -210,9 +210,8 @@ class FieldTest(Section):
     def _equals(self, content: Any, field_of: FieldOf) -> Answer:
         other = self.equals
         wanted = _there(field_of, other.field) if isinstance(other, OtherField) else other
-        same = self._folded(content) == self._folded(wanted)
-        if not isinstance(content, str) and not isinstance(wanted, str):
-            same = self._same(content, wanted)
+        left, right = (wanted, content) if isinstance(content, str) else (content, wanted)
+        same = self._is(left, right) if isinstance(right, str) else self._same(left, right)
         return yes() if same else no(f"{_brief(content)} is not {_brief(wanted)}")
 
     def _same(self, left: Any, right: Any) -> bool:
@@ -228,7 +227,7 @@ class FieldTest(Section):
 
     def _one_of(self, content: Any, field_of: FieldOf) -> Answer:
         words = self._words(self.one_of, field_of)
-        if self._folded(content) in map(self._folded, words):
+        if any(self._is(content, word) for word in words):
             return yes()
         return no(f"{_brief(content)} is not one of {', '.join(map(_brief, words))}")
 
@@ -251,6 +250,15 @@ class FieldTest(Section):
 
         match = regex.search(regex.escape(word), text, regex.IGNORECASE | regex.FULLCASE)
         return match.group() if match else None
+
+    def _is(self, content: Any, word: str) -> bool:
+        """Whether the content is this text. A number is it however it is written (3.0 is 3), and
+        true is `true`, as in JSON, besides `yes`, as judges see it."""
+        if self._folded(content) == self._folded(word):
+            return True
+        if isinstance(content, bool):
+            return word.strip().lower() == str(content).lower()
+        return isinstance(content, int | float) and _number(word) == content
 
     def _folded(self, content: Any) -> str:
         text = as_text(content).strip()
