@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 from judge.digest import digest
 from judge.errors import UsageError, nearest, unwritable
@@ -99,8 +100,17 @@ def hashed_json(fields: Mapping[str, Any]) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def normalise(key: str) -> str:
-    """`key` without case, spaces, hyphens and underscores."""
-    return key.translate(_IGNORED).casefold()
+    """`key` without case, spaces, hyphens and underscores, composed (NFC)."""
+    return normalize("NFC", key.translate(_IGNORED)).casefold()
+
+
+def key_for(fields: Collection[str], name: str) -> str:
+    """The key of the field `name`: an é of two characters is the é of one; `name` if there is
+    none."""
+    if name in fields or name.isascii():
+        return name
+    composed = normalize("NFC", name)
+    return next((key for key in fields if normalize("NFC", key) == composed), name)
 
 
 def keys_of(names: Mapping[str, str], fields: Mapping[str, Any]) -> dict[str, str]:
@@ -138,6 +148,7 @@ def at(fields: Any, path: str) -> Any:
         return at(entry, tail) if tail else entry
     if not isinstance(fields, dict):
         raise KeyError(path)
+    path, head = key_for(fields, path), key_for(fields, head)
     inner = _opened(fields.get(head)) if tail else None
     key = path if path in fields or inner is None else head
     if key not in fields:
@@ -250,6 +261,8 @@ def no_such_field(origin: str, name: str, there: Collection[str]) -> str:
 def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
     """Set the field that `at` finds at `path`, with copies of the containers inside `fields`."""
     head, _, tail = path.partition(".")
+    if isinstance(fields, dict):
+        path, head = key_for(fields, path), key_for(fields, head)
     whole: Any = isinstance(fields, dict) and (path in fields or not tail)
     key: Any = path if whole else head if isinstance(fields, dict) else int(head)
     container: Any = fields

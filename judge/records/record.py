@@ -17,6 +17,7 @@ from judge.records.base import (
     at,
     fence_mark,
     hashed_json,
+    key_for,
     own_fields,
     own_id,
     put,
@@ -207,7 +208,7 @@ class Record:
         fields = self.fields or {}
         if not self.columns:
             return fields
-        names = {path: name for name, path in self.columns.items()}
+        names = {key_for(fields, path): name for name, path in self.columns.items()}
         visible = {names.get(key, key): content for key, content in fields.items()}
         return visible | {name: at(fields, path) for name, path in self.columns.items()}
 
@@ -345,8 +346,8 @@ class Record:
     def originals(self, names: Iterable[str]) -> dict[str, Any]:
         """The record's own fields, as they were read, that changes of these typed fields alter."""
         fields = self.fields or {}
-        paths = [self._path(self.names[name]) for name in names]
-        keys = [path if path in fields else path.partition(".")[0] for path in paths]
+        paths = [key_for(fields, self._path(self.names[name])) for name in names]
+        keys = [p if p in fields else key_for(fields, p.partition(".")[0]) for p in paths]
         return {key: fields[key] for key in keys}
 
     def with_changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:

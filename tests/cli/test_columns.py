@@ -46,6 +46,26 @@ def test_the_text_of_the_column_is_what_is_asked_about(typed: Typed) -> None:
     assert (without.returncode, without.stdout) == (2, b"")
 
 
+@pytest.mark.parametrize(
+    "words", [("--on", "café"), ("--map", "mail=café"), ("--on", "mail", "--map", "mail=café.né")]
+)
+def test_a_name_of_combining_characters_is_the_composed_one(
+    typed: Typed, words: tuple[str, ...]
+) -> None:
+    """As macOS and PDF write é; without --on, the field is shown once, under its new name."""
+    replies = [{"when": {"contains": "Thanks.", "lacks": "cafe"}, "p_yes": 0.9}, {"p_yes": 0.1}]
+    typed.script("once.yaml", replies, method="logprobs")
+    content: Any = {"ne\u0301": "Thanks."} if "mail=café.né" in words else "Thanks."
+    typed.write("a.jsonl", [{"cafe\u0301": content}])
+    asked = ("--ask", "Is it polite?", "-m", "scripted:once.yaml")
+    (line,) = lines(typed("validate", "a.jsonl", *asked, *words).stdout)
+    assert line["judge"]["verdict"] == "pass" and line["cafe\u0301"] == content, line
+    assert b"\n1 record\n" in typed("plan", "a.jsonl", *asked, *words).stdout
+    typed.write("a.jsonl", [{"cafe\u0301": content, "café": content}])
+    (line,) = lines(typed("validate", "a.jsonl", *asked, *words).stdout)
+    assert "have the same name: rename one" in line["judge"]["error"]["message"]
+
+
 BAD = {
     "--map story=Labeled_Dialogue: the record has no field 'Labeled_Dialogue', "
     "its fields are ['Labeled_Dialog', 'American_Norm']": (
