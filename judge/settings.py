@@ -350,7 +350,7 @@ class CoreSettings(Options):
             return None
         number = (text := str(value).strip()).removesuffix("%")
         try:
-            share = float(number) if number == text else float(number) / 100
+            share = float(number) if number == text else round(float(number) / 100, 12)
         except ValueError:
             raise ValueError(f"{text!r} is not a share: type 0.9 or 90%") from None
         if not 0 <= share <= 1:

@@ -52,7 +52,8 @@ class Gate:
                 "'faithful >= 0.9'"
             )
         mean, subject, sign, number, percent = match.groups()
-        limit = float(number) / 100 if percent else float(number)
+        # Rounded: in binary floats 99.9 / 100 is more than 0.999.
+        limit = round(float(number) / 100, 12) if percent else float(number)
         if mean and percent:
             raise UsageError(f"--gate {text!r}: a mean is a score, without %")
         if not mean and not 0 <= limit <= 1:
