@@ -68,8 +68,9 @@ def shipped_profile() -> Profile:
 async def profile(units: Sequence[DataSet], data: Path, resources: Resources) -> Profile:
     """A profile for each check; the one there is, unless all that it is fitted to is measured
     now."""
-    made: dict[str, JudgeProfile] = {one.binding.check: one for one in shipped_profile().judges}
-    made_by = ""
+    shipped = shipped_profile()
+    made: dict[str, JudgeProfile] = {one.binding.check: one for one in shipped.judges}
+    made_by = shipped.made_by
     for check in dict.fromkeys(check for unit in units for check in unit.checks):
         parts = fitted_to(check)
         if not parts or not all(part in units for part in parts):
