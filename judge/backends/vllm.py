@@ -28,7 +28,7 @@ from typing import Any
 
 from judge.backends.base import Call, Message, Method, Mode
 from judge.backends.chat import openai_arguments
-from judge.backends.http import HttpServer
+from judge.backends.http import HttpResponse, HttpServer
 from judge.backends.openai import OpenAIBackend, Request, named_server
 from judge.errors import BackendError, Denied, UsageError
 
@@ -101,7 +101,7 @@ class ModelServer(HttpServer):
     """A vLLM server that judge starts, on a free port of the loopback.
 
     $JUDGE_SERVER_OPTIONS (a shell's words) are passed to vLLM unchanged, last, so that they win.
-    The output goes to a temporary file, which is removed unless something went wrong.
+    The output goes to a temporary file, which stays if the server dies or fails (HTTP 5xx).
 
     Args:
         model: a name on the Hugging Face hub, or a folder.
@@ -127,6 +127,7 @@ class ModelServer(HttpServer):
         self._process: subprocess.Popen[bytes] | None = None
         self._restarted = False
         self._failure: str | None = None
+        self._failed = False
         self._looking = asyncio.Lock()
 
     async def ready(self) -> None:
@@ -157,8 +158,18 @@ class ModelServer(HttpServer):
         """Stop the server, if it runs, and wait for its end."""
         await super().aclose()
         await self._stop()
-        if self._output is not None and self._failure is None:
+        if self._output is None or self._failure is not None:
+            return
+        if self._failed or self._restarted:
+            _log.warning("%s died or failed; its log stays: %s", self.server, self._output)
+        else:
             self._output.unlink(missing_ok=True)
+
+    async def request(self, method: str, path: str, **options: Any) -> HttpResponse:
+        """As `HttpServer.request`; a failure of the server is noted."""
+        response = await super().request(method, path, **options)
+        self._failed |= response.status >= 500 and method == "POST"
+        return response
 
     async def _started(self) -> str | None:
         """Start the server; returns None once it answers, else why it does not."""

@@ -195,6 +195,12 @@ def command(
     who = f", for {counted(written.workers, 'annotator')}" if written.workers else ""
     files = " and ".join(map(str, written.files))
     print_message(f"wrote {files}: {counted(written.rows, 'row')} about {about}{who}")
+    if by:
+        flags = " ".join(f"--by {shlex.quote(field)}" for field in by)
+        print_message(
+            "drawn evenly, and a sheet keeps no weights: its figures over all records may not be "
+            f"those of the input; judge calibrate {flags} gives them by value"
+        )
     if written.not_offered:
         print_message(f"{written.not_offered}: map an answer to it with judge agreement --scale")
     if (step := _NEXT.get(written.form)) is not None:

@@ -7,6 +7,7 @@ character for each call that it answered.
     MADE_ANSWERS=N    it kills itself with SIGKILL at the call after so many, in its first life
     MADE_EXIT=CODE    it says "CUDA out of memory" and ends with that code
     MADE_DEAF=1       it never listens, and ignores SIGTERM
+    MADE_FAULT=1      it answers every call with HTTP 500
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ class _Server(BaseHTTPRequestHandler):
         _Server.answered += 1
         with (Path(os.environ["MADE_VLLM"]) / "calls").open("a") as calls:
             calls.write(".")
+        if "MADE_FAULT" in os.environ:
+            self._send(500, {"error": {"message": "", "code": 500}})
+            return
         self._send(200, _completion(asked))
 
     def _send(self, status: int, answer: dict[str, Any]) -> None:

@@ -145,6 +145,22 @@ async def test_from_start_to_stop(server: ModelServer, made: Path) -> None:
     wait_for(lambda: not any(map(alive, pids(made))), "a process lives on")
 
 
+async def test_the_log_of_one_that_failed_stays(
+    server: ModelServer,
+    made: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("MADE_FAULT", "1")
+    await server.ready()
+    answer = await server.request("POST", "/chat/completions", data=b"{}")
+    log = server._output
+    await server.aclose()
+    assert answer.status == 500 and log is not None and log.exists()
+    assert f"its log stays: {log}" in caplog.text
+    log.unlink()
+
+
 @pytest.mark.slow
 async def test_a_server_that_dies_is_started_once_more(
     server: ModelServer, made: Path, caplog: pytest.LogCaptureFixture

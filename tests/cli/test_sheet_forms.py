@@ -44,6 +44,14 @@ def test_tasks_for_label_studio(mails: Typed) -> None:
     assert code == 2 and "tasks.json exists" in told and mails.text(*words, "--overwrite")[0] == 0
 
 
+def test_a_sheet_that_is_drawn_evenly_says_that_it_keeps_no_weights(mails: Typed) -> None:
+    mails.write("many.jsonl", [{"E-mail": f"Hi {n}.", "team": "ab"[n < 5]} for n in range(6)])
+    words = ("label", "many.jsonl", "--ask", "Is it polite?", "--on", "E-mail", "--sample", "2")
+    assert "weights" not in mails.text(*words, "--sheet", "plain.csv")[2]
+    code, _, told = mails.text(*words, "--sheet", "sheet.csv", "--by", "team")
+    assert code == 0 and "a sheet keeps no weights" in told and "calibrate --by team" in told
+
+
 def test_a_folder_for_argilla(mails: Typed) -> None:
     code, _, told = mails.text("label", "mails.jsonl", *ASK, "--sheet", "argilla:sheet")
     assert code == 0 and "wrote sheet: 3 rows about 2 records and 1 control, for 3" in told
