@@ -108,8 +108,9 @@ def _of_norm(row: Record, conditions: Sequence[str]) -> Iterator[Record]:
     norm = record.typed
     if "label" not in norm:
         raise LabelError("field 'label' must be yes, no or neutral, not empty", "label")
+    answers = (name for name in row.visible if name.startswith(_PREDICTED))
     fields = {
-        **own_slices(row, record.names.values()),
+        **own_slices(row, (*record.names.values(), *answers)),
         **{name: content for name, content in norm.items() if name not in _LEFT_OUT},
         "cluster": norm.get("cluster") or cluster_of(norm.get("country", "")),
         "gold": norm["label"],
