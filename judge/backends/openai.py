@@ -202,8 +202,8 @@ class OpenAIBackend:
             text = "required fields are missing"
             if isinstance(problem, (ValueError, RecursionError)):
                 text = scrubbed(problem)
-            if said := scrubbed(self._http.redact(complaint(response.body)[0]))[:_MAX_SHOWN]:
-                text = f"{text}; it says: {said}"
+            if quote := scrubbed(self._http.redact(complaint(response.body)[0]))[:_MAX_SHOWN]:
+                text = f"{text}; it says: {quote}"
             text = f"{source} is not a chat completion: {text}"
             raise errors.ServerFault(text, tokens=tokens_of(mapping_of(answer))) from None
         tokens = reply.input_tokens, reply.output_tokens

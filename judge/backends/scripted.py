@@ -59,7 +59,7 @@ class _When(BaseModel):
         return (
             (self.contains is None or self.contains in prompt)
             and (self.lacks is None or self.lacks not in prompt)
-            and all(origin.get(name) == wanted for name, wanted in self._origin)
+            and all(origin.get(name) == value for name, value in self._origin)
         )
 
     @cached_property

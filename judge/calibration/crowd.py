@@ -99,7 +99,7 @@ class Crowd:
                 no annotator answered one, or every annotator is dropped.
         """
         golds = self._golds({item.check for item in items if item.annotations}, check)
-        known = {*map(spelling, (*accepted, *self.scale))}
+        answers_allowed = {*map(spelling, (*accepted, *self.scale))}
         answers: dict[str, list[tuple[str, str]]] = defaultdict(list)
         labels: Counter[str] = Counter()
         others = []
@@ -107,7 +107,7 @@ class Crowd:
             place = item.record.id, item.number
             gold = golds.get((*place, item.check))
             for annotation in item.annotations:
-                answer = without_no_label(annotation.answer, known)
+                answer = without_no_label(annotation.answer, answers_allowed)
                 if gold is None:
                     labels[annotation.annotator] += answer is not None
                 elif answer is not None:

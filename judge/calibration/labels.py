@@ -243,12 +243,14 @@ def _earlier(
     Each annotator's file may have columns of its own, such as comments. So if the rubric names the
     fields that are shown, they alone tell whether another annotator's answers are added.
     """
-    shown = texts_of(item, rubric) if items and rubric.fields else {}
-    same = (n for n, one in items if _same_record(one, item))
-    alike = (
-        n for n, one in items if shown and _joined(one, item) and shown == texts_of(one, rubric)
+    texts = texts_of(item, rubric) if items and rubric.fields else {}
+    records = (n for n, earlier in items if _same_record(earlier, item))
+    by_texts = (
+        n
+        for n, earlier in items
+        if texts and _joined(earlier, item) and texts == texts_of(earlier, rubric)
     )
-    return next(chain(same, alike), None)
+    return next(chain(records, by_texts), None)
 
 
 def _same_record(one: LabelledItem, other: LabelledItem) -> bool:

@@ -54,12 +54,12 @@ def command(
     settings, brings = with_profile(settings)
     for line in brings:
         print_message(line)
-    chosen = os.environ.get(KEY, "").strip()
-    key = chosen or token_urlsafe(24)
+    user_key = os.environ.get(KEY, "").strip()
+    key = user_key or token_urlsafe(24)
 
     def ready(address: str, name: str) -> None:
         print_message(f"{name} at {address}/v1/systemone; Ctrl-C ends it")
-        if not chosen:
+        if not user_key:
             print_message(f"key: {key}  (set {KEY} to choose one)")
 
     serve(settings, key, ready, host=host, port=port)

@@ -277,11 +277,11 @@ def questions_of(row: Record) -> tuple[str, list[dict[str, Any]]]:
     """
     story = text_of(row.visible, _spelt(row.visible, "story")[0])
     category = tidy_topic(_spelt(row.visible, "setting")[1])
-    own = own_slices(row, PARTS)
+    columns = own_slices(row, PARTS)
     if built_task(row.visible) == "selection":
         options = _texts(row.visible, "options")
         gold = [_option(options, entry, "values") for entry in _texts(row.visible, "values")]
-        common = {**own, "setting": "single", "category": category, "story": story}
+        common = {**columns, "setting": "single", "category": category, "story": story}
         return "selection", [{**common, "options": options, "gold": gold}]
     key, questions = _spelt(row.visible, "questions")
     fields = []
@@ -290,7 +290,7 @@ def questions_of(row: Record) -> tuple[str, list[dict[str, Any]]]:
         character, options = _spelt(question, "name")[1], _texts(question, "options")
         fields.append(
             {
-                **own,
+                **columns,
                 "item": f"{row.id}/{question.get('number', place)}",
                 "setting": "multiple" if character else "single",
                 "category": "multiple" if character else category,

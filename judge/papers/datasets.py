@@ -89,8 +89,8 @@ def _attitude_detection(row: Record, story: Story, values: ValueList, seed: int)
             yield replace(row, problem=error.problem)
             continue
         question = {"value": statement.text, "options": list(statement.options)}
-        who = {"number": number, "name": value.character}
-        questions.append({**who, **question, "gold label": attitude})
+        head = {"number": number, "name": value.character}
+        questions.append({**head, **question, "gold label": attitude})
     if not questions:
         raise LabelError("no value is left to ask about", "values", REJECTED)
     yield {**_about(row, story, values), "story": story.text, "questions": questions}
@@ -176,14 +176,14 @@ def _easy(row: Record, seed: int) -> Made:
     easy = question.with_several(right, f"{seed}/{row.id}") if several else question
     gold = easy.gold if several else right[0]
     options = dict(zip(OPTIONS, easy.options, strict=True))
-    asked = {"question_idx": row.id, QUESTION: easy.text, **options, "answer": gold}
-    yield {**asked, **own_slices(row, _EASY_PARTS)}
+    fields = {"question_idx": row.id, QUESTION: easy.text, **options, "answer": gold}
+    yield {**fields, **own_slices(row, _EASY_PARTS)}
 
 
 def _hard(row: Record) -> Made:
     """Each answer of an Easy question as a question of its own, true or false (3.3)."""
     hard = question_of(row.visible).hard()
-    own = own_slices(row, _EASY_PARTS)
+    columns = own_slices(row, _EASY_PARTS)
     for number, (option, true) in enumerate(zip(hard["options"], hard["gold"], strict=True), 1):
         yield {
             "id": f"{row.id}/{number}",
@@ -191,7 +191,7 @@ def _hard(row: Record) -> Made:
             "prompt_question": hard["question"],
             "prompt_option": option,
             "answer": true,
-            **own,
+            **columns,
         }
 
 
@@ -203,8 +203,8 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
 
     def of_row(row: Record) -> Made:
         judgement = judgement_of(row)
-        own = tuple(ratings_in(row.visible))
-        rated = bool(own) and "premise" in normalised(row.visible)
+        raters = tuple(ratings_in(row.visible))
+        rated = bool(raters) and "premise" in normalised(row.visible)
         labels = row.visible.get("labels")
         labels = labels if isinstance(labels, dict) else {}
         if judgement is None and not rated and not labels:
@@ -216,7 +216,7 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
             if label is None or (isinstance(label, list) and None in label):
                 raise LabelError(f"{check}: people diverge", "labels", REJECTED)
         _refuse_unsound(row)
-        if rated and not pair_of(row, groups or own).kept:
+        if rated and not pair_of(row, groups or raters).kept:
             raise LabelError("in no group do 75% of the raters agree", None, REJECTED)
         yield own_fields(row.visible)
 

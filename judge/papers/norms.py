@@ -135,8 +135,8 @@ def _others(item: Record, places: Sequence[tuple[tuple[str, str], Record]]) -> l
     if not elsewhere:
         message = "no line is of a country in another cluster, which neutral situations need"
         raise UsageError(f"{item.source}, line {item.line}: {message}")
-    same = [line for kind, line in elsewhere if kind == subcategory]
-    return same or [line for _, line in elsewhere]
+    alike = [line for kind, line in elsewhere if kind == subcategory]
+    return alike or [line for _, line in elsewhere]
 
 
 def _fields(

@@ -91,8 +91,8 @@ def own_slices(row: Record, asked_about: Collection[str]) -> dict[str, str]:
     """The row's short fields that results can be sliced by, except those in `asked_about`, whatever
     their spelling."""
     names = set(map(normalise, asked_about))
-    own = own_fields(row.visible).items()
-    return slices_of({key: content for key, content in own if normalise(key) not in names})
+    columns = own_fields(row.visible).items()
+    return slices_of({key: content for key, content in columns if normalise(key) not in names})
 
 
 def asked(

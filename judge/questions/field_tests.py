@@ -210,8 +210,8 @@ class FieldTest(Section):
     def _equals(self, content: Any, field_of: FieldOf) -> Answer:
         other = self.equals
         wanted = _there(field_of, other.field) if isinstance(other, OtherField) else other
-        left, right = (wanted, content) if isinstance(content, str) else (content, wanted)
-        same = self._is(left, right) if isinstance(right, str) else self._same(left, right)
+        value, text = (wanted, content) if isinstance(content, str) else (content, wanted)
+        same = self._is(value, text) if isinstance(text, str) else self._same(value, text)
         return yes() if same else no(f"{_brief(content)} is not {_brief(wanted)}")
 
     def _same(self, left: Any, right: Any) -> bool:

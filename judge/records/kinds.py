@@ -146,8 +146,8 @@ def kind_named(name: str) -> RecordKind:
         return RecordKind({"id": identifier})
     kind: RecordKind | None = plugins.load(_GROUP, name)
     if kind is None:
-        known = ", ".join(kind_names())
-        raise UsageError(f"no kind of records is called {name!r}; there are {known}")
+        kinds = ", ".join(kind_names())
+        raise UsageError(f"no kind of records is called {name!r}; there are {kinds}")
     return kind
 
 

@@ -77,8 +77,8 @@ class Models:
             UsageError: a model cannot be used as named, or the cache cannot be used.
         """
         # On another engine each worker has a cache; one here would never be used.
-        own = settings.cache and settings.engine in IN_PROCESS and not idle
-        cache = ReplyCache(cache_dir(settings.cache_dir)) if own else None
+        caches = settings.cache and settings.engine in IN_PROCESS and not idle
+        cache = ReplyCache(cache_dir(settings.cache_dir)) if caches else None
         budget = budget or Budget(settings.max_calls, settings.max_cost)
         models = cls(settings, budget, cache, build, idle=idle)
         if idle:

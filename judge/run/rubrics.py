@@ -211,12 +211,12 @@ def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:
 def _refuse_unnamed_code(settings: Settings, setting: str, rubric: Rubric) -> None:
     """Refuse Python code that `setting` names only in a judge.toml beside the data, which the
     data's author may have written."""
-    own = {str(user_file()), str(settings.config)}
+    trusted = {str(user_file()), str(settings.config)}
     files = (file for file, names in settings.from_files.items() if setting in names)
-    found = next((file for file in files if file not in own), None)
-    if found and rubric.python:
+    foreign = next((file for file in files if file not in trusted), None)
+    if foreign and rubric.python:
         raise UsageError(
-            f"{found} names {rubric.name}, which runs {rubric.python.path}: if you trust that "
+            f"{foreign} names {rubric.name}, which runs {rubric.python.path}: if you trust that "
             f"file, name it on the command line ({flag(setting)})"
         )
 

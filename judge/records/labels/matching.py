@@ -118,10 +118,10 @@ def mixed_questions(questions: Iterable[tuple[int, Iterable[str | None]]]) -> st
     """
     pairs = []
     for number, words in questions:
-        first, *others = dict.fromkeys(text for text in words if text) or [""]
+        first, *rest = dict.fromkeys(text for text in words if text) or [""]
         pairs += [
             (first, text)
-            for text in others
+            for text in rest
             if not (_is(text, first, number) or _is(first, text, number))
         ][:1]
     if not pairs:
