@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from judge.calibration.observe import LabelledAnswer
 from judge.errors import UsageError, meant
+from judge.records.base import key_for
 from judge.stats.agreement import (
     AlternativeAnnotator,
     alternative_annotator,
@@ -268,7 +269,8 @@ def slices(labelled: Sequence[LabelledAnswer], name: str) -> dict[str, list[Labe
     """
     parts: dict[str, list[LabelledAnswer]] = defaultdict(list)
     for answer in labelled:
-        value = answer.item.slices.get(name, answer.item.record.visible.get(name))
+        slices, fields = answer.item.slices, answer.item.record.visible
+        value = slices.get(key_for(slices, name), fields.get(key_for(fields, name)))
         parts[ABSENT if value in (None, "") else str(value)].append(answer)
     if labelled and not set(parts) - {ABSENT}:
         names = sorted(

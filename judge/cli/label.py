@@ -99,7 +99,7 @@ def command(
     control_share: Annotated[
         float,
         typer.Option(
-            min=0, max=0.9, help="Share of control questions, at most.", rich_help_panel=_SHEET
+            min=0, max=0.9, help="Share of control questions, rounded up.", rich_help_panel=_SHEET
         ),
     ] = 0.15,
     opt_out: Annotated[
@@ -196,17 +196,16 @@ def command(
     files = " and ".join(map(str, written.files))
     print_message(f"wrote {files}: {counted(written.rows, 'row')} about {about}{who}")
     if by:
-        flags = " ".join(f"--by {shlex.quote(field)}" for field in by)
         print_message(
             "drawn evenly, and a sheet keeps no weights: its figures over all records may not be "
-            f"those of the input; judge calibrate {flags} gives them by value"
+            "those of the input"
         )
     if written.not_offered:
         print_message(f"{written.not_offered}: map an answer to it with judge agreement --scale")
     if (step := _NEXT.get(written.form)) is not None:
         back, how = step
         back = back.format(path=shlex.quote(str(written.files[0].with_suffix(""))))
-        id_column = [settings.id] if settings.id and controls else []
+        id_column = [settings.id] if settings.id else []
         named = {"--controls": controls, "--id": id_column, "--opt-out": opt_out}
         more = "".join(
             f" {n} {shlex.quote(one)}" for n, several in named.items() for one in several or ()

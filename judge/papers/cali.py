@@ -155,6 +155,10 @@ def conditions_of(groups: Groups) -> tuple[str, ...]:
     )
 
 
+_OF_ITEMS = frozenset({"labels", "gold", "golds", "kept", "swapped", "hypotheses"})
+"""Fields of an item that a column of the source of that name must not replace."""
+
+
 def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """One item for each question: about each pair in `entailment`, about every two pairs of a
     premise in `alternatives`.
@@ -172,7 +176,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
             continue
         pairs = earlier[pair.premise]
         premise = (pairs or [pair])[0].row.id
-        extra = own_fields(pair.row.visible)
+        fields = own_fields(pair.row.visible).items()
+        columns = {name: content for name, content in fields if name not in _OF_ITEMS}
         for condition in choices.conditions:
             task, _, country = condition.partition("+")
             questions = {pair.row.id: _entailment(pair)}
@@ -183,8 +188,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
                     if partner.hypothesis != pair.hypothesis
                 }
             about = {"pair": pair.row.id, "country": country or None, "premise": pair.premise}
-            for key, fields in questions.items():
-                whole = {**extra, **about, **fields, "gold": fields["golds"][country or _POOLED]}
+            for key, texts in questions.items():
+                whole = {**columns, **about, **texts, "gold": texts["golds"][country or _POOLED]}
                 yield asked(pair.row, condition, whole, row=premise, key=key)
         pairs.append(pair)
 

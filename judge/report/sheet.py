@@ -75,8 +75,8 @@ def write_sheet(
 
     `out` is a .csv or .html file, or NAME:PATH of a tool (`sheet_files.TOOLS`). Each of `workers`
     annotators (default WORKERS) gets every record, in an order set by the seed, mixed with control
-    questions from the files `controls`, at most `control_share` of all. `opt_outs` may be chosen
-    besides a question's answers. Records with the same text in the field `together` are kept
+    questions from the files `controls` (`control_share` of all, rounded up). `opt_outs` may be
+    chosen besides a question's answers. Records with the same text in the field `together` are kept
     together (Huang and Yang, 3.5: three hypotheses at once). `instructions` is a text file that a
     page or a tool shows to annotators.
 

@@ -160,6 +160,8 @@ def names(name: str) -> dict[str, list[str]]:
 def test_by_slice_and_field() -> None:
     assert names("country") == {ABSENT: ["d"], "egypt": ["a", "b"], "japan": ["c"]}
     assert names("axis") == {"1": ["a"], "2": ["b", "c", "d"]}
+    item = judged("e", "no", "no", fields={"re\u0301f": "x"})
+    assert slices([item], "r\u00e9f") == {"x": [item]}
     with pytest.raises(UsageError, match="--by region: no item has this field; there are axis"):
         slices(ITEMS, "region")
 

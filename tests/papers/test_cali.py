@@ -125,6 +125,15 @@ def test_alternatives_are_every_two_hypotheses_of_a_premise() -> None:
     assert swapped != [one["swapped"] for one in items("alternatives", seed=1)]
 
 
+def test_a_sources_own_labels_are_no_labels_of_groups(tmp_path: Path) -> None:
+    own = {"labels": {"likely": "e"}, "kept": "no", "topic": "food"}
+    path = written(tmp_path / "p.jsonl", [{**PAIR, **own}, {**PAIR, **own, "hypothesis": "I."}])
+    found = items("entailment", "alternatives", sources=[path])
+    assert [one.get("labels", {}).get("us", "-") for one in found] == ["entailment"] * 2 + ["-"]
+    assert {one["topic"] for one in found} == {"food"} and {one["kept"] for one in found} == {True}
+    assert tables_of(benchmark, results(lambda fields: fields["gold"], found))
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
