@@ -64,6 +64,15 @@ judging = partial(setting, group=JUDGING, decides=True)
 """A setting that can change a verdict."""
 
 
+def share_of(percent: str) -> float:
+    """The share that a percentage is: 0.999 for 99.9, which divided by 100 is more in binary.
+
+    Raises:
+        ValueError: the text is not a number.
+    """
+    return round(float(percent) / 100, 12)
+
+
 class Options(BaseModel):
     """Settings of one owner. An entry point in `judge.settings` adds a workflow's settings to the
     others; they get flags, variables and keys of judge.toml in the same way."""

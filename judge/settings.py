@@ -28,6 +28,7 @@ from judge.options import (
     Options,
     judging,
     setting,
+    share_of,
 )
 
 TOML = "judge.toml"
@@ -350,7 +351,7 @@ class CoreSettings(Options):
             return None
         number = (text := str(value).strip()).removesuffix("%")
         try:
-            share = float(number) if number == text else round(float(number) / 100, 12)
+            share = float(number) if number == text else share_of(number)
         except ValueError:
             raise ValueError(f"{text!r} is not a share: type 0.9 or 90%") from None
         if not 0 <= share <= 1:

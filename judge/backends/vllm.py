@@ -127,7 +127,7 @@ class ModelServer(HttpServer):
         self._process: subprocess.Popen[bytes] | None = None
         self._restarted = False
         self._failure: str | None = None
-        self._failed = False
+        self._answered_5xx = False
         self._looking = asyncio.Lock()
 
     async def ready(self) -> None:
@@ -160,7 +160,7 @@ class ModelServer(HttpServer):
         await self._stop()
         if self._output is None or self._failure is not None:
             return
-        if self._failed or self._restarted:
+        if self._answered_5xx or self._restarted:
             _log.warning("%s died or failed; its log stays: %s", self.server, self._output)
         else:
             self._output.unlink(missing_ok=True)
@@ -168,7 +168,7 @@ class ModelServer(HttpServer):
     async def request(self, method: str, path: str, **options: Any) -> HttpResponse:
         """As `HttpServer.request`; a failure of the server is noted."""
         response = await super().request(method, path, **options)
-        self._failed |= response.status >= 500 and method == "POST"
+        self._answered_5xx |= response.status >= 500 and method == "POST"
         return response
 
     async def _started(self) -> str | None:

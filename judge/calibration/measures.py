@@ -269,8 +269,8 @@ def slices(labelled: Sequence[LabelledAnswer], name: str) -> dict[str, list[Labe
     """
     parts: dict[str, list[LabelledAnswer]] = defaultdict(list)
     for answer in labelled:
-        slices, fields = answer.item.slices, answer.item.record.visible
-        value = slices.get(key_for(slices, name), fields.get(key_for(fields, name)))
+        fields = {**answer.item.record.visible, **answer.item.slices}
+        value = fields.get(key_for(fields, name))
         parts[ABSENT if value in (None, "") else str(value)].append(answer)
     if labelled and not set(parts) - {ABSENT}:
         names = sorted(

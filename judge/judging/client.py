@@ -353,7 +353,7 @@ class Client:
             await self._negotiation.prepare(self._completions.probe)
 
     def sent(self, call: Call) -> Call:
-        """The call with the temperature and seed that are sent (None: not sent)."""
+        """The call with the temperature, seed (None: not sent) and token limit that are sent."""
         return self._negotiation.sent(call)
 
     @property

@@ -99,7 +99,8 @@ def open_share(tokens: Mapping[str, float], words: Sequence[str] = YES_NO) -> fl
     chances = {token: math.exp(logprob) for token, logprob in tokens.items()}
     remainder, least = max(0.0, 1 - sum(chances.values())), min(chances.values(), default=1.0)
     token_chances = [(word_of(token), chance) for token, chance in chances.items()]
-    total, extremes = 0.0, list[tuple[float, float]]()
+    total = 0.0
+    extremes: list[tuple[float, float]] = []
     for word in words:
         spelt = [chance for token_word, chance in token_chances if token_word == word]
         begins = [(t, p) for t, p in token_chances if t and t != word and word.startswith(t)]

@@ -127,7 +127,12 @@ def _refuse_unsound(row: Record) -> None:
 
 
 _PAIR_PARTS = (
-    *("premise", "premise_task", "hypothesis", *HYPOTHESES, "hypothesis_tasks", "inference"),
+    *HYPOTHESES,
+    "hypothesis",
+    "hypothesis_tasks",
+    "premise",
+    "premise_task",
+    "inference",
 )
 
 

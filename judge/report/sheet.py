@@ -114,10 +114,8 @@ def write_sheet(
     if not units:
         raise UsageError(nothing_to_ask(asked, settings.on, named, reasons))
     not_offered: list[str] = []
-    golden, records = (
-        list(_controls(controls, asked, opt_outs, not_offered, settings.id)),
-        len(units),
-    )
+    golden = list(_controls(controls, asked, opt_outs, not_offered, settings.id))
+    records = len(units)
     if together:
         units, golden = _joined(units, together), _joined(golden, together)
         if telling_sizes := {*map(len, golden)} - {*map(len, units)}:

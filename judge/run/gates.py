@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError, meant
+from judge.options import share_of
 from judge.questions.parts import Bound
 from judge.records.kinds import RECORD
 from judge.run.summary import UNDECIDED
@@ -52,8 +53,7 @@ class Gate:
                 "'faithful >= 0.9'"
             )
         mean, subject, sign, number, percent = match.groups()
-        # Rounded: in binary floats 99.9 / 100 is more than 0.999.
-        limit = round(float(number) / 100, 12) if percent else float(number)
+        limit = share_of(number) if percent else float(number)
         if mean and percent:
             raise UsageError(f"--gate {text!r}: a mean is a score, without %")
         if not mean and not 0 <= limit <= 1:
