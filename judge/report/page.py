@@ -68,10 +68,10 @@ MOST_BYTES = 14_500_000
 """Most bytes of compressed records on a page; base64 makes them a third longer."""
 
 
-def passing(counts: Counter[str], run: Counter[str]) -> Estimate:
-    """The share of passes among what was not skipped, with its interval; undefined if nothing in
-    the `run` of these counts passes or fails, because answers are counted."""
-    if run[Verdict.ANSWERED] and not (run[Verdict.PASS] or run[Verdict.FAIL]):
+def passing(counts: Counter[str]) -> Estimate:
+    """The share of passes among what was not skipped, with its interval; undefined if nothing
+    passes or fails, because answers are counted."""
+    if counts[Verdict.ANSWERED] and not (counts[Verdict.PASS] or counts[Verdict.FAIL]):
         return wilson(0, 0)
     return wilson(counts[Verdict.PASS], counts.total() - counts[Verdict.SKIPPED])
 

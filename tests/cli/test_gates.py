@@ -77,9 +77,11 @@ def test_where_answers_are_counted_no_share_passes(mails: Typed) -> None:
     assert mails.read("o.md").startswith(b"### judge: 2 of 2 records answered (100.0%)\n")
     assert mails("report", "o.jsonl", "-o", "o.html", "--by", "text").returncode == 0
     page = mails.read("o.html").decode()
-    # The table of checks, and two rows by text: neither share nor interval.
-    assert page.count('<td class="figure">–</td><td class="figure">–</td>') == 3
-    assert page.count('<td class="figure">1</td><td class="figure">–</td>') == 2
+    assert "By <bdi>text</bdi>" in page and "Share of passes" not in page
+    assert "Pass, without skipped" not in page
+    mails.text(*RUN, *mood, "--test", "text: {length: {least: 1}}", "-o", "both.jsonl")
+    assert mails("report", "both.jsonl", "-o", "both.html").returncode == 0
+    assert mails.read("both.html").decode().count('<td class="figure">–</td>') == 2, "of mood"
 
 
 def test_scores_without_a_bound_have_a_mean_and_an_interval(mails: Typed) -> None:
