@@ -80,76 +80,114 @@ def gather(
             rubric, a check with labels has no rubric, the labels for an unnamed question name
             different checks, or an item lacks the field to group by.
     """
-    sources, checks = job.sources, job.checks
-    rubrics: dict[str, Rubric] = {}
-    labels: dict[str, list[LabelledItem]] = defaultdict(list)
-    problems: list[Record] = [*job.problems]
-    entries: list[tuple[str, LabelledItem]] = []
-    places: dict[tuple[str, str, int], list[int]] = defaultdict(list)
-    unknown: dict[str, None] = {}
-    undecided: dict[str, None] = {}
-    usable: set[str] = set()
-    column = clip(columns["label"]) if "label" in columns else None
-    blank: list[int] = []
-    others: dict[str, str] = {}
-    names = SharedNames()
-    for source in sources:
-        for item in _asked_for(source, checks, columns, blank, others):
+    labels = _Labels(job, rubric_of, columns)
+    for source in job.sources:
+        labels.read(source)
+    items = labels.by_check()
+    labels.refuse_unusable()
+    return items, labels.problems
+
+
+class _Labels:
+    """The labels of a job, as its sources are read: the items, and what cannot be used and why."""
+
+    def __init__(
+        self, job: CalibrationJob, rubric_of: RubricOf, columns: Mapping[str, str]
+    ) -> None:
+        self.problems: list[Record] = [*job.problems]
+        self._job, self._rubric_of, self._columns = job, rubric_of, columns
+        column = clip(columns["label"]) if "label" in columns else None
+        self._labels_in = job.labels_in or column
+        self._rubrics: dict[str, Rubric] = {}
+        self._entries: list[tuple[str, LabelledItem]] = []
+        self._places: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+        self._names = SharedNames()
+        self._usable: set[str] = set()
+        self._unknown: dict[str, None] = {}
+        self._undecided: dict[str, None] = {}
+        self._blank: list[int] = []
+        self._others: dict[str, str] = {}
+
+    def read(self, source: str) -> None:
+        """Add the source's items for the job's checks; raises UsageError."""
+        checks = self._job.checks
+        for item in _asked_for(source, checks, self._columns, self._blank, self._others):
             if isinstance(item, Record):
-                problems.append(item)
+                self.problems.append(item)
                 continue
-            if item.check not in rubrics:
-                rubrics[item.check] = _rubric(item, rubric_of, checks)
-            answers = rubrics[item.check].answers
-            item = in_words_of(names.of(item), rubrics[item.check])
-            problem = _no_answer(item, answers, job.labels_in or column, columns)
-            if problem is not None and item.check == ASKED:
-                unknown |= dict.fromkeys(map(item.spelt, _answers_of(item)))
-            elif problem is None and {*answers}.isdisjoint(_answers_of(item)):
-                undecided |= dict.fromkeys(map(item.spelt, _answers_of(item)))
-            elif problem is None:
-                usable.add(item.check)
-            alike = places[item.record.id, item.check, item.number]
-            earlier = [(n, entries[n][1]) for n in alike]
-            index = _earlier(earlier, item, rubrics[item.check])
-            if problem is None and index is None:
-                alike.append(len(entries))
-                entries.append((source, item))
-            elif problem is None and index is not None:
-                origin, first = entries[index]
-                joined = _joined(first, item)
-                entries[index] = origin, joined or first
-                problem = None if joined else _repeated(item, first)
-            if problem is not None:
-                problems.append(replace(item.record, fields=None, problem=problem))
-    for check in rubrics:
-        refuse_mixed(entry for entry in entries if entry[1].check == check)
-    parts: dict[str, dict[str, list[LabelledItem]]] = {}
-    for source, item in entries:
-        parts.setdefault(source, {}).setdefault(item.check, []).append(item)
-    for source, part in parts.items():
-        records = job.records.get(source) if isinstance(job.records, Mapping) else job.records
-        for check, items in part.items():
-            visible_items = without_answers(items, rubrics[check])
-            drawn_of = (
-                visible_items if records is None else sample(visible_items, records, job.seed)
-            )
-            labels[check] += drawn_of if job.group is None else grouped(drawn_of, job.group)
-    named = [f"labels for {check}" for check in checks if check not in (ASKED, *usable)]
-    if not usable.issuperset(checks) or not usable:
+            if item.check not in self._rubrics:
+                self._rubrics[item.check] = _rubric(item, self._rubric_of, checks)
+            item = in_words_of(self._names.of(item), self._rubrics[item.check])
+            if (problem := self._wrong(item) or self._add(source, item)) is not None:
+                self.problems.append(replace(item.record, fields=None, problem=problem))
+
+    def _wrong(self, item: LabelledItem) -> Problem | None:
+        """Why the item's answers cannot be used; None if they can."""
+        answers = self._rubrics[item.check].answers
+        problem = _no_answer(item, answers, self._labels_in, self._columns)
+        spellings = dict.fromkeys(map(item.spelt, _answers_of(item)))
+        if problem is not None:
+            self._unknown |= spellings if item.check == ASKED else {}
+        elif {*answers}.isdisjoint(_answers_of(item)):
+            self._undecided |= spellings
+        else:
+            self._usable.add(item.check)
+        return problem
+
+    def _add(self, source: str, item: LabelledItem) -> Problem | None:
+        """Add the item, or its answers to those of the same item; a problem if they are there."""
+        alike = self._places[item.record.id, item.check, item.number]
+        earlier = [(n, self._entries[n][1]) for n in alike]
+        index = _earlier(earlier, item, self._rubrics[item.check])
+        if index is None:
+            alike.append(len(self._entries))
+            self._entries.append((source, item))
+            return None
+        origin, first = self._entries[index]
+        joined = _joined(first, item)
+        if joined is None:
+            return _repeated(item, first)
+        self._entries[index] = origin, joined
+        return None
+
+    def by_check(self) -> dict[str, list[LabelledItem]]:
+        """The items to judge by check: of each source as many as the job draws, without people's
+        answers in their fields; raises UsageError."""
+        job = self._job
+        for check in self._rubrics:
+            refuse_mixed(entry for entry in self._entries if entry[1].check == check)
+        parts: dict[str, dict[str, list[LabelledItem]]] = {}
+        for source, item in self._entries:
+            parts.setdefault(source, {}).setdefault(item.check, []).append(item)
+        labels: dict[str, list[LabelledItem]] = defaultdict(list)
+        for source, part in parts.items():
+            records = job.records.get(source) if isinstance(job.records, Mapping) else job.records
+            for check, items in part.items():
+                visible = without_answers(items, self._rubrics[check])
+                drawn = visible if records is None else sample(visible, records, job.seed)
+                labels[check] += drawn if job.group is None else grouped(drawn, job.group)
+        return labels
+
+    def refuse_unusable(self) -> None:
+        """Raise UsageError if a requested check has no label that answers its question."""
+        checks = self._job.checks
+        if self._usable and self._usable.issuperset(checks):
+            return
+        named = [check for check in checks if check not in (ASKED, *self._usable)]
         without = "label answers the question" if [*checks] == [ASKED] else "labels at all"
-        message = f"{', '.join(sources)}: no {(named or [without])[0]}"
-        if undecided:
-            message += f" ({', '.join(undecided)}: decides nothing)"
-        if others:
-            message += f"; there are labels for {', '.join(others)}"
-        if blank:
-            message += f"; {without_label(len(blank))}: people answer in the column label"
-        for item in problems[:1]:
+        lack = f"labels for {named[0]}" if named else without
+        message = f"{', '.join(self._job.sources)}: no {lack}"
+        if self._undecided:
+            message += f" ({', '.join(self._undecided)}: decides nothing)"
+        if self._others:
+            message += f"; there are labels for {', '.join(self._others)}"
+        if self._blank:
+            count = without_label(len(self._blank))
+            message += f"; {count}: people answer in the column label"
+        for item in self.problems[:1]:
             place, why = f"{item.source}:{item.line}", item.problem and item.problem.message
             message += f"; the first line that cannot be used is {place}: {why}"
-        raise UsageError(f"{message}{_to_type([*unknown])}")
-    return labels, problems
+        raise UsageError(f"{message}{_to_type([*self._unknown])}")
 
 
 def _asked_for(

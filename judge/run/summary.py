@@ -121,14 +121,9 @@ class Summary:
         self.before_repair[line.first_verdict] += 1
         if self.by:
             self._slice(line.fields, line.first_verdict)
-        # Why there is no verdict: the record's own error, or else its first lost vote's.
-        if cause := _cause(line):
-            kind, message = cause
-            self.errors[kind] += 1
-            self.bad_lines += verdict == Verdict.ERROR and _of_input(line)
-            self.transient_errors += verdict == Verdict.ERROR and kind in _TRANSIENT
-            self.misread += verdict == Verdict.UNREADABLE and kind != Refused.kind
-            self.examples.setdefault(kind, message)
+        cause = _cause(line)
+        if cause is not None:
+            self._count_cause(line, *cause)
         if verdict in _NAMED and len(self.named[verdict]) < FAILURES_SHOWN:
             self.named[verdict].append((line.name, line.reason or ": ".join(cause or ())))
         self.lost[verdict] += verdict in LOST and line.asked
@@ -145,30 +140,7 @@ class Summary:
                 answers = (last.get(check, {}).get("answer") for check in pairs)
                 self.compared[name][tuple(answers)] += 1
         for name, check in last.items():
-            self.checks[name][check["verdict"]] += 1
-            if (score := check.get("score")) is not None:
-                n, total, squares = self.scores.get(name, (0, 0.0, 0.0))
-                self.scores[name] = [n + 1, total + score, squares + score * score]
-                if check["verdict"] in UNDECIDED:
-                    self.unsure_scores[name].append(score)
-            if answer := check.get("answer"):
-                self.answers[name][answer] += 1
-            votes = check.get("votes") or ()
-            reasons = {vote.get("reason") for vote in votes}
-            if QUOTE_NOT_FOUND in reasons:
-                self.quotes_lost[name] += 1
-            # A person's check has its answers to the entries without votes.
-            parts = chain((check,), votes)
-            if any("value" in answer for part in parts for answer in part.get("evidence") or ()):
-                self.entries[name].update(Check.model_validate(check).verdicts().values())
-            if FAR in reasons:
-                self.far[name] += 1
-            if ORDERS_DISAGREE in reasons:
-                self.torn[name] += 1
-            if votes and votes[0].get("part") == "cheap":
-                self._count_cheap(votes)
-            if not votes and check["verdict"] == Verdict.ABSTAIN:
-                self.unasked[name, check.get("reason") or ""] += 1
+            self._count_check(name, check)
         if extraction := line.content.get("extraction"):
             self._add_recall("records", [extraction.get("recall")])
             self._add_recall("values", extraction["credits"])
@@ -178,6 +150,41 @@ class Summary:
         self.usage["replies"] += usage.replies
         self.usage["input_tokens"] += usage.input_tokens
         self.usage["output_tokens"] += usage.output_tokens
+
+    def _count_cause(self, line: Line, kind: str, message: str) -> None:
+        """Count why a record has no verdict: its own error, or else its first lost vote's."""
+        self.errors[kind] += 1
+        self.bad_lines += line.verdict == Verdict.ERROR and _of_input(line)
+        self.transient_errors += line.verdict == Verdict.ERROR and kind in _TRANSIENT
+        self.misread += line.verdict == Verdict.UNREADABLE and kind != Refused.kind
+        self.examples.setdefault(kind, message)
+
+    def _count_check(self, name: str, check: Mapping[str, Any]) -> None:
+        """Count the last check of this name on a record."""
+        self.checks[name][check["verdict"]] += 1
+        if (score := check.get("score")) is not None:
+            n, total, squares = self.scores.get(name, (0, 0.0, 0.0))
+            self.scores[name] = [n + 1, total + score, squares + score * score]
+            if check["verdict"] in UNDECIDED:
+                self.unsure_scores[name].append(score)
+        if answer := check.get("answer"):
+            self.answers[name][answer] += 1
+        votes = check.get("votes") or ()
+        # A person's check has its answers to the entries without votes.
+        parts = chain((check,), votes)
+        if any("value" in answer for part in parts for answer in part.get("evidence") or ()):
+            self.entries[name].update(Check.model_validate(check).verdicts().values())
+        reasons = {vote.get("reason") for vote in votes}
+        if QUOTE_NOT_FOUND in reasons:
+            self.quotes_lost[name] += 1
+        if FAR in reasons:
+            self.far[name] += 1
+        if ORDERS_DISAGREE in reasons:
+            self.torn[name] += 1
+        if votes and votes[0].get("part") == "cheap":
+            self._count_cheap(votes)
+        if not votes and check["verdict"] == Verdict.ABSTAIN:
+            self.unasked[name, check.get("reason") or ""] += 1
 
     def _count_cheap(self, votes: Sequence[Mapping[str, Any]]) -> None:
         vote = votes[0]
@@ -242,11 +249,6 @@ class Summary:
 
         return mean_of_sums(int(n), total, squares, of=count, scale=self.scales[name])
 
-    def _mean_scores(self) -> dict[str, Any]:
-        from judge.stats.intervals import plain
-
-        return {name: plain(self.mean_score(name)) for name in self.scores}
-
     def ranked(self) -> dict[str, Ranking]:
         """The rankings that follow from the comparisons, by name."""
         from judge.stats.ranking import ranking
@@ -288,16 +290,6 @@ class Summary:
             alone = Estimate(mean.value, n=mean.n, of=mean.of)
             estimates[name] = mean if name == "records" else alone
         return estimates
-
-    def _rankings(self) -> dict[str, Any]:
-        from judge.stats.intervals import plain
-
-        return {name: plain(ranking) for name, ranking in self.ranked().items()}
-
-    def _recalls(self) -> dict[str, Any]:
-        from judge.stats.intervals import plain
-
-        return {name: plain(mean) for name, mean in self.mean_recalls().items()}
 
     @property
     def decided(self) -> int:
@@ -352,6 +344,7 @@ class Summary:
         )
         cascade = {"checks": self.cheap_votes, "by_cheap_model_alone": self.cheap_alone}
         panels = self.panels
+        scores = {name: self.mean_score(name) for name in self.scores}
         slices = {name: dict(counts) for name, counts in self.largest_slices()}
         return {
             "records": self.records,
@@ -365,18 +358,24 @@ class Summary:
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
             **({"funnel": self.funnel} if self.stages else {}),
             **({"by": {self.head: slices}} if self.by else {}),
-            **({"scores": self._mean_scores()} if self.scores else {}),
-            **({"recall": self._recalls()} if self.recalls else {}),
+            **({"scores": _plain(scores)} if scores else {}),
+            **({"recall": _plain(self.mean_recalls())} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
             **({"entries": {n: dict(c) for n, c in self.entries.items()}} if self.entries else {}),
             **({"quotes_not_found": dict(self.quotes_lost)} if self.quotes_lost else {}),
-            **({"rankings": self._rankings()} if self.compared else {}),
+            **({"rankings": _plain(self.ranked())} if self.compared else {}),
             **({"cascade": cascade} if self.cheap_votes else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
             **({"panels": {n: p.as_json() for n, p in panels.items()}} if panels else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
         }
+
+
+def _plain(figures: Mapping[str, Any]) -> dict[str, Any]:
+    from judge.stats.intervals import plain
+
+    return {name: plain(figure) for name, figure in figures.items()}
 
 
 def _joined(contents: Sequence[str]) -> str:
