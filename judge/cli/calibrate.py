@@ -23,7 +23,7 @@ from judge.cli.printing import (
 from judge.errors import Exit
 
 if TYPE_CHECKING:
-    from judge.calibration.report import Calibration
+    from judge.calibration.report import Calibration, CheckReport
     from judge.settings import Settings
 
 EPILOG = """\b
@@ -218,24 +218,29 @@ def _troubles(report: Calibration) -> Iterator[str]:
     if report.taught:
         yield f"{counted(report.taught, 'item')} left out, used to teach one of the models"
     for check in report.checks:
-        if check.shown:
-            yield f"{check.check}: {fields_message(check.shown, check.withheld)}"
-        if check.taken:
-            yield taken_message(check.check, check.taken)
-        if check.other_question:
-            yield f"{', '.join(report.sources)}: {check.other_question}"
-        if check.read_as:
-            words = ", ".join(f"{word} as {answer}" for word, answer in check.read_as.items())
-            yield f"{check.check}: labels read as answers: {words}"
-        if check.leak is not None:
-            yield f"{check.check}: {check.leak}"
-        for judge in check.judges:
-            outcomes, why = judge.outcomes, shortened(judge.unanswered or "", 160)
-            if not outcomes["answered"]:
-                yield f"{check.check}, {judge.model}: answered none of {check.items} items: {why}"
-            elif outcomes["error"]:
-                errors = f"{outcomes['error']} of {check.items} items got no reply"
-                yield f"{check.check}, {judge.model}: {errors}, the first: {why}"
+        yield from _about_check(check, report.sources)
     yield from report.uncorrected
     if report.refused:
         yield f"no profile: {report.refused}"
+
+
+def _about_check(check: CheckReport, sources: Sequence[str]) -> Iterator[str]:
+    """Notes on a check: its fields, how its labels were read, and items without an answer."""
+    if check.shown:
+        yield f"{check.check}: {fields_message(check.shown, check.withheld)}"
+    if check.taken:
+        yield taken_message(check.check, check.taken)
+    if check.other_question:
+        yield f"{', '.join(sources)}: {check.other_question}"
+    if check.read_as:
+        words = ", ".join(f"{word} as {answer}" for word, answer in check.read_as.items())
+        yield f"{check.check}: labels read as answers: {words}"
+    if check.leak is not None:
+        yield f"{check.check}: {check.leak}"
+    for judge in check.judges:
+        outcomes, why = judge.outcomes, shortened(judge.unanswered or "", 160)
+        if not outcomes["answered"]:
+            yield f"{check.check}, {judge.model}: answered none of {check.items} items: {why}"
+        elif outcomes["error"]:
+            errors = f"{outcomes['error']} of {check.items} items got no reply"
+            yield f"{check.check}, {judge.model}: {errors}, the first: {why}"
