@@ -37,8 +37,8 @@ from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import no_such_field
 from judge.records.kinds import normalise, normalised
+from judge.run.look_ahead import MAX_LOOK_AHEAD
 from judge.run.rubrics import collect
-from judge.run.validate import MAX_LOOK_AHEAD
 from judge.workflows import State, Workflow
 from judge.yamlfile import read_mapping
 

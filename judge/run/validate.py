@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 from judge.errors import UsageError
 from judge.judgement import Unfinished
-from judge.judging.prompts import LACKS
-from judge.questions.ready_made import ready_made
-from judge.questions.rubric import Rubric
 from judge.records import (
     Problem,
     Record,
@@ -22,21 +19,13 @@ from judge.records import (
     recognise,
 )
 from judge.records.base import (
-    NO_CONTENT,
-    RESERVED,
     LabelError,
     clip,
-    holds,
     judgement_in,
-    no_such_field,
-    stratum,
 )
-from judge.records.kinds import RECORD
 from judge.records.lines import Line
-from judge.records.names import plain_name
-from judge.records.read import flag_of
-from judge.records.text import form
 from judge.run.job import Job
+from judge.run.look_ahead import MAX_LISTED, LookAhead, listed, no_field
 from judge.run.panels import Resources
 from judge.run.report import Report, write_summary
 from judge.run.run import run
@@ -48,12 +37,6 @@ from judge.workflows.load import load_workflow
 if TYPE_CHECKING:
     from judge.judging.limits import Budget
     from judge.run.decisions import Decisions
-
-MAX_LOOK_AHEAD = 10_000
-"""How many records are read ahead, at most, to look for the fields of --on, --by and --map."""
-
-MAX_LISTED = 20
-"""How many fields a message lists."""
 
 
 def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
@@ -81,43 +64,6 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
 def of_worker(settings: Settings, budget: Budget) -> Validation:
     """The task of an engine's worker."""
     return Validation(Resources.of(settings, budget=budget), iter(()))
-
-
-def fields_shown(record: Record) -> str:
-    """The message that lists the fields that a rubric without `fields` shows, and why it does not
-    show the others."""
-    contents, omissions = record.contents(), record.hidden()
-    forms = {name: form(content) for name, content in contents.items() if name in record.texts}
-    message = f"fields shown: {_listed(forms) or 'none'}"
-    return f"{message}; not shown: {_listed(omissions)}" if omissions else message
-
-
-def compared_alone(rubrics: Sequence[Rubric], record: Record) -> str | None:
-    """The message that a comparison shows only the fields compared, if the record has others."""
-    pairs = [r for r in rubrics if r.compare is not None and {*r.fields} == {*r.compare}]
-    compared = dict.fromkeys((name for rubric in pairs for name in rubric.fields), "compared")
-    further = [name for name in record.contents() if name in record.texts and name not in compared]
-    if not pairs or not further:
-        return None
-    return (
-        f"fields shown: {_listed(compared)}; not shown: {_listed(dict.fromkeys(further, ''))}: "
-        "name those that the judge needs with --on (in a rubric: fields)"
-    )
-
-
-def _skipped(rubric: Rubric, record: Record) -> str | None:
-    """Why this rubric is skipped on the record, which lacks fields; None if it has all."""
-    lacking = [name for name in rubric.required if not record.has(name)]
-    return f"{rubric.name}: {LACKS}{', '.join(lacking)}" if lacking else None
-
-
-def _listed(names: Mapping[str, str]) -> str:
-    parts = [
-        f"{plain_name(name)} ({why})" if why else plain_name(name)
-        for name, why in islice(names.items(), MAX_LISTED)
-    ]
-    remainder = len(names) - len(parts)
-    return ", ".join([*parts, f"and {remainder} more"] if remainder else parts)
 
 
 class Validation(Task):
@@ -206,71 +152,18 @@ class Validation(Task):
         seen. Note which fields of the first record are shown if a rubric names none.
 
         Raises:
-            UsageError: a field is in no record, every record would be skipped, or no question is
-                asked. The first two are raised only if the input has fewer than `MAX_LOOK_AHEAD`
-                records.
+            UsageError: as `LookAhead.refuse`.
         """
-        on, by = {*self.resources.settings.on}, {*self._by}
-        paths = {flag_of(name, path): path for name, path in self.columns.items()}
-        items: list[Record] = []
-        first: Record | None = None
-        askable, reason = not self._rubrics, ""
-        problem: str | None = None
         search = self._whole or not (self.kind or self._any_record)
-        while len(items) < MAX_LOOK_AHEAD and (
-            on or paths or not askable or (search and first is None)
-        ):
-            if (item := next(self._items, None)) is None:
-                break
-            items.append(item)
-            renamed = {RESERVED: item.input_key or RESERVED}
-            paths = {
-                origin: path
-                for origin, path in paths.items()
-                if not holds(item.fields, renamed.get(path, path))
-            }
-            places = {name: renamed.get(name, name) for name in by}
-            by = {n for n in by if stratum(item.fields or {}, [places[n]]) == (NO_CONTENT,)}
+        ahead = LookAhead(self.resources.settings, self._rubrics, self._by, search=search)
+        while not ahead.complete and (item := next(self._items, None)) is not None:
             record = item.of_kind(self.kind_of(item))
-            if record.problem is None:
-                if first is None and self._whole:
-                    self.shown = fields_shown(record)
-                    self._hidden.update(record.hidden())
-                if first is None and self.shown is None:
-                    self._compared = compared_alone(self._rubrics, record)
-                first = first or record
-                lacks = [_skipped(rubric, record) for rubric in self._rubrics]
-                reason = reason or next(filter(None, lacks), "")
-                askable = askable or record.kind != RECORD or not all(lacks)
-                on = {name for name in on if not record.has(name)}
-            elif problem is None and self._nothing_asked(item):
-                problem = f"line {item.line} of {item.source}: {record.problem.message}"
-        readable = next((item.fields for item in items if item.fields), None)
-        paths |= {f"--by {name}": name for name in sorted(by)}
-        if readable and paths and len(items) < MAX_LOOK_AHEAD:
-            raise UsageError(no_such_field(*next(iter(paths.items())), readable))
-        if first is None and problem is not None:
-            raise UsageError(f'add --ask "QUESTION" or --rubric FILE: {problem}')
-        if first is not None and on and len(items) < MAX_LOOK_AHEAD:
-            raise UsageError(self._no_field(f"--on {min(on)}", min(on), first))
-        if first is not None and not askable and len(items) < MAX_LOOK_AHEAD:
-            records = [item.of_kind(self.kind_of(item)) for item in items]
-            for name, origin in self._unseen.items():
-                if not any(r.has(name) for r in records if r.problem is None):
-                    raise UsageError(self._no_field(origin, name, first))
-            raise UsageError(f"every record would be skipped: {reason}")
-        self._items = chain(items, self._items)
-
-    def _no_field(self, origin: str, name: str, first: Record) -> str:
-        """The message that no record has a field: --id or --map may have renamed it; for a
-        ready-made rubric it suggests --map."""
-        for new, column in self.columns.items():
-            if column == name:
-                flag = flag_of(new, column)
-                return f"{origin}: with {flag} the field is {new}: name that, or leave {flag} out"
-        message = no_such_field(origin, name, [*first.texts])
-        of_ready = origin.removeprefix("rubric ").partition(":")[0] in ready_made()
-        return f"{message} (--map {name}=COLUMN names yours)" if of_ready else message
+            asked = record.problem is None or not self._nothing_asked(item)
+            ahead.add(item, record, asked=asked)
+        ahead.refuse(self._unseen)
+        self.shown, self._compared = ahead.shown, ahead.compared
+        self._hidden.update(ahead.hidden)
+        self._items = chain(ahead.items, self._items)
 
     def _note_repeated(self, record: Record) -> None:
         """Say once that records with a repeated id are named by file and line."""
@@ -322,14 +215,14 @@ class Validation(Task):
         new = {name: why for name, why in omissions.items() if name not in self._hidden}
         self._hidden.update(new)
         if new:
-            self.watcher.note(f"line {record.line}: not shown: {_listed(new)}")
+            self.watcher.note(f"line {record.line}: not shown: {listed(new)}")
 
     def missing(self) -> Iterator[str]:
         """Messages about fields of `--on` and of additional rubrics that no record had, and about
         people's answers (`Decisions.notes`)."""
         for name, origin in self._unseen.items():
             if self._first is not None:
-                yield self._no_field(origin, name, self._first)
+                yield no_field(origin, name, self._first, self.columns)
         if self._decisions is not None:
             yield from self._decisions.notes("input")
 
