@@ -122,35 +122,49 @@ def majority_records(
         for id, question in places:
             entries[id] = max(question.item.number, entries.get(id, 0))
         for id, question in places:
-            number = question.item.number
             if not question.answers:
                 continue
             if id not in lines:
                 if records and id not in whole and id not in controls:
                     raise UsageError(f"{records[0]}: there is no record {id!r}, which has labels")
-                fields = _fields(whole.get(id), id, question)
-                labelled = fields.get("labels")
-                own = {**labelled} if isinstance(labelled, dict) else {}
-                lines[id] = {**fields, "labels": own, "annotators": {}}
+                lines[id] = _line(whole.get(id), id, question)
             for row in question.rows if id in whole else ():
                 need_same_text(row, whole[id])
-            line = lines[id]
             winner = majority.winner([*question.answers.values()], question.name)
-            _put(labels[id], check, winner, number, entries.get(id, 0))
-            for annotator, answer in question.answers.items():
-                about = line["annotators"].setdefault(annotator, {"labels": {}})
-                _put(about["labels"], check, answer, number, entries.get(id, 0))
-                if (weight := question.item.weight) != 1:
-                    about["weight"] = weight
-                if (group := question.groups[annotator]) is not None:
-                    about["group"] = group
-                told = {"why": question.whys[annotator], "asked": question.asked[annotator]}
-                for key, text in told.items():
-                    if text is not None:
-                        _put(about.setdefault(key, {}), check, text, number, entries.get(id, 0))
+            _put(labels[id], check, winner, question.item.number, entries[id])
+            _put_annotators(lines[id]["annotators"], check, question, entries[id])
     for id, line in lines.items():
         line["labels"] |= labels[id]
     return [lines[id] for id in dict.fromkeys((*whole, *lines)) if id in lines]
+
+
+def _line(record: Record | None, id: str, question: VotedQuestion) -> dict[str, Any]:
+    """A record's line without majorities, with labels that it had before."""
+    fields = _fields(record, id, question)
+    earlier = fields.get("labels")
+    return {
+        **fields,
+        "labels": dict(earlier) if isinstance(earlier, dict) else {},
+        "annotators": {},
+    }
+
+
+def _put_annotators(
+    annotators: dict[str, Any], check: str, question: VotedQuestion, entries: int
+) -> None:
+    """Set each annotator's answer to a question, and what is known about it."""
+    number = question.item.number
+    for annotator, answer in question.answers.items():
+        about = annotators.setdefault(annotator, {"labels": {}})
+        _put(about["labels"], check, answer, number, entries)
+        if (weight := question.item.weight) != 1:
+            about["weight"] = weight
+        if (group := question.groups[annotator]) is not None:
+            about["group"] = group
+        texts = {"why": question.whys[annotator], "asked": question.asked[annotator]}
+        for key, text in texts.items():
+            if text is not None:
+                _put(about.setdefault(key, {}), check, text, number, entries)
 
 
 def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[str, Any]:

@@ -1,34 +1,25 @@
-"""Agreement among people, and of their majority with gold, by check.
-
-The figures are Fleiss's kappa, pairwise agreement, alpha and the accuracy of the majority, for all
-annotators and for each group, and how many items have one majority answer, several, or none.
-"""
+"""Reads people's labels, and reports how far they agree with one another and with gold, by check
+(`agreement_figures`)."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from judge.calibration.answer_fields import number_of
+from judge.calibration.agreement_figures import CheckAgreement, agreement_on
 from judge.calibration.crowd import Annotator, Crowd, demographics, people_of
 from judge.calibration.majority import PLAIN, Majority, VotedQuestion, majority_records
 from judge.errors import UsageError
 from judge.records import Record
-from judge.records.answers import OWN_ANSWERS, SEVERAL, in_order
+from judge.records.answers import in_order
 from judge.records.base import clip
 from judge.records.labels import LabelledItem, read_labels, without_label
 from judge.records.labels.matching import SharedNames, mixed_questions, other_texts
 from judge.settings import Settings
-from judge.stats.agreement import class_kappas, count_table, rater_agreement, scale_alphas
-from judge.stats.bootstrap import Resamples, share_estimate
-from judge.stats.classification import kappas, numbers_of, weighted_kappas
-from judge.stats.intervals import Estimate, plain
-
-MAX_CLASSES = 12
-"""With more classes, each class's kappa is computed only on request (`Majority.raters`)."""
+from judge.stats.intervals import plain
 
 MAX_PROBLEMS = 20
 """Most unreadable lines that are kept."""
@@ -37,49 +28,6 @@ _UNSIGNED = (
     "the labels do not say who gave which answer: write them as "
     '{"labels": {"CHECK": {"ann": "yes", "bo": "no"}}}, or as a table of item, annotator and label'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The figures of one set of annotators over one set of questions.
-
-    `answers` counts every answer. `majorities` counts the questions by majority answer; several of
-    one question (if annotators can give several) are joined by `|`. `diverge` questions have none.
-
-    `measures`: `fleiss` (kappa), `pairwise` (share of agreeing pairs) and `alpha_nominal`
-    (Krippendorff's), over the questions with two ratings or more (n) out of those with one (of); if
-    the answers are the points of a scale, `alpha_ordinal` and `alpha_interval`; `cohen` (kappa) for
-    exactly two annotators, on a scale also with quadratic weights (`weighted`); `accuracy` of the
-    majority, if there is gold, over the questions with gold and a majority (n) out of those with
-    gold (of). `accuracies` has it for each gold label, `class_kappas` Fleiss's kappa of each class.
-    """
-
-    questions: int
-    labels: int
-    annotators: int
-    answers: Mapping[str, int]
-    majorities: Mapping[str, int]
-    diverge: int
-    measures: Mapping[str, Estimate]
-    accuracies: Mapping[str, Estimate]
-    class_kappas: Mapping[str, Estimate]
-
-    @property
-    def outcomes(self) -> dict[str, int]:
-        """How many questions have one majority answer, several, or none."""
-        several = sum(count for answer, count in self.majorities.items() if SEVERAL in answer)
-        single = self.questions - several - self.diverge
-        return {"single": single, "several": several, "diverge": self.diverge}
-
-
-@dataclass(frozen=True, slots=True)
-class CheckAgreement:
-    """The figures of one check: for all annotators, and for each group."""
-
-    check: str
-    classes: tuple[str, ...]
-    overall: Figures
-    groups: Mapping[str, Figures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,162 +185,70 @@ def agreement(
     an answer. `records` need not have the records of `controls`. The columns about `people`
     (`crowd.people_of`) form groups of annotators, too.
     """
-    checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
-    repeated = differing = conflicting = no_label = 0
-    pairs: list[tuple[Record, Record]] = []
-    for item in (item.answered(answers) for item in items):
-        no_label += item.left_out
+    votes = _Votes()
+    for item in items:
+        votes.add(item.answered(answers))
+    reports = []
+    for check, by_item in votes.checks.items():
+        rated = [question for question in by_item.values() if question.answers]
+        if rated:
+            reports.append(agreement_on(check, rated, majority, draws, seed, people))
+    lines = (
+        []
+        if records is None
+        else majority_records(votes.checks, majority, records, controls, id_column)
+    )
+    questions = [question for by_item in votes.checks.values() for question in by_item.values()]
+    pairs = [pair for question in questions for pair in question.groups.items()]
+    groups = dict(pairs) | {name: group for name, group in pairs if group is not None}
+    if people and groups and people.keys().isdisjoint(groups):
+        raise UsageError(f"--people names {clip([*people])}, the labels are by {clip([*groups])}")
+    return Agreement(
+        reports,
+        votes.repeated,
+        votes.differing,
+        votes.conflicting,
+        votes.no_label,
+        most_answers=max((len(question.answers) for question in questions), default=0),
+        demographics=demographics(groups, people),
+        majorities=lines,
+        notes=votes.notes,
+    )
+
+
+class _Votes:
+    """The questions of each check with their answers, as labelled items are read. `repeated`,
+    `differing`, `conflicting` and `no_label` are as in `Agreement`."""
+
+    def __init__(self) -> None:
+        self.checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
+        self.repeated = self.differing = self.conflicting = self.no_label = 0
+        self._records: list[tuple[Record, Record]] = []
+
+    def add(self, item: LabelledItem) -> None:
+        self.no_label += item.left_out
         gold = None if item.gold is None else in_order(item.gold)
-        by_item = checks[item.check]
-        question = by_item.setdefault((item.record.id, item.number), VotedQuestion(item, gold))
-        pairs.append((question.item.record, item.record))
-        conflicting += None not in (gold, question.gold) and gold != question.gold
+        place = item.record.id, item.number
+        question = self.checks[item.check].setdefault(place, VotedQuestion(item, gold))
+        self._records.append((question.item.record, item.record))
+        self.conflicting += None not in (gold, question.gold) and gold != question.gold
         question.gold = question.gold or gold
         question.rows += item.rows
         for annotation in item.annotations:
             answer = in_order(annotation.answer)
-            repeated += annotation.annotator in question.answers
-            differing += question.answers.setdefault(annotation.annotator, answer) != answer
+            self.repeated += annotation.annotator in question.answers
+            first = question.answers.setdefault(annotation.annotator, answer)
+            self.differing += first != answer
             question.groups.setdefault(annotation.annotator, annotation.group)
             question.whys.setdefault(annotation.annotator, annotation.why)
             question.asked.setdefault(annotation.annotator, annotation.asked)
-    reports = []
-    for check, by_item in checks.items():
-        rated = [question for question in by_item.values() if question.answers]
-        if rated:
-            reports.append(_check(check, rated, majority, draws, seed, people))
-    lines = (
-        [] if records is None else majority_records(checks, majority, records, controls, id_column)
-    )
-    asked = [question for by_item in checks.values() for question in by_item.values()]
-    given = [pair for question in asked for pair in question.groups.items()]
-    groups = dict(given) | {name: group for name, group in given if group is not None}
-    if people and groups and people.keys().isdisjoint(groups):
-        raise UsageError(f"--people names {clip([*people])}, the labels are by {clip([*groups])}")
-    mixed = {
-        check: mixed_questions((q.item.number, q.asked.values()) for q in by_item.values())
-        for check, by_item in checks.items()
-    }
-    return Agreement(
-        reports,
-        repeated,
-        differing,
-        conflicting,
-        no_label,
-        most_answers=max((len(question.answers) for question in asked), default=0),
-        demographics=demographics(groups, people),
-        majorities=lines,
-        notes=[*(f"{check}: {note}" for check, note in mixed.items() if note), *other_texts(pairs)],
-    )
 
-
-def _check(
-    name: str,
-    questions: Sequence[VotedQuestion],
-    rule: Majority,
-    draws: int,
-    seed: int,
-    people: Mapping[str, Mapping[str, str]],
-) -> CheckAgreement:
-    labels = {answer for question in questions for answer in question.answers.values()}
-    classes = tuple(
-        sorted(labels | {question.gold for question in questions if question.gold}, key=_place)
-    )
-
-    def groups_of(question: VotedQuestion, annotator: str) -> set[str]:
-        own = question.groups[annotator]
-        of_person = {f"{column}: {c}" for column, c in people.get(annotator, {}).items()}
-        return of_person if own is None else {own, *of_person}
-
-    def figures(group: str | None = None) -> Figures:
-        """The figures of a group's annotators; None: of all."""
-        rows = [
-            (
-                question,
-                {
-                    annotator: a
-                    for annotator, a in question.answers.items()
-                    if group is None or group in groups_of(question, annotator)
-                },
-            )
-            for question in questions
-        ]
-        rows = [(question, answers) for question, answers in rows if answers]
-        return _figures(rows, classes, rule, draws, seed)
-
-    groups = {g for q in questions for name in q.answers for g in groups_of(q, name)}
-    return CheckAgreement(
-        name, classes, figures(), {group: figures(group) for group in sorted(groups)}
-    )
-
-
-def _place(answer: str) -> tuple[bool, float, str]:
-    """A sort key: numbers by value, undecided answers last."""
-    return answer in OWN_ANSWERS, number_of(answer) or 0.0, answer
-
-
-def _figures(
-    rows: Sequence[tuple[VotedQuestion, Mapping[str, str]]],
-    classes: tuple[str, ...],
-    rule: Majority,
-    draws: int,
-    seed: int,
-) -> Figures:
-    def resamples(questions: Iterable[VotedQuestion]) -> Resamples:
-        return Resamples([question.record for question in questions], draws=draws, seed=seed)
-
-    ratings = [list(answers.values()) for _, answers in rows]
-    counts = Counter(answer for labels in ratings for answer in labels)
-    won = [rule.winner([*answers.values()], question.name) for question, answers in rows]
-    annotators = sorted({name for _, answers in rows for name in answers})
-    paired = [(question, answers) for question, answers in rows if len(answers) > 1]
-    resample = resamples(question for question, _ in paired)
-    table = count_table([list(answers.values()) for _, answers in paired], classes)
-    measures = rater_agreement(table, resample, of=len(rows))
-    # Undecided answers are last in `classes`, so the scale is the table's first columns.
-    scale = [name for name in classes if name not in OWN_ANSWERS]
-    points = numbers_of(scale)
-    if points:
-        measures |= scale_alphas(table[:, : len(points)], points, resample, of=len(rows))
-    if len(annotators) == 2:
-        first, second = ([answers[name] for _, answers in paired] for name in annotators)
-        stack = resample.confusions(first, second, classes)
-        measures["cohen"] = resample.estimate(kappas(stack), n=len(paired), of=len(rows))
-        if points:
-            weighted = weighted_kappas(stack[:, : len(scale), : len(scale)], points)
-            count = sum({*pair} <= {*scale} for pair in zip(first, second, strict=True))
-            measures["weighted"] = resample.estimate(weighted, n=count, of=len(rows))
-    golden = [
-        (question, winner) for (question, _), winner in zip(rows, won, strict=True) if question.gold
-    ]
-    if golden:
-        hits = [
-            None if winner is None else float(winner == question.gold)
-            for question, winner in golden
-        ]
-        measures["accuracy"] = share_estimate(hits, resamples(question for question, _ in golden))
-    accuracies: dict[str, Estimate] = {}
-    for label in sorted({question.gold or "" for question, _ in golden}, key=_place):
-        part = [(question, winner) for question, winner in golden if question.gold == label]
-        hits = [None if winner is None else float(winner == label) for _, winner in part]
-        accuracies[label] = share_estimate(hits, resamples(question for question, _ in part))
-    by_class: dict[str, Estimate] = {}
-    if rule.raters or len(classes) <= MAX_CLASSES:
-        by_class = class_kappas(
-            ratings,
-            classes,
-            lambda numbers: resamples(rows[n][0] for n in numbers),
-            raters=rule.raters,
-            seed=seed,
-        )
-    return Figures(
-        questions=len(rows),
-        labels=counts.total(),
-        annotators=len(annotators),
-        answers={name: counts[name] for name in classes},
-        majorities=dict(sorted(Counter(filter(None, won)).items())),
-        diverge=won.count(None),
-        measures=measures,
-        accuracies=accuracies,
-        class_kappas=by_class,
-    )
+    @property
+    def notes(self) -> list[str]:
+        """As in `Agreement`."""
+        mixed = {
+            check: mixed_questions((q.item.number, q.asked.values()) for q in by_item.values())
+            for check, by_item in self.checks.items()
+        }
+        several = (f"{check}: {note}" for check, note in mixed.items() if note)
+        return [*several, *other_texts(self._records)]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from judge.cli.printing import Tables, counted
 
 if TYPE_CHECKING:
-    from judge.calibration.people import Agreement, Figures
+    from judge.calibration.agreement_figures import Figures
+    from judge.calibration.people import Agreement
 
 _MAX_ANSWERS = 40
 """Most answers printed without --all; with free texts every label may be another answer."""
