@@ -80,7 +80,7 @@ def gather(
             rubric, a check with labels has no rubric, the labels for an unnamed question name
             different checks, or an item lacks the field to group by.
     """
-    labels = _Labels(job, rubric_of, columns)
+    labels = _JobLabels(job, rubric_of, columns)
     for source in job.sources:
         labels.read(source)
     items = labels.by_check()
@@ -88,7 +88,7 @@ def gather(
     return items, labels.problems
 
 
-class _Labels:
+class _JobLabels:
     """The labels of a job, as its sources are read: the items, and what cannot be used and why."""
 
     def __init__(

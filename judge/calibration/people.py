@@ -185,7 +185,7 @@ def agreement(
     an answer. `records` need not have the records of `controls`. The columns about `people`
     (`crowd.people_of`) form groups of annotators, too.
     """
-    votes = _Votes()
+    votes = _PeoplesVotes()
     for item in items:
         votes.add(item.answered(answers))
     reports = []
@@ -216,7 +216,7 @@ def agreement(
     )
 
 
-class _Votes:
+class _PeoplesVotes:
     """The questions of each check with their answers, as labelled items are read. `repeated`,
     `differing`, `conflicting` and `no_label` are as in `Agreement`."""
 
