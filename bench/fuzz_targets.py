@@ -83,7 +83,7 @@ def records(format: str, data: bytes) -> list[Record] | None:
         assert item.problem is None or item.problem.message
         record = item.of_kind()
         if record.problem is not None:
-            _one_line(bad_input(record, record.problem).text)
+            _one_line(bad_input(record).text)
         else:
             _one_line(dump(record.with_changes({})))
     return items

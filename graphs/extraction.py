@@ -61,7 +61,7 @@ async def nothing_predicted(state: State) -> None:
             evidence=evidence,
             reason=reason,
         )
-        work.checks.append(check)
+        work.keep(check)
 
 
 async def additional(state: State) -> None:

@@ -74,9 +74,9 @@ def install_hint(extra: str) -> str:
     return f"pip install '{source}[{extra}]'"
 
 
-def writes_nothing(model: str, remedy: str = "a model that writes for it") -> UsageError:
-    """The error for asking a decision model for text or a hidden state."""
-    return UsageError(
+def writes_nothing(model: str, remedy: str = "a model that writes for it") -> str:
+    """The message on asking a decision model for text or a hidden state."""
+    return (
         f"{model} is a decision model: it answers typed questions with probabilities, and writes "
         f"nothing; name {remedy}, such as openai:gpt-4o"
     )

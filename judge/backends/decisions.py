@@ -55,7 +55,7 @@ def typed(call: Call, model: str) -> TypedQuestion:
     """The call's typed question; raises UsageError if it asks for a text or a hidden state."""
     question = call.messages.typed if isinstance(call.messages, Prompt) else None
     if question is None or call.schema is not None or call.layer is not None:
-        raise errors.writes_nothing(model)
+        raise errors.UsageError(errors.writes_nothing(model))
     return question
 
 

@@ -310,12 +310,11 @@ class AgainstPeople:
 
 
 def against_people(
-    labelled: Sequence[LabelledAnswer], *, epsilon: float = 0.1, seed: int = 0, draws: int = 1000
+    labelled: Sequence[LabelledAnswer], *, seed: int = 0, draws: int = 1000
 ) -> AgainstPeople:
     """Compares the judge's answers on one check with those of the items' annotators.
 
-    Gold answers are not used; the bootstrap draws whole clusters. `epsilon` as in
-    `alternative_annotator`.
+    Gold answers are not used; the bootstrap draws whole clusters.
     """
     usable = [
         answer
@@ -347,5 +346,5 @@ def against_people(
         human_judge=replace(agreement, of=len(labelled)),
         human_kappa=among["fleiss"],
         judge_kappa=resamples.estimate(beside, n=len(usable), of=len(labelled)),
-        test=alternative_annotator(dict(enumerate(answers)), people, epsilon=epsilon),
+        test=alternative_annotator(dict(enumerate(answers)), people),
     )

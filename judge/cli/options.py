@@ -37,11 +37,6 @@ def files(name: str, content: str) -> Any:
     return typer.Argument(metavar=name, help=f"{content} - is stdin.", show_default=False)
 
 
-def verdicts(text: str | None) -> list[str]:
-    """The verdicts of a flag `VERDICT,...`."""
-    return [verdict.strip() for verdict in (text or "").split(",") if verdict.strip()]
-
-
 def completed(kind: str) -> Callable[[str], list[str]]:
     """The callback by which a shell completes values of this kind (judge/cli/completion.py)."""
 

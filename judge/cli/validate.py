@@ -97,8 +97,8 @@ def command(
         silent=on_screen,
         resume=resume,
         overwrite=overwrite,
-        rejudge=opt.verdicts(rejudge),
-        review_verdicts=opt.verdicts(review_verdicts),
+        rejudge=opt.names(rejudge),
+        review_verdicts=opt.names(review_verdicts),
         decisions=decisions,
         format=format,
         limit=limit,
@@ -108,7 +108,7 @@ def command(
         review=review,
         summary=summary,
     )
-    job.check()
+    job.check()  # Before the model is announced.
     if api.asks_model(settings):
         announce(settings, quiet=quiet)
     with watcher(job, settings, quiet=quiet) as watching:

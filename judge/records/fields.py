@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from judge.records.jsonfiles import dump
 from judge.records.kinds import normalise
 from judge.records.record import Record
 from judge.records.streams import RAW_LIMIT
-from judge.records.text import MAX_LITERAL
+from judge.records.text import list_in
 
 MAX_SLICE = 60
 """Characters of a slice's value at most; a longer text names a record, not a group."""
@@ -96,12 +94,7 @@ def text_of(fields: Mapping[str, Any], key: str) -> str:
 
 def listed(content: object, field: str) -> list[Any]:
     """A list, given as JSON or as a Python literal in a text; LabelError for anything else."""
-    entries = content
-    if isinstance(content, str) and len(content) <= MAX_LITERAL:
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            parsed = ast.literal_eval(content.strip())
-            # Python refuses to print integers of more than 4,300 digits (0xfff...).
-            entries = parsed if repr(parsed) else None
+    entries = list_in(content.strip(), exact=False) if isinstance(content, str) else content
     if not isinstance(entries, list):
         raise LabelError(f"field {field!r} must be a list, not {clip(content)}", field)
     return entries

@@ -19,16 +19,16 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.judgement import Failure, Judgement, Unfinished
 from judge.problems import problems_of
-from judge.records.base import Problem, content_hash, is_verdict, judgement_in, own_fields, own_id
+from judge.records.base import content_hash, is_verdict, judgement_in, own_fields, own_id
 from judge.records.jsonfiles import dump_judged, shortened
 from judge.records.read import MAX_LINE, read
 from judge.records.record import Record
-from judge.verdict import PERSON, Usage, Verdict
+from judge.verdict import LOST, PERSON, Usage, Verdict
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
-"""Verdicts that `--resume` keeps."""
+"""Verdicts of records that a run judged to the end."""
 
-REDONE = frozenset(("error", "unreadable"))
+REDONE = frozenset(map(str, LOST))
 """Verdicts of records that `--resume` always judges again."""
 
 MAX_OUTPUT_LINE = 4 * MAX_LINE
@@ -106,7 +106,7 @@ class Line:
 
     @property
     def finished(self) -> bool:
-        """Whether `--resume` keeps it."""
+        """Whether a run judged the record to the end."""
         return self.verdict in FINISHED and isinstance(self.fingerprint, str)
 
     @property
@@ -362,8 +362,10 @@ def failed(
     return written(record.with_changes({}), judgement.as_json(), record)
 
 
-def bad_input(record: Record, problem: Problem) -> Line:
-    """The line of input that cannot be judged: its fields or raw text, and the problem."""
+def bad_input(record: Record) -> Line:
+    """The line of input that cannot be judged: its fields or raw text, and its problem."""
+    problem = record.problem
+    assert problem is not None, "input that can be judged has no such line"
     error: dict[str, Any] = {"type": problem.type, **record.place, "message": problem.message}
     if problem.field is not None:
         error["field"] = problem.field

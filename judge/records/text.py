@@ -103,7 +103,7 @@ def entries(content: object) -> tuple[str, ...]:
     content = chat_in(content) or content
     if isinstance(content, str):
         text = content.strip()
-        parsed = _list_in(text, exact=True) if text.startswith("[") else None
+        parsed = list_in(text, exact=True) if text.startswith("[") else None
         content = content.splitlines() if parsed is None else parsed
     if not isinstance(content, list):
         return ()
@@ -124,14 +124,15 @@ def chat_in(content: object) -> list[Any] | None:
     """The messages of a text that is a chat in JSON or as Python and pandas print it; else None."""
     if not isinstance(content, str) or not _CHAT.match(content):
         return None
-    messages = _list_in(content.strip(), exact=False)
+    messages = list_in(content.strip(), exact=False)
     return messages if messages and _turns(messages) else None
 
 
-def _list_in(text: str, *, exact: bool) -> list[Any] | None:
+def list_in(text: str, *, exact: bool) -> list[Any] | None:
     """The list that the text is, in JSON or as Python writes it (`exact`: prints it); else None."""
     with suppress(ValueError, RecursionError):
-        return list(json.loads(text))
+        parsed = json.loads(text)
+        return parsed if isinstance(parsed, list) else None
     with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
         entries = ast.literal_eval(text) if len(text) <= MAX_LITERAL else None
         # NumPy prints no commas, and Python joins texts that stand side by side. Python refuses to

@@ -25,7 +25,7 @@ from judge.judgement import Judgement, named_beside
 from judge.reasons import reason_of
 from judge.records.lines import Line
 from judge.redact import printable
-from judge.run.summary import Summary
+from judge.run.summary import UNDECIDED, Summary
 from judge.stats.intervals import percent
 from judge.verdict import Verdict
 
@@ -52,7 +52,6 @@ _EXCEL, _SHEET, _SHEET_COLUMNS = 32_767, 1_048_576, 16_384
 _SHOWN = 20
 """Most records that the Markdown lists."""
 
-_UNDECIDED = (Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 
@@ -71,7 +70,7 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         "workflow": judgement.workflow,
         **_findings(judgement)[0].cells,
         "failed": _named(last, (Verdict.FAIL,)),
-        "undecided": _named(last, _UNDECIDED),
+        "undecided": _named(last, UNDECIDED),
         "votes": sum(len(check.votes) for check in judgement.checks),
         "edits": len(judgement.edits),
         "dropped": len(judgement.dropped),

@@ -62,7 +62,8 @@ def meaning(verdict: Verdict, summary: Summary) -> str:
     return why if apart == count else f"{apart} of {count}: {why}; the others: {usual}"
 
 
-_SOUND = (Verdict.PASS, Verdict.ANSWERED)
+_UNCONCERNING = (Verdict.PASS, Verdict.ANSWERED)
+"""Verdicts of records that no one has to look at."""
 
 MOST_BYTES = 14_500_000
 """Most bytes of compressed records on a page; base64 makes them a third longer."""
@@ -148,14 +149,14 @@ class _Records:
         asked = self._asked.get(judgement.fingerprint or "", ())
         about = {"run": file, "key": key, "labels": labels}
         size = self._write({**about, **drawn(line, judgement, asked)})
-        self._sizes[judgement.verdict in _SOUND] += size
+        self._sizes[judgement.verdict in _UNCONCERNING] += size
 
     def _has_room(self, verdict: Verdict, file: int, key: str) -> bool:
         """Whether a record is among the first of its verdict, or is shown from an earlier run.
         Passes leave a third of the page to other verdicts."""
         if self._sizes.total() > MOST_BYTES:
             return False
-        if verdict in _SOUND and self._sizes[True] > MOST_BYTES * 2 / 3:
+        if verdict in _UNCONCERNING and self._sizes[True] > MOST_BYTES * 2 / 3:
             return False
         if key in self._keys or any(key in run.entries for run in self._runs[:file]):
             return key in self._keys

@@ -224,7 +224,7 @@ def plan_items(
     async def add_all() -> None:
         for item in items:
             if item.problem is not None:
-                estimate.bad.add(bad_input(item, item.problem))
+                estimate.bad.add(bad_input(item))
                 continue
             passing = PlannedCalls(most=False, seen=seen)
             failing = PlannedCalls(most=False, fails=True, seen=seen)

@@ -232,7 +232,7 @@ class _Run:
 
     async def _line(self, record: Record) -> tuple[int, Line]:
         place = record_turn.get()
-        bad = bad_input(record, record.problem) if record.problem is not None else None
+        bad = bad_input(record) if record.problem is not None else None
         key, kept = record.content_hash if bad is None else bad.key, None
         for _, resumption in self._resumed():
             text = resumption.take(place, key)

@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+_TOP_WORDS = 15
+
+
 def top_words(
-    documents: Mapping[str, Iterable[str] | Mapping[str, int]], count: int = 15
+    documents: Mapping[str, Iterable[str] | Mapping[str, int]],
 ) -> dict[str, list[tuple[str, float]]]:
-    """The `count` most distinctive words of each document with their scores, best first.
+    """The 15 most distinctive words of each document with their scores, best first.
 
     The score is the word's count times log(documents / documents with the word). Words of equal
     score are in alphabetical order; words in all documents are left out.
@@ -46,7 +49,7 @@ def top_words(
     }
     return {
         name: heapq.nsmallest(
-            count,
+            _TOP_WORDS,
             ((word, often * rarity[word]) for word, often in words.items() if word in rarity),
             key=lambda scored: (-scored[1], scored[0]),
         )

@@ -15,7 +15,7 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped, typed
-from judge.records.base import own_id, refuse_absent, stratum
+from judge.records.base import own_fields, own_id, refuse_absent, stratum
 from judge.records.lines import Line
 from judge.report.sheet import nothing_to_ask, questions_about, rubrics_asked
 from judge.run.job import Job, drawn_evenly
@@ -23,7 +23,7 @@ from judge.run.output import input_path, refuse_nameless, refuse_same
 from judge.settings import Settings, flag
 from judge.web.answers import AnswerFile
 from judge.web.server import serve
-from judge.web.session import PageQuestion, Session, without_judge
+from judge.web.session import PageQuestion, Session
 
 BANDS = (0.1, 0.5, 0.9)
 """Cuts of P(pass) into bands, from which records are drawn evenly."""
@@ -86,7 +86,7 @@ def label(
         found, why = (
             ([], record.problem.message) if record.problem else questions_about(record, asked)
         )
-        fields = without_judge(record.fields or {})
+        fields = own_fields(record.fields or {})
         if found and (record.id in seen or own_id(fields) in seen):
             found, why = [], f"an earlier record has id {record.id!r}"
         seen.add(record.id)

@@ -11,7 +11,7 @@ from judge.errors import UsageError
 from judge.questions.answers import agree
 from judge.questions.rubric import Rubric
 from judge.records.answers import spelt_as
-from judge.records.base import RESERVED, own_id
+from judge.records.base import own_id
 from judge.records.labels.items import Annotation, LabelledItem, label_key
 from judge.records.labels.matching import other_question
 from judge.records.lines import Line
@@ -197,8 +197,3 @@ class Session:
             )
             for question, place in zip(self.questions, self.places, strict=True)
         ]
-
-
-def without_judge(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's fields without the output of judges."""
-    return {name: part for name, part in fields.items() if name != RESERVED}

@@ -312,8 +312,7 @@ class Workflow:
                 work.stop(failed)
                 return WorkflowResult(work.judgement(self.name))
             if self.graph is None:
-                for name in context.additional:
-                    await work.check(name, by="final")
+                await work.additional()
                 return self._result(work)
             outcome = await self.once(work)
             came = outcome.judgement.verdict
