@@ -298,7 +298,7 @@ def _profile_table(shipped: Profile) -> Iterator[str]:
     for judge in shipped.judges:
         rates = judge.rates
         yield (
-            f"| {judge.binding.check} | {'no' if judge.guesses else 'yes'} "
+            f"| {judge.binding.check} | {'no' if judge.why_guess(unmeasured=True) else 'yes'} "
             f"| {judge.data.fitted_on} | {judge.data.held_out} "
             f"| {rates.passed} of {rates.passes} | {rates.failed} of {rates.fails} "
             f"| {_interval(judge.measures['kappa'])} |"

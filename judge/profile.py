@@ -185,16 +185,23 @@ class JudgeProfile(_ProfileModel):
     elsewhere: Annotated[Mapping[str, Any], Field(exclude_if=operator.not_)] = {}
     leak: Annotated[str | None, Field(exclude_if=operator.not_)] = None
 
-    @property
-    def guesses(self) -> bool:
-        """Whether the judge may be guessing: it is not shown to be better than a guess, both on
-        texts by the authors of its labels and on others', or better than without the deciding
-        field. What was not measured is not shown."""
-        lows = [
-            measures.get("kappa", {}).get("low") for measures in (self.measures, self.elsewhere)
-        ]
-        better = all(low is not None and low > 0 for low in lows)
-        return not (better and self.controls.get("looks", False)) or self.leak is not None
+    def why_guess(self, *, unmeasured: bool) -> str | None:
+        """Why the judge may be guessing; None if it is better than a guess, both on texts by the
+        authors of its labels and on others', and better than without the deciding field.
+
+        Args:
+            unmeasured: whether what was not measured counts as a guess.
+        """
+        if self.leak is not None:
+            return f"its labels could be read off the field {self.leak} alone"
+        for measures in (self.measures, self.elsewhere):
+            low = measures.get("kappa", {}).get("low")
+            if unmeasured if low is None else low <= 0:
+                return "the profile does not show this judge to be better than a guess"
+        looks = self.controls.get("looks")
+        if unmeasured if looks is None else not looks:
+            return "by the profile's controls this judge does not read the field that decides"
+        return None
 
     @property
     def fingerprint(self) -> str:

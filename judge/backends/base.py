@@ -122,6 +122,15 @@ class Call:
     role: str = "judge"
     origin: Origin = field(default_factory=Origin, compare=False)
 
+    @property
+    def prompt(self) -> Prompt:
+        return self.messages if isinstance(self.messages, Prompt) else Prompt(self.messages)
+
+    @property
+    def steady(self) -> bool:
+        """Whether calls that differ only in `seed` or `vote` get the same reply."""
+        return self.temperature == 0 or self.logprobs is not None or self.layer is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -38,7 +38,7 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
 from judge.profile import Profile, Profiles, Rates, shipped
-from judge.questions.rubric import ASKED, Rubric
+from judge.questions.rubric import ASKED
 from judge.records.base import no_such_field
 from judge.records.labels import LabelledItem
 from judge.records.labels.matching import other_question
@@ -83,23 +83,12 @@ async def acalibrate(
         UsageError: see `gather`; no item has a field to report by; the judges form no cascade.
         BackendError: a model is unreachable, refuses the key, or the budget is used up.
     """
-    judges_of: dict[str, list[Judge]] = {}
-
-    def rubric_of(check: str) -> Rubric:
-        rubric = resources.rubrics.judging(check)
-        # A cascade's cheap judge has one model for all checks.
-        alone = job.agreement is None or len(resources.models.judges) == 1
-        plain = not job.adapters or not alone or resources.settings.method == "probe"
-        profiles = Profiles() if plain else shipped()
-        specs = [profiles.with_adapter(spec, rubric) for spec in resources.models.judges]
-        judges_of[check] = [resources.judge(check, spec) for spec in specs]
-        return rubric
-
     own_checks = resources.rubrics.own
     if not job.checks and len(own_checks) == 1:
         job = replace(job, checks=own_checks)
-    labels, problems = gather(job, rubric_of, resources.settings.columns)
-    further = _further(job, rubric_of, labels, resources)
+    labels, problems = gather(job, resources.rubrics.asking, resources.settings.columns)
+    judges_of = {check: _judges(job, resources, check) for check in labels}
+    further = _further(job, labels, resources)
     total, joined = sum(map(len, labels.values())), dict[str, int]()
     for check in labels:
         places = (labels, *further.values())
@@ -207,9 +196,18 @@ def _refuse_unusable(
         slices([LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in items], name)
 
 
+def _judges(job: CalibrationJob, resources: Resources, check: str) -> list[Judge]:
+    """The judges of a check, with the shipped adapters if the job uses them."""
+    # A cascade's cheap judge has one model for all checks.
+    alone = job.agreement is None or len(resources.models.judges) == 1
+    plain = not job.adapters or not alone or resources.settings.method == "probe"
+    profiles, rubric = Profiles() if plain else shipped(), resources.rubrics.asking(check)
+    specs = (profiles.with_adapter(spec, rubric) for spec in resources.models.judges)
+    return [resources.judge(check, spec) for spec in specs]
+
+
 def _further(
     job: CalibrationJob,
-    rubric_of: Callable[[str], Rubric],
     labels: Mapping[str, Sequence[LabelledItem]],
     resources: Resources,
 ) -> dict[str, dict[str, list[LabelledItem]]]:
@@ -222,7 +220,7 @@ def _further(
             records = job.records if source in job.test_sets else None
             part = replace(job, sources=[source], checks=[check], records=records)
             part = replace(part, group=None, labels_in=None)
-            items, _ = gather(part, rubric_of, resources.settings.columns)
+            items, _ = gather(part, resources.rubrics.asking, resources.settings.columns)
             refuse_mixed(
                 (place, item)
                 for place, at in ((job.sources[0], labels), (source, items))

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibration.observe import LabelledAnswer
-from judge.errors import UsageError, meant
-from judge.records.base import key_for
+from judge.records.base import NO_CONTENT, strata_of
 from judge.stats.agreement import (
     AlternativeAnnotator,
     alternative_annotator,
@@ -255,32 +254,21 @@ def difference(
 
 # ---------------------------------------------------------------- slices
 
-ABSENT = "(none)"
-"""The slice of items without the field."""
-
 
 def slices(labelled: Sequence[LabelledAnswer], name: str) -> dict[str, list[LabelledAnswer]]:
     """The items of each slice, by value, sorted.
 
-    `name` is a slice of the items, else a field.
+    `name` is a slice of the items, else a field, or a path into one.
 
     Raises:
         UsageError: no item has the field.
     """
+    if not labelled:
+        return {}
     parts: dict[str, list[LabelledAnswer]] = defaultdict(list)
-    for answer in labelled:
-        fields = {**answer.item.record.visible, **answer.item.slices}
-        value = fields.get(key_for(fields, name))
-        parts[ABSENT if value in (None, "") else str(value)].append(answer)
-    if labelled and not set(parts) - {ABSENT}:
-        names = sorted(
-            {
-                key
-                for answer in labelled
-                for key in (*answer.item.slices, *answer.item.record.visible)
-            }
-        )
-        raise UsageError(f"--by {name}: no item has this field; {meant(name, names)}")
+    strata = strata_of(labelled, lambda a: {**a.item.record.visible, **a.item.slices}, [name])
+    for (content,), part in strata.items():
+        parts[NO_CONTENT if content in ("", "null") else content] += part
     return dict(sorted(parts.items()))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from judge import traces
-from judge.backends.base import Backend, Call, Completion, Mode, Prompt
+from judge.backends.base import Backend, Call, Completion, Mode
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.judging.negotiation import Negotiation
@@ -114,19 +114,17 @@ class Completions:
 
     def _key(self, call: Call, mode: Mode) -> str:
         """The cache key, without the model. Seed and vote are in it only if replies are sampled."""
-        prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
-        steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
         return digest(
             {
                 "identity": self._identity,
                 "mode": str(mode),
-                "messages": prompt.digest,
+                "messages": call.prompt.digest,
                 "schema": call.schema,
                 "schema_name": call.schema_name,
                 "temperature": call.temperature,
                 "max_tokens": call.max_tokens,
                 "logprobs": call.logprobs,
-                "draw": None if steady else (call.seed, call.vote),
+                "draw": None if call.steady else (call.seed, call.vote),
                 "backend": self._key_parts(call) if self._key_parts else None,
                 **({} if call.layer is None else {"layer": call.layer}),
             }

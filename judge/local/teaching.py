@@ -142,12 +142,9 @@ def _labelled(
     if len(resources.models.judges) > 1:
         raise UsageError("judge teach takes one --model")
 
-    def rubric_of(check: str) -> Rubric:
-        return resources.judge(check, resources.models.judges[0]).rubric
-
     if not job.checks and len(resources.rubrics.own) == 1:
         job = replace(job, checks=resources.rubrics.own)
-    entries, problems = gather(job, rubric_of, resources.settings.columns)
+    entries, problems = gather(job, resources.rubrics.asking, resources.settings.columns)
     if len(entries) > 1:
         raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(entries))}")
     ((check, items),) = entries.items()

@@ -269,7 +269,7 @@ _NO_FIELD = object()
 
 def typed(item: Record) -> Record:
     """The record with its kind's typed fields, whatever its kind."""
-    kind = recognise(item.visible) if item.fields is not None and item.problem is None else None
+    kind = recognise(item.visible) if item.readable else None
     return item.of_kind(kind or RECORD)
 
 

@@ -129,13 +129,18 @@ class Record:
     rewrites: Mapping[str, str] = field(default_factory=dict)
     first_mark: str = ""
 
+    @property
+    def readable(self) -> bool:
+        """Whether it is an object without a problem."""
+        return self.fields is not None and self.problem is None
+
     def of_kind(self, kind: str | None = None, ids: SeenIds | None = None) -> Record:
         """The record as one of this kind, or with the problem that prevents it.
 
         With `kind` None, the kind is recognised from the fields. With `ids`, a record whose id came
         before is named by its place.
         """
-        if self.problem is not None or self.fields is None:
+        if not self.readable:
             return self
         try:
             kind = kind or the_kind_of(self.visible)

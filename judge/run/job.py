@@ -26,9 +26,9 @@ from judge.run.output import (
     description_file,
     input_path,
     refuse_ending,
-    refuse_existing,
     refuse_foreign_description,
     refuse_nameless,
+    refuse_replacing,
     refuse_same,
 )
 
@@ -185,7 +185,7 @@ class Job:
         else:
             refuse_ending(flag, path)
         if not (self.resume or self.overwrite):
-            refuse_existing(path, flag)
+            refuse_replacing(path, flag)
         elif path == self.table and not self.overwrite:
             _refuse_without_lines(path, self.out)
         elif flag == "--review" and path.is_file():

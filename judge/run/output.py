@@ -77,7 +77,7 @@ class Sink:
                 advice = "let it end, or name another file"
                 raise UsageError(f"another run is writing to {path}: {advice}")
             if fresh:
-                refuse_existing(path, flag)
+                refuse_replacing(path, flag)
         except UsageError:
             os.close(self.descriptor)
             raise
@@ -377,7 +377,7 @@ def refuse_same(flag: str, path: Path, file: Path, role: str) -> None:
         raise UsageError(f"{flag} {path} is {role}: name another file")
 
 
-def refuse_existing(path: Path, flag: str = "-o") -> None:
+def refuse_replacing(path: Path, flag: str = "-o") -> None:
     """Raises UsageError if `path`, given by `flag`, has content."""
     if path.exists() and path.stat().st_size:
         raise UsageError(

@@ -16,7 +16,7 @@ from judge.profile import JudgeProfile, Profiles
 from judge.questions.rubric import Rubric
 from judge.run.models import ClientBuilder, Models
 from judge.run.profiles import profile_key, profiled_models, profiles_of, with_profile
-from judge.run.rubrics import RubricSet
+from judge.run.rubrics import RubricSet, rankings_of
 from judge.run.task import RunInfo, fingerprint
 from judge.settings import Settings
 from judge.version import __version__
@@ -49,10 +49,7 @@ class BoundWorkflow(RunInfo):
         rubrics += [rewriter.rubric for rewriter in self.context.rewriters.values()]
         questions = {rubric.name: rubric.question.strip() or rubric.title for rubric in rubrics}
         own = {r.name: r.keys for r in rubrics if r.name in self.own and not r.tested}
-        rankings: dict[str, dict[str, Sequence[str]]] = {}
-        for rubric in rubrics:
-            if rubric.ranking and rubric.compare:
-                rankings.setdefault(rubric.ranking, {})[rubric.name] = list(rubric.compare)
+        rankings = rankings_of(rubrics)
         described = {"workflow": self.name, **self.models, "questions": questions}
         described |= {"own": own} if own else {}
         return described | ({"rankings": rankings} if rankings else {})
@@ -310,7 +307,7 @@ class Resources:
         """
         profiles = self._in_force.get(check, {})
         if self.profiles.source is not None or not all(
-            spec in profiles and profiles[spec].guesses for spec in specs
+            spec in profiles and profiles[spec].why_guess(unmeasured=True) for spec in specs
         ):
             return None
         return f"not asked: {specs[0]} is not shown to be better than a guess at this"

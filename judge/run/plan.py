@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from judge.backends import factory
-from judge.backends.base import Backend, Call, Mode, Prompt, parse_model
+from judge.backends.base import Backend, Call, Mode, parse_model
 from judge.cache import ReplyCache
 from judge.configuration import user_file
 from judge.errors import UsageError
@@ -265,12 +265,10 @@ class PlannedCalls:
         tokens = client.most_tokens(call)
         if not self.most:
             tokens = max(1, int(min(tokens, call.max_tokens) * REPLY_SHARE))
-        prompt = call.messages if isinstance(call.messages, Prompt) else Prompt(call.messages)
-        steady = call.temperature == 0 or call.logprobs is not None or call.layer is not None
-        draw = None if steady else (call.temperature, call.seed, call.vote)
+        draw = None if call.steady else (call.temperature, call.seed, call.vote)
         parts = getattr(client.backend, "key_parts", None)
         extra = parts(call) if parts else None
-        key = hash(repr((client.spec, prompt.digest, call.logprobs, call.layer, draw, extra)))
+        key = hash(repr((client.spec, call.prompt.digest, call.logprobs, call.layer, draw, extra)))
         if key not in self.keys:
             self.keys.add(key)
             length = sum(len(message["content"]) for message in call.messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -105,14 +105,9 @@ class RubricSet:
         return {name: (scale[0], scale[-1]) for name, scale in pairs if scale}
 
     @property
-    def rankings(self) -> dict[str, dict[str, tuple[str, str]]]:
-        """The checks of each ranking, by its name, with the two fields that each compares."""
-        rankings: dict[str, dict[str, tuple[str, str]]] = {}
-        for name in self.own:
-            rubric = self.by_name[name]
-            if rubric.ranking and rubric.compare:
-                rankings.setdefault(rubric.ranking, {})[name] = rubric.compare
-        return rankings
+    def rankings(self) -> dict[str, dict[str, list[str]]]:
+        """As `rankings_of` the user's own rubrics."""
+        return rankings_of(self.by_name[name] for name in self.own)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -198,6 +193,15 @@ class RubricSet:
                 raise UsageError(f"{flag(name)} needs {flag(needed)}")
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
+
+
+def rankings_of(rubrics: Iterable[Rubric]) -> dict[str, dict[str, list[str]]]:
+    """The checks of each ranking, by its name, with the two fields that each compares."""
+    rankings: dict[str, dict[str, list[str]]] = {}
+    for rubric in rubrics:
+        if rubric.ranking and rubric.compare:
+            rankings.setdefault(rubric.ranking, {})[rubric.name] = [*rubric.compare]
+    return rankings
 
 
 def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:

@@ -176,8 +176,7 @@ class Validation(Task):
 
     def _nothing_asked(self, item: Record) -> bool:
         """Whether a readable record matches no workflow and no question is asked about it."""
-        sound = item.fields is not None and item.problem is None
-        return sound and self.kind_of(item) is None and recognise(item.visible) is None
+        return item.readable and self.kind_of(item) is None and recognise(item.visible) is None
 
     def run_info(self, name: str) -> RunInfo:
         return self.resources.bound(name)
@@ -228,8 +227,7 @@ class Validation(Task):
 
     def kind_of(self, item: Record) -> str | None:
         """The workflow's kind, or `record` where only the user's own questions apply."""
-        sound = item.fields is not None and item.problem is None
-        any_record = self._any_record and sound and not recognise(item.visible)
+        any_record = self._any_record and item.readable and not recognise(item.visible)
         return self.kind or ("record" if any_record else None)
 
     async def step(self, record: Record) -> Line:

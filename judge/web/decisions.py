@@ -180,7 +180,7 @@ class Decider:
         judge, profile = self.judges[check]
         if not _same_answers(judge.rubric, ask):
             return None
-        if (why := _shown_to_guess(profile)) is not None:
+        if (why := profile.why_guess(unmeasured=False)) is not None:
             raise Unanswerable(("questions", name), f"{check} is not answered: {why}")
         return judge, profile
 
@@ -295,18 +295,6 @@ async def _decided(name: str, judge: Judge, record: Record) -> tuple[Decision, U
     if decision is None:
         raise Unanswerable(("questions", name), NOTHING_READ)
     return decision, observation.usage
-
-
-def _shown_to_guess(profile: JudgeProfile) -> str | None:
-    """Why, by the profile, its judge may only guess; None if nothing in it says so."""
-    low = profile.measures.get("kappa", {}).get("low")
-    if profile.leak is not None:
-        return f"its labels could be read off the field {profile.leak} alone"
-    if low is not None and low <= 0:
-        return "the profile does not show this judge to be better than a guess"
-    if profile.controls.get("looks") is False:
-        return "by the profile's controls this judge does not read the field that decides"
-    return None
 
 
 def _by_option(

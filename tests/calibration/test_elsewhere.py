@@ -48,8 +48,10 @@ def test_a_judge_must_hold_here_and_elsewhere(
     here: float, there: float | None, looks: bool, guesses: bool
 ) -> None:
     found = {"measures": measured(here), "controls": {"looks": looks}}
-    assert judge_profile(elsewhere=measured(there), **found).guesses is guesses
-    assert judge_profile(**found).guesses, "what was not measured is not shown"
+    judge = judge_profile(elsewhere=measured(there), **found)
+    assert bool(judge.why_guess(unmeasured=True)) is guesses
+    assert bool(judge.why_guess(unmeasured=False)) is (guesses and there is not None)
+    assert judge_profile(**found).why_guess(unmeasured=True), "what was not measured is not shown"
 
 
 def test_no_shipped_check_is_asked_on_figures_of_its_own_hand_alone(script: Any) -> None:
@@ -65,7 +67,7 @@ def test_no_shipped_check_is_asked_on_figures_of_its_own_hand_alone(script: Any)
             )
             assert apart or check not in ours - public
             assert judge.elsewhere["labels"] >= 84
-        if not judge.guesses:
+        if judge.why_guess(unmeasured=True) is None:
             asked.append(check)
             assert judge.measures["kappa"]["low"] > 0 and judge.elsewhere["kappa"]["low"] > 0
     # The page has the same figures, since the script makes both.
@@ -102,7 +104,8 @@ async def test_the_shipped_judge_is_held_fixed_on_the_other_hands_set(
     monkeypatch.setattr(script, "ELSEWHERE", (theirs,))
     made = await script.elsewhere(profile(judge), ["relevance"], Path(), resources)
     (found,) = made.judges
-    assert found.elsewhere["kappa"]["value"] == pytest.approx(0.9) and not found.guesses
+    assert found.elsewhere["kappa"]["value"] == pytest.approx(0.9)
+    assert found.why_guess(unmeasured=True) is None
     assert (found.elsewhere["set"], found.elsewhere["labels"]) == ("theirs", 60)
     assert found.classifier == TURNED
     assert found.fingerprint == judge.fingerprint, "no verdict changes by what was measured"

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 from sklearn import metrics
 
-from judge.calibration.measures import ABSENT, measure, slices
+from judge.calibration.measures import measure, slices
 from judge.calibration.observe import LabelledAnswer
 from judge.errors import UsageError
 from judge.records import Record
+from judge.records.base import NO_CONTENT
 from judge.stats.intervals import Estimate
 
 from .judgements import judged
@@ -158,11 +159,13 @@ def names(name: str) -> dict[str, list[str]]:
 
 
 def test_by_slice_and_field() -> None:
-    assert names("country") == {ABSENT: ["d"], "egypt": ["a", "b"], "japan": ["c"]}
+    assert names("country") == {NO_CONTENT: ["d"], "egypt": ["a", "b"], "japan": ["c"]}
     assert names("axis") == {"1": ["a"], "2": ["b", "c", "d"]}
     item = judged("e", "no", "no", fields={"re\u0301f": "x"})
     assert slices([item], "r\u00e9f") == {"x": [item]}
-    with pytest.raises(UsageError, match="--by region: no item has this field; there are axis"):
+    item = judged("e", "no", "no", fields={"meta": {"place": "Oslo"}})
+    assert slices([item], "meta.place") == {"Oslo": [item]}
+    with pytest.raises(UsageError, match=r"--by region: no record has this field; .*axis"):
         slices(ITEMS, "region")
 
 

@@ -347,7 +347,7 @@ def test_a_full_disk_leaves_the_earlier_report_and_profile_whole(
     [
         (["missing.jsonl"], "missing.jsonl"),
         (["labels.jsonl", "--check", "humour"], "no labels for humour"),
-        (["labels.jsonl", "--by", "planet"], "--by planet: no item has this field; there are"),
+        (["labels.jsonl", "--by", "planet"], "--by planet: no record has this field; "),
         (["labels.jsonl", "--guarantee", "0.9", *["-m", "scripted:yes.yaml"] * 2], "3 given"),
         (["bare.jsonl"], "bare.jsonl"),
         (["nosuchset:labels.jsonl"], "there is no labelled set 'nosuchset'"),
