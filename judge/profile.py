@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from judge.errors import UsageError, read_text
 from judge.judging.classifiers import Classifier
 from judge.problems import problems_of
 from judge.questions.rubric import Rubric
+from judge.records import Record
 
 _UNBOUND = frozenset({"engine"})
 """Parts of a backend's identity that a profile notes but does not require: the engine's version
@@ -165,6 +166,7 @@ class JudgeProfile(_ProfileModel):
       left of it without the deciding field (judge/calibration/controls.py).
     - `elsewhere`: the judge's measures on `sets` whose authors wrote nothing that it was taught or
       fitted to.
+    - `shown`: the fields that were shown, if the rubric names none.
     - `leak`: a field that was shown and gives the labels away by itself. The measures are then no
       agreement, and the rates correct nothing.
     - `answered_by`: the models behind a server's address. Which of them answers a run is known only
@@ -183,6 +185,7 @@ class JudgeProfile(_ProfileModel):
     measures: Mapping[str, Any] = {}
     controls: Mapping[str, Any] = {}
     elsewhere: Annotated[Mapping[str, Any], Field(exclude_if=operator.not_)] = {}
+    shown: Annotated[tuple[str, ...], Field(exclude_if=operator.not_)] = ()
     leak: Annotated[str | None, Field(exclude_if=operator.not_)] = None
 
     def why_guess(self, *, unmeasured: bool) -> str | None:
@@ -206,7 +209,7 @@ class JudgeProfile(_ProfileModel):
     @property
     def fingerprint(self) -> str:
         """16 hex digits over everything that changes a verdict or a corrected rate."""
-        noted = {"answered_by", "measures", "controls", "elsewhere", "leak"}
+        noted = {"answered_by", "measures", "controls", "elsewhere", "shown", "leak"}
         plain = self.model_dump(mode="json", exclude=noted)
         plain["binding"]["identity"] = {
             name: text for name, text in self.binding.identity.items() if name not in _UNBOUND
@@ -295,6 +298,18 @@ class Profiles:
                 for rubric in self.rubrics
             )
             yield f"{self.told} has its own questions: {', '.join(questions)}"
+
+    def unmeasured(self, rubrics: Iterable[Rubric], record: Record) -> Iterator[str]:
+        """Messages on fields of a record that these rubrics show, and did not in calibration."""
+        for rubric in rubrics:
+            profiles = () if rubric.fields else self.judges.get(rubric.name, ())
+            known = {name for judge in profiles for name in judge.shown}
+            names = [name for name in rubric.shown(record.texts).values() if name not in known]
+            if known and names:
+                yield (
+                    f"{self.told}: {rubric.name} was calibrated without {', '.join(names)}, shown "
+                    "here: its figures may not hold; calibrate again with --on FIELD"
+                )
 
     def find(self, *bindings: Binding) -> JudgeProfile | None:
         """The profile of a judge with one of these bindings, the first that fits; None if none

@@ -16,7 +16,7 @@ from judge.calibration.fit import LearningCurve, curve
 from judge.calibration.guarantee import decided, policy_of, refusal
 from judge.calibration.labels import CalibrationJob, gather, grouped, labels_taken, refuse_mixed
 from judge.calibration.measures import Measures, against_people, difference, measure, slices
-from judge.calibration.observe import LabelledAnswer, key_of, texts_of
+from judge.calibration.observe import LabelledAnswer, key_of, shown_names, texts_of
 from judge.calibration.report import (
     Calibration,
     CheckReport,
@@ -269,9 +269,7 @@ async def _check(
         records=len({item.record.id for item in items}),
         clusters=len({item.cluster for item in items}),
         joined=joined,
-        shown=()
-        if rubric.fields
-        else tuple(dict.fromkeys(name for fields in texts for name in fields)),
+        shown=shown_names(items, rubric),
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
         leak=leak,
         labelled_by=labelled_by(items),

@@ -72,6 +72,13 @@ def texts_of(item: LabelledItem, rubric: Rubric) -> dict[str, str]:
     return {name: record.texts[name] for name in names if name in record.texts}
 
 
+def shown_names(items: Sequence[LabelledItem], rubric: Rubric) -> tuple[str, ...]:
+    """The fields shown to the rubric's judges, of all items; () if the rubric names them."""
+    if rubric.fields:
+        return ()
+    return tuple(dict.fromkeys(name for item in items for name in texts_of(item, rubric)))
+
+
 def key_of(item: LabelledItem, rubric: Rubric) -> str:
     """A key over everything that judges see of a labelled item; "" if they cannot be asked."""
     record = record_for(item, rubric)

@@ -13,7 +13,7 @@ from judge.calibration.fit import Fit, fit
 from judge.calibration.guarantee import LEVEL, decided
 from judge.calibration.labels import CalibrationJob
 from judge.calibration.measures import Measures
-from judge.calibration.observe import LabelledAnswer, as_read, observe
+from judge.calibration.observe import LabelledAnswer, as_read, observe, shown_names
 from judge.calibration.probe import TrainingItem
 from judge.calibration.split import Split
 from judge.digest import digest
@@ -264,6 +264,7 @@ def profile_of(
             for name in (*_MEASURES, *(_ORDINAL if final.weighted_kappa else ()))
         },
         controls=controls.as_noted() if controls else {},
+        shown=shown_names(study.items, trial.judge.rubric),
         leak=leak.field if leak else None,
     )
 

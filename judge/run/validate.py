@@ -97,6 +97,7 @@ class Validation(Task):
         self._judged_before = False
         self.shown: str | None = None
         self._compared: str | None = None
+        self._unmeasured: tuple[str, ...] = ()
         self._review: Collection[str] = FOR_PEOPLE
         self._decisions: Decisions | None = None
         self._hidden: set[str] = set()
@@ -141,6 +142,8 @@ class Validation(Task):
         await aside(self.look_ahead)
         if message := self.shown or self._compared:
             self.watcher.note(message)
+        for message in self._unmeasured:
+            self.watcher.say(message)
         if self.resources.settings.votes:
             asked = (rubric.name for rubric in self._rubrics if not rubric.tested)
             once = (self.resources.panel(name).votes_once for name in asked)
@@ -163,6 +166,9 @@ class Validation(Task):
         ahead.refuse(self._unseen)
         self.shown, self._compared = ahead.shown, ahead.compared
         self._hidden.update(ahead.hidden)
+        if ahead.first is not None:
+            profiles = self.resources.profiles
+            self._unmeasured = tuple(profiles.unmeasured(self._rubrics, ahead.first))
         self._items = chain(ahead.items, self._items)
 
     def _note_repeated(self, record: Record) -> None:

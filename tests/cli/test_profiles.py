@@ -275,3 +275,21 @@ def test_the_corrected_rate_beside_the_raw_one(typed: Typed) -> None:
     _, _, told = typed.text(*RUN)
     assert "; not corrected: TPR + TNR - 1 is 0.10" in " ".join(told.split())
     assert "the judge passes" not in typed.text(*RUN, "--abstain-margin", "0.2")[2]
+
+
+def test_a_field_that_calibration_did_not_show_is_named(typed: Typed) -> None:
+    polite = [{"id": str(n), "text": f"{n}: {'thanks' if n % 2 else 'go'}"} for n in range(40)]
+    rated = [{**mail, "rating": 1 + 4 * (int(mail["id"]) % 2)} for mail in polite]
+    yes = {"when": {"contains": "thanks"}, "reply": {"reason": "r", "answer": "yes", "quote": None}}
+    typed.script("yes.yaml", [yes, {"reply": {"reason": "r", "answer": "no", "quote": None}}])
+    typed.write("rated.jsonl", rated)
+    typed.write("polite.jsonl", polite)
+    labels = [{**mail, "label": "yes" if mail["rating"] == 5 else "no"} for mail in rated]
+    typed.write("l.jsonl", labels)
+    ask = ("--ask", "Is it polite?", "-m", YES)
+    done = typed("calibrate", "l.jsonl", *ask, "-o", "made")
+    assert "fields shown: text; not shown: rating (people's answers)" in done.stderr.decode()
+    name = b"question was calibrated without rating, shown here"
+    for file, strange in (("rated.jsonl", True), ("polite.jsonl", False)):
+        done = typed("validate", file, *ask, "--profile", "made")
+        assert done.returncode == 0 and (name in done.stderr) is strange
