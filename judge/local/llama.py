@@ -73,7 +73,7 @@ class LocalBackend(InProcess):
         self._context = _context_tokens()
         self._decision = store.decision_type(self.weights)
         if self._decision is not None:
-            from judge.backends.decisions import key_parts
+            from judge.backends.decision_models import key_parts
 
             self.decides, self.states_beside_replies = True, False
             self.key_parts = key_parts
@@ -194,7 +194,7 @@ class LocalBackend(InProcess):
         return _completion(events)
 
     def _decide(self, call: Call, stop: threading.Event) -> Completion:
-        from judge.backends.decisions import QuestionMap, answered, typed
+        from judge.backends.decision_models import QuestionMap, answered, typed
 
         question, dialect = typed(call, f"local:{self.weights.name}"), QuestionMap()
         if stop.is_set():

@@ -217,7 +217,7 @@ def backend_of(spec: str, settings: Settings) -> Backend:
         headers=server.headers,
     )
     if server.protocol != "openai":
-        from judge.backends.decisions import DecisionBackend, QuestionMap, dialect_at
+        from judge.backends.decision_models import DecisionBackend, QuestionMap, dialect_at
 
         systemone = server.protocol == "systemone"
         dialect = QuestionMap() if systemone else dialect_at(address.server)

@@ -22,7 +22,7 @@ from judge.run.job import Job, drawn_evenly
 from judge.run.output import input_path, refuse_nameless, refuse_same
 from judge.settings import Settings, flag
 from judge.web.answers import AnswerFile
-from judge.web.server import serve
+from judge.web.page_server import serve
 from judge.web.session import PageQuestion, Session
 
 BANDS = (0.1, 0.5, 0.9)

@@ -24,7 +24,7 @@ from judge.settings import Settings
 from judge.verdict import PERSON, Verdict, last_of_each
 from judge.web.answers import AnswerFile, Place
 from judge.web.label import PageOutcome
-from judge.web.server import serve
+from judge.web.page_server import serve
 from judge.web.session import PageQuestion, Session
 
 

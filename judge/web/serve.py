@@ -23,8 +23,8 @@ from judge.errors import BackendError, JudgeError
 from judge.run.panels import Resources
 from judge.run.stream import beside_any_loop
 from judge.settings import Settings
-from judge.web.decisions import Decider, DecisionRequest, Unanswerable
 from judge.web.running import MAX_BODY, run_app
+from judge.web.typed_questions import Decider, DecisionRequest, Unanswerable
 
 MAX_REQUESTS = 64
 """Requests under way or waiting; further ones get 429."""

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from judge.questions.rubric import Rubric
-from judge.web.decisions import ScoreQuestion, _by_option
+from judge.web.typed_questions import ScoreQuestion, _by_option
 from tests.loopback import Answer, Asked, Loopback, chances
 
 from .conftest import Shell, jsonl, wait_until_told

@@ -11,8 +11,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from judge.cache import CacheError
 from judge.errors import Denied, RateLimited, ServerFault
-from judge.web.decisions import _decided
 from judge.web.serve import DecisionService
+from judge.web.typed_questions import _decided
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from decisionserver import DecisionServer, Fault, spoilt
 
 from judge.backends.base import Call, Choice, Completion, Mode, Prompt, TypedQuestion
-from judge.backends.decisions import (
+from judge.backends.decision_models import (
     DecisionsBackend,
     QuestionList,
     QuestionMap,
