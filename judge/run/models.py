@@ -16,7 +16,8 @@ from judge.configuration import user_file
 from judge.errors import JudgeError, UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.model_tables import Server, price_of, priced_models
+from judge.model_tables import Price, Server, price_of, priced_models
+from judge.run.batches import batched, refuse_unbatched
 from judge.settings import IN_PROCESS, Settings
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ BATCH_RECORDS = 5_000
 A batch's duration does not depend on its size. A record takes some 60 kB of memory."""
 
 _NO_LIMIT = 1 << 30
-_BATCHED = "openai"
 
 
 @dataclass(slots=True)
@@ -74,7 +74,8 @@ class Models:
             idle: whether the run asks no model, whatever the settings name.
 
         Raises:
-            UsageError: a model cannot be used as named, or the cache cannot be used.
+            UsageError: a model or the cache cannot be used, or the system does not allow enough
+                open files.
         """
         # On another engine each worker has a cache; one here would never be used.
         caches = settings.cache and settings.engine in IN_PROCESS and not idle
@@ -88,6 +89,9 @@ class Models:
         for spec in specs:
             models.client(spec)
         refuse_unfit(settings, models.clients.values())
+        distant = (c for c in models.clients.values() if c.remote and not batched(c.spec, settings))
+        if calls := sum(client.limit.most for client in distant):
+            _allow_open_files(calls + RESERVE)
         return models
 
     @property
@@ -179,14 +183,21 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
         name = parse_model(spec)[1]
         backend = BatchBackend(name, cache=cache, request=_request(settings))
         # No backoff: a batch is pause enough before a retry. No timeout: it may take a day.
-        price = settings.prices.get(spec)  # Price lists lack the discount for batches.
+        price = price_in(settings, spec, backend)
         return Client(
             spec, backend, limit=_NO_LIMIT, backoff=0.0, timeout=None, price=price, **common
         )
     plain = backend_of(spec, settings)
     limit = calls_at_once(settings, plain.slots)
-    price = price_of(spec, settings.prices, plain.identity().get("server"))
+    price = price_in(settings, spec, plain)
     return Client(spec, plain, limit=limit, timeout=settings.timeout, price=price, **common)
+
+
+def price_in(settings: Settings, spec: str, backend: Backend) -> Price | None:
+    """The price of a model in a run with these settings; None if it is unknown."""
+    if batched(spec, settings):
+        return settings.prices.get(spec)  # Price lists lack the discount for batches.
+    return price_of(spec, settings.prices, backend.identity().get("server"))
 
 
 def backend_of(spec: str, settings: Settings) -> Backend:
@@ -304,12 +315,11 @@ def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
 
 
 def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
-    """Check that the models fit the settings, and raise the limit on open files.
+    """Check that the models fit the settings.
 
     Raises:
         UsageError: cost is limited and a model has no price (says what to write where), decision
-            models alone are asked for several votes, no model takes --reasoning-effort, or the
-            system does not allow enough open files.
+            models alone are asked for several votes, or no model takes --reasoning-effort.
     """
     _refuse_for_decisions(settings, clients)
     unpriced = [client.spec for client in clients if not client.priced]
@@ -325,9 +335,6 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
             "--reasoning-effort needs a model behind OpenAI's protocol (openai:..., or a server of "
             "judge.toml)"
         )
-    distant = [c for c in clients if c.remote and not batched(c.spec, settings)]
-    if distant and resource is not None:
-        _allow_open_files(sum(client.limit.most for client in distant) + RESERVE)
 
 
 def _refuse_for_decisions(settings: Settings, clients: Collection[Client]) -> None:
@@ -342,6 +349,9 @@ def _refuse_for_decisions(settings: Settings, clients: Collection[Client]) -> No
 
 
 def _allow_open_files(count: int) -> None:
+    """Raise this process's limit on open files to `count`; UsageError if the system refuses."""
+    if resource is None:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= count:
         return
@@ -356,42 +366,3 @@ def _allow_open_files(count: int) -> None:
             f"{RESERVE} for the rest, and this system allows {most}: raise the limit "
             f"(ulimit -n){fewer}"
         ) from error
-
-
-# ---------------------------------------------------------------- --engine batch
-
-
-def batched(spec: str, settings: Settings) -> bool:
-    """Whether this model is asked in batches."""
-    return settings.engine == "batch" and parse_model(spec)[0] == _BATCHED
-
-
-def refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
-    """Check that `--engine batch` has a model with a batch API, and no paid one without.
-
-    Raises:
-        UsageError: no model has a batch API, or one without is neither free nor the user's own.
-    """
-    if settings.engine != "batch":
-        return
-    specs = list(models)
-    strange = [spec for spec in specs if not (batched(spec, settings) or _is_own(spec))]
-    if strange or not any(batched(spec, settings) for spec in specs):
-        raise UsageError(
-            f"--engine batch: {(strange or specs)[0]} has no batch API that judge knows; name a "
-            "model behind OpenAI's batch format (openai:..., with OPENAI_BASE_URL), or leave "
-            "--engine out"
-        )
-
-
-def _is_own(spec: str) -> bool:
-    """Whether the model is the user's own (vLLM, or in this process): it answers at once, whatever
-    the engine."""
-    provider = parse_model(spec)[0]
-    exists = provider in providers()
-    return provider == "vllm" or (exists and getattr(factory(spec), "in_process", False))
-
-
-def left_at_provider(clients: Iterable[Client]) -> int:
-    """How many batches are still at the provider."""
-    return sum(getattr(client.backend, "under_way", 0) for client in clients)

@@ -27,12 +27,12 @@ from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.judging.prompts import LACKS, lack
-from judge.model_tables import Price, price_of
+from judge.model_tables import Price
 from judge.questions.replies import NewFields
 from judge.records import Record
 from judge.records.lines import bad_input
 from judge.run.job import Job
-from judge.run.models import backend_of, calls_at_once
+from judge.run.models import backend_of, calls_at_once, price_in
 from judge.run.panels import Resources
 from judge.run.summary import Summary
 from judge.run.validate import Validation
@@ -361,15 +361,12 @@ def planned_client(
             decides=getattr(kind, "decides", False),
         )
         backend = cast(Backend, absent)
-    lists = settings.engine != "batch"  # Price lists lack the discount for batches.
-    address = backend.identity().get("server")
-    price = price_of(spec, settings.prices, address) if lists else settings.prices.get(spec)
     return Client(
         spec,
         backend,
         cache=cache,
         budget=budget,
         limit=calls_at_once(settings, backend.slots),
-        price=price,
+        price=price_in(settings, spec, backend),
         max_tokens=settings.max_tokens,
     )

@@ -16,8 +16,8 @@ from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
 from judge.records import Record
 from judge.records.lines import Line, bad_input, renamed
+from judge.run.batches import left_at_provider
 from judge.run.job import Job
-from judge.run.models import left_at_provider
 from judge.run.output import (
     Sink,
     described,

@@ -17,7 +17,8 @@ from judge.judgement import Unfinished
 from judge.records import Record
 from judge.records.lines import Line
 from judge.redact import redacted
-from judge.run.models import Models, left_at_provider
+from judge.run.batches import left_at_provider
+from judge.run.models import Models
 from judge.run.report import Report
 from judge.run.summary import Summary
 from judge.settings import IN_PROCESS, Settings
