@@ -8,7 +8,7 @@ them look like the others. `sheet_files` writes it as a table, a page, or tasks 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from random import Random
@@ -96,23 +96,8 @@ def write_sheet(
             raise UsageError(
                 f"answer {answer!r}: on a sheet, an answer must not be empty or contain {OFFERED!r}"
             )
-    units: list[list[dict[str, str]]] = []
-    reasons: list[str] = []
-    seen: set[str] = set()
-    named: dict[str, None] = {}
-    for item in mapped(job.items(), settings.columns):
-        record = typed(item if item.problem else replace(item, name=record_name(item)))
-        if settings.id and record.problem is None:
-            record = replace(record, name=record.typed.get("id") or record.name)
-        named |= {} if record.problem else dict.fromkeys(record.texts)
-        rows, why = _rows(record, asked, opt_outs)
-        if record.problem is None and record.id in seen:
-            rows, why = [], f"an earlier record has id {record.id!r}"
-        seen.add(record.id)
-        units += [rows] if rows else []
-        reasons += [f"line {item.line} of {item.source}: {why}"] if why and not rows else []
-    if not units:
-        raise UsageError(nothing_to_ask(asked, settings.on, named, reasons))
+    rows = _rows_of_job(job, settings, asked, opt_outs)
+    units, reasons = rows.units, rows.reasons
     not_offered: list[str] = []
     golden = list(_controls(controls, asked, opt_outs, not_offered, settings.id))
     records = len(units)
@@ -125,16 +110,7 @@ def write_sheet(
             )
     count = ceil(len(units) * control_share / (1 - control_share))
     golden = Random(settings.seed).sample(golden, min(count, len(golden)))
-    if twice := seen & {row["item"] for unit in golden for row in unit}:
-        raise UsageError(
-            f"{controls[0]}: {min(twice)} is also a record: give the control another id"
-        )
-    fields, of_controls = ({n for u in part for row in u for n in row} for part in (units, golden))
-    if telling := of_controls - fields:
-        raise UsageError(
-            f"{controls[0]}: field {min(telling)!r} would give the controls away: no record has "
-            "it; name the fields to show (--on)"
-        )
+    _refuse_telling(controls, golden, units, rows.ids)
     compared = {
         rubric.name: tuple((_head(name), name) for name in rubric.compare)
         for rubric in asked
@@ -150,6 +126,57 @@ def write_sheet(
     return Sheet(
         form.name, files, count, people, records, len(golden), len(reasons), first, strange
     )
+
+
+def _refuse_telling(
+    sources: Sequence[str],
+    controls: Sequence[list[dict[str, str]]],
+    units: Sequence[list[dict[str, str]]],
+    ids: Collection[str],
+) -> None:
+    """Raise UsageError if a control has the id of a record, or a field that no record has."""
+    if twice := {row["item"] for unit in controls for row in unit}.intersection(ids):
+        raise UsageError(
+            f"{sources[0]}: {min(twice)} is also a record: give the control another id"
+        )
+    fields, extra = ({n for u in part for row in u for n in row} for part in (units, controls))
+    if telling := extra - fields:
+        raise UsageError(
+            f"{sources[0]}: field {min(telling)!r} would give the controls away: no record has "
+            "it; name the fields to show (--on)"
+        )
+
+
+@dataclass(slots=True)
+class _RecordRows:
+    """The rows about each record of a job that can be asked about (`units`), why others cannot
+    (`reasons`), and the `ids` of all records."""
+
+    units: list[list[dict[str, str]]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+
+
+def _rows_of_job(
+    job: Job, settings: Settings, asked: Sequence[Rubric], opt_outs: Sequence[str]
+) -> _RecordRows:
+    """The rows about a job's records; raises UsageError if there is nothing to ask about."""
+    sheet, names = _RecordRows(), dict[str, None]()
+    for item in mapped(job.items(), settings.columns):
+        record = typed(item if item.problem else replace(item, name=record_name(item)))
+        if settings.id and record.problem is None:
+            record = replace(record, name=record.typed.get("id") or record.name)
+        names |= {} if record.problem else dict.fromkeys(record.texts)
+        rows, why = _rows(record, asked, opt_outs)
+        if record.problem is None and record.id in sheet.ids:
+            rows, why = [], f"an earlier record has id {record.id!r}"
+        sheet.ids.add(record.id)
+        sheet.units += [rows] if rows else []
+        if why and not rows:
+            sheet.reasons.append(f"line {item.line} of {item.source}: {why}")
+    if not sheet.units:
+        raise UsageError(nothing_to_ask(asked, settings.on, names, sheet.reasons))
+    return sheet
 
 
 def _joined(units: Sequence[list[dict[str, str]]], field: str) -> list[list[dict[str, str]]]:
@@ -206,10 +233,10 @@ def nothing_to_ask(
         named: all fields of all readable records.
     """
     for rubric in asked:
-        for field in rubric.required if named else ():
-            if field not in named:
-                origin = f"--on {field}" if field in on else f"rubric {rubric.name}: {field}"
-                return no_such_field(origin, field, named)
+        for name in rubric.required if named else ():
+            if name not in named:
+                origin = f"--on {name}" if name in on else f"rubric {rubric.name}: {name}"
+                return no_such_field(origin, name, named)
     return f"no record can be asked about; {(reasons or ['the input has none'])[0]}"
 
 
