@@ -21,7 +21,7 @@ from judge.run.output import rank, read_description
 from judge.run.rubrics import RubricSet, own_rubrics
 from judge.run.task import FOR_PEOPLE
 from judge.settings import Settings
-from judge.verdict import PERSON, Verdict, last_of_each
+from judge.verdict import PERSON, Check, Verdict, last_of_each
 from judge.web.answers import AnswerFile, Place
 from judge.web.label import PageOutcome
 from judge.web.page_server import serve
@@ -125,15 +125,27 @@ def _open(
     fields = {**line.fields, RESERVED: dict(line.content)}
     pages: list[PageQuestion] = []
     left_out: str | None = None
+    judged = {check.name: check for check in judgement.by_judges}
     for check in last_of_each(judgement.checks):
         by_test = any(vote.method == "test" for vote in check.votes)
-        if by_test or check.by == PERSON or check.verdict not in wanted:
+        if by_test or check.verdict not in wanted:
             continue
-        verdicts = check.verdicts()
+        verdicts: dict[str | None, Verdict] = check.verdicts()
+        default: Verdict | None = check.verdict
+        if check.by == PERSON:
+            verdicts, default = _undecided(check, judged.get(check.name)), None
         questions, why = questions_about(record, [rubric_of(check.name)])
         left_out = left_out or why
         for question in questions:
             entry = record.entry(question.rubric.each, question.number)
-            if verdicts.get(entry, check.verdict) in wanted:
+            if verdicts.get(entry, default) in wanted:
                 pages.append(PageQuestion(question, fields, line))
     return pages, left_out
+
+
+def _undecided(check: Check, judged: Check | None) -> dict[str | None, Verdict]:
+    """The verdicts on the entries that no person answered in a person's check: these have the
+    evidence of the judges' check, or a verdict alone."""
+    of_judges = () if judged is None else judged.supporting_evidence()
+    parts = (part for part in check.evidence if part.value is not None)
+    return {p.value: p.verdict for p in parts if p.answer is None or p in of_judges}
