@@ -30,7 +30,8 @@ function say(message) {
 
 function keep(change) {
   try {
-    given = { ...JSON.parse(localStorage.getItem(key())), ...given, ...change };
+    // What another tab stored last is later than what this one holds.
+    given = { ...given, ...(stored && JSON.parse(localStorage.getItem(key()))), ...change };
     localStorage.setItem(key(), JSON.stringify(given));
   } catch {
     given = { ...given, ...change };
@@ -50,6 +51,7 @@ function noteWhy() {
 
 function save() {
   noteWhy();
+  keep({});
   const lines = rows.map((row, at) => {
     const own = Object.fromEntries(row);
     return `${JSON.stringify({ ...own, annotator: who, label: "", why: "", ...given[at] })}\n`;

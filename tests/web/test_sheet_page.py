@@ -145,6 +145,23 @@ def test_a_saved_file_goes_on_in_another_browser(pages: Pages, browser: Any, she
     assert not {*first} & {*fill(page, polite)} and not faults
 
 
+def test_the_last_answer_counts_whichever_tab_it_was_given_in(
+    pages: Pages, browser: Any, sheet: Path
+) -> None:
+    faults: list[str] = []
+    context = browser.new_context()
+    one = opened(context, sheet, "ann", faults)
+    one.keyboard.press("y")
+    other = opened(context, sheet, "ann", faults)
+    for key in "znn":  # Back to the first question, which gets another answer, and the second.
+        other.keyboard.press(key)
+    fill(one, lambda _: "y", most=1)
+    assert "2 of 12 answered" in one.inner_text("#status"), "the second again"
+    other.keyboard.press("u")
+    labels = [row["label"] for row in pages.lines(saved(one, pages.folder).name) if row["label"]]
+    assert sorted(labels) == ["no", "unsure", "yes"] and not faults
+
+
 def test_a_comparison_hides_the_names_and_gives_each_person_an_order(
     pages: Pages, browser: Any
 ) -> None:
