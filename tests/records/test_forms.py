@@ -95,6 +95,10 @@ def test_label_studio(write: Written) -> None:
     assert one == ("1", "label", None, {"7": "4"})
     gold = write("c.json", json.dumps([task(1, (7, yes), ground_truth=True)]))
     assert given(list(read_labels(str(gold)))) == [("1", "label", "yes", {})]
+    twice = write("d.json", json.dumps([task(1, (7, yes), (8, yes), (7, no)), task(2, (7, no))]))
+    first, second = read_labels(str(twice))
+    assert faults([first]) == [(1, "annotator '7' answers polite twice: 'yes', 'no'")]
+    assert given([second]) == [("2", "label", None, {"7": "no"})]
 
 
 def test_label_studio_min(write: Written) -> None:

@@ -111,7 +111,12 @@ class LabelTable(LabelSet):
                 raise LabelError("field 'annotator' is empty beside a label", "annotator")
             if sheet and "label" not in self.columns:
                 _need_offered(answer, fields, self.accepted)
-            answers[label.question][annotator] = answer
+            first = answers[label.question].setdefault(annotator, answer)
+            relevant = label.question in (UNNAMED, self.check or label.question)
+            if first != answer and relevant:
+                who = "the reference" if annotator is None else f"annotator {clip(annotator)}"
+                message = f"{who} answers {label.question} twice: {clip(first)}, {clip(answer)}"
+                raise LabelError(message, label.question)
             spelt |= written(label.answer)
         if gold is not None:
             answers[UNNAMED][None] = gold
