@@ -44,7 +44,7 @@ Examples:
       --workers 3 --sample 300 --by country --opt-out unsure --sheet s.csv
   judge label mails.csv --ask "Is this e-mail polite?" --sheet mails.html
 
-On the page the keys 1-9, y and n answer, u is unsure, c says why, z takes the last answer back. The
+On the page the keys 0-9, y and n answer, u is unsure, c says why, z takes the last answer back. The
 same command continues where it stopped; another --annotator answers the same questions.
 judge calibrate and judge agreement read labels and filled sheets, also as Label Studio and Argilla
 export them.

@@ -136,8 +136,10 @@ function progress(note = "Kept in this browser.") {
   if (!stored) say("This browser cannot store answers: save them before you close the page.");
 }
 
-function button([answer, word], place, digits) {
-  const keys = digits ? [word] : place < 9 ? [String(place + 1)] : [];
+// A digit has its own key, another answer that of its number unless that digit is an answer.
+function button([answer, word], place, words) {
+  const number = String(place + 1);
+  const keys = /^\d$/.test(word) ? [word] : place < 9 && !words.includes(number) ? [number] : [];
   if (["yes", "no", "unsure"].includes(word)) keys.unshift(word[0]);
   const pressed = String(answered(now) && given[now].label === answer);
   const made = element("button", "", { type: "button", "aria-pressed": pressed, "data-key": keys.join(" ") });
@@ -167,11 +169,11 @@ function show(at) {
     const first = seen.map(([, answer], place) => [answer, `answer ${place + 1}`]);
     const others = offered(at).slice(first.length);
     const answers = [...first, ...others.map((answer) => [answer, answer])];
-    const digits = answers.every(([, word]) => /^\d$/.test(word));
+    const words = answers.map(([, word]) => word);
     $("heading").textContent = `Question ${order.indexOf(at) + 1} of ${order.length}`;
     $("texts").replaceChildren(...texts.flatMap(titled));
     $("question").replaceChildren(...element("p", cells[at].get("question")).childNodes);
-    $("answers").replaceChildren(...answers.map((answer, place) => button(answer, place, digits)));
+    $("answers").replaceChildren(...answers.map((answer, place) => button(answer, place, words)));
     $("why").value = (given[at] && given[at].why) || "";
   }
   window.scrollTo(0, 0);

@@ -187,13 +187,13 @@ class _Page:
 
 
 def keys(answers: tuple[str, ...]) -> dict[str, str]:
-    """The keys of each answer, separated by blanks: its digit if all answers are digits, else its
-    number (up to 9); y and n for yes and no."""
-    digits = all(len(answer) == 1 and answer.isdigit() for answer in answers)
+    """The keys of each answer, separated by blanks: a digit's own, else its number (up to 9) unless
+    that digit is an answer; y and n for yes and no."""
     by_answer = {
-        answer: answer if digits else str(number) if number <= 9 else ""
+        answer: str(number) if number <= 9 and str(number) not in answers else ""
         for number, answer in enumerate(answers, 1)
     }
+    by_answer |= {answer: answer for answer in answers if len(answer) == 1 and answer.isdigit()}
     for answer in {"yes", "no"} & by_answer.keys():
         by_answer[answer] = f"{answer[0]} {by_answer[answer]}"
     return by_answer

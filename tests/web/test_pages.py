@@ -22,6 +22,7 @@ from judge.run.decisions import Decisions, decide
 from judge.web import label
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 from judge.web.figures import half_width, progress
+from judge.web.server import keys
 from judge.web.session import PageQuestion, Session
 from tests.web.conftest import ASK, Pages
 
@@ -230,6 +231,13 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
     path.write_text('{"id": "x", "text": "no labels"}\n')
     with pytest.raises(UsageError, match=r"line 1: .*name another file"):
         AnswerFile(path, "ann")
+
+
+def test_a_digit_s_key_gives_that_digit() -> None:
+    scale = tuple(map(str, range(11)))
+    assert keys(scale) == {**{n: n for n in scale}, "10": ""}
+    assert keys(("-1", "0", "1", "none")) == {"-1": "", "0": "0", "1": "1", "none": "4"}
+    assert keys(("yes", "no", "10")) == {"yes": "y 1", "no": "n 2", "10": "3"}
 
 
 def test_an_unsure_answer_is_no_label(tmp_path: Path) -> None:

@@ -162,6 +162,18 @@ def test_the_last_answer_counts_whichever_tab_it_was_given_in(
     assert sorted(labels) == ["no", "unsure", "yes"] and not faults
 
 
+def test_a_digit_s_key_gives_that_digit_beside_an_opt_out(pages: Pages, browser: Any) -> None:
+    pages.write("mails.jsonl", MAILS[:4])
+    ask = ("--ask", "How rude is it?", "--answers", "0-3", "--opt-out", "unsure")
+    pages("label", "mails.jsonl", *ask, "--on", "email", "--sheet", "s.html")
+    faults: list[str] = []
+    page = opened(browser.new_context(), pages.folder / "s.html", "ann", faults)
+    fill(page, lambda text: text[-2])
+    rows = pages.lines(saved(page, pages.folder).name)
+    assert {row["item"]: row["label"] for row in rows} == {f"m{n}": str(n) for n in range(4)}
+    assert not faults
+
+
 def test_a_comparison_hides_the_names_and_gives_each_person_an_order(
     pages: Pages, browser: Any
 ) -> None:
