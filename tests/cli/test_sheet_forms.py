@@ -4,6 +4,8 @@ checked answers against them, and exported both as people download them."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -133,6 +135,13 @@ def test_a_spreadsheet_takes_any_text_and_runs_none(mails: Typed) -> None:
     assert code == 0, told
     text = mails.read("odd.csv").decode("utf-8-sig")
     assert "half \\ud800 of a pair" in text and ",'=HYPER()," in text
+    rude = ("--ask", "How rude?", "--answers=-1,0,1", "--workers", "2", "--sheet", "rude.csv")
+    assert mails.text("label", "mails.jsonl", *rude)[0] == 0
+    rows = [*csv.DictReader(io.StringIO(mails.read("rude.csv").decode("utf-8-sig")))]
+    mails.write("filled.jsonl", [{**row, "label": "-1"} for row in rows])
+    code, out, told = mails.text("agreement", "filled.jsonl", "--json")
+    assert code == 0, told
+    assert json.loads(out)["checks"][0]["overall"]["answers"] == {"-1": 4}
 
 
 @pytest.mark.parametrize(

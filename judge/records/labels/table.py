@@ -259,12 +259,12 @@ class LabelTable(LabelSet):
 
 
 _ESCAPED = re.compile("^'(?=[=+\\-@＝＋－＠])")
-"""The apostrophe that a sheet puts before an id that a spreadsheet would read as a formula."""
+"""The apostrophe that a sheet puts before a cell that a spreadsheet would read as a formula."""
 
 
 def _need_offered(answer: str, fields: Mapping[str, Any], accepted: frozenset[str]) -> None:
     """Raise LabelError for an answer that its row of a sheet does not offer."""
-    offered = scalar_text(fields.get("answers")) or ""
+    offered = _ESCAPED.sub("", scalar_text(fields.get("answers")) or "")
     known = {*map(spelling, offered.split(OFFERED)), *accepted}
     given = without_no_label(answer, known) or ""
     if offered.strip() and any(part not in known for part in given.split(SEVERAL) if part):
