@@ -14,7 +14,7 @@ from judge.records.answers import OPT_OUTS, SEVERAL, spelling
 from judge.records.base import content_hash
 from judge.records.fields import record_name
 from judge.records.labels import LabelledItem
-from judge.records.labels.items import label_key
+from judge.records.labels.items import label_key, typed_fields
 from judge.records.labels.matching import in_column, is_place, need_same_text
 from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majorities
 
@@ -116,11 +116,12 @@ def majority_records(
     lines: dict[str, dict[str, Any]] = {}
     labels: dict[str, dict[str, Any]] = defaultdict(dict)
     for check, questions in checks.items():
-        # The number of the last answered entry. Blank entries before it count.
+        # The number of entries as far as it is known, else of the last that has an answer.
         entries: dict[str, int] = {}
         places = [(_whole(question, of_content), question) for question in questions.values()]
         for id, question in places:
-            entries[id] = max(question.item.number, entries.get(id, 0))
+            _, count = typed_fields(whole.get(id, question.item.record).fields or {})
+            entries[id] = max(question.item.number, entries.get(id, 0), count or 0)
         for id, question in places:
             if not question.answers:
                 continue

@@ -358,3 +358,17 @@ def test_entries_of_records_without_an_id_are_found_in_whole_records(typed: Type
     (line,) = map(json.loads, typed.read("m.jsonl").splitlines())
     assert (line["claims"], line["labels"]) == (record["claims"], {"says": ["yes", None]})
     assert line["annotators"]["ann"] == {"labels": {"says": ["yes", "no"]}}
+
+
+@pytest.mark.parametrize("whole", [(), ("--records", "r.jsonl")])
+def test_majorities_have_a_place_for_a_last_entry_that_nobody_answered(
+    typed: Typed, whole: tuple[str, ...]
+) -> None:
+    """Else the lines that `judge agreement -o` writes could not be read."""
+    story = {"id": "s", "story": "Ann gives and Bo keeps.", "values": ["To give.", "To keep."]}
+    typed.write("ann.jsonl", [story | {"labels": {"incorporation": {"ann": ["yes", None]}}}])
+    typed.write("r.jsonl", [story])
+    assert typed("agreement", "ann.jsonl", *whole, "-o", "m.jsonl").returncode == 0
+    (line,) = map(json.loads, typed.read("m.jsonl").splitlines())
+    assert line["labels"] == {"incorporation": ["yes", None]}
+    assert typed("agreement", "m.jsonl").returncode == 0

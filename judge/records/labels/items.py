@@ -266,7 +266,7 @@ class Own(LabelSet):
         if fields.get("labels") is None:
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")
-        visible, values = _typed({k: c for k, c in fields.items() if k not in ABOUT_LABELS})
+        visible, values = typed_fields(fields)
         slices = slices_of({**visible, "author": fields.get("author")})
         if (line := Line.of(fields)) is not None:
             slices["edited"] = "yes" if line.edits else "no"
@@ -355,9 +355,11 @@ def _weight(annotators: Mapping[str, Mapping[str, Any]]) -> float:
     return float(weight)
 
 
-def _typed(fields: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
-    """The record's fields, under the typed names of its kind; and the number of entries in the
-    list that its checks are about (None: there is no list, or it cannot be counted)."""
+def typed_fields(fields: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
+    """The record's fields without labels, under the typed names of its kind; and the number of
+    entries in the list that its checks are about (None: there is no list, or it cannot be
+    counted)."""
+    fields = {key: content for key, content in fields.items() if key not in ABOUT_LABELS}
     kind = recognise(fields)
     names = find_names(kind, fields) if kind else {}
     typed = {name: fields[key] for name, key in names.items()}
