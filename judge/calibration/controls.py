@@ -220,6 +220,12 @@ def controls_of(
         hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
         return share_estimate(hits, resamples_of(swapped, seed=seed, draws=draws))
 
+    def kappa_turned(contrast: Sequence[LabelledAnswer]) -> Estimate:
+        """Kappa on the contrast set; undefined under a single label, where one error makes it 0."""
+        labels = {answer.item.reference for answer in contrast} & {*rubric.answers}
+        estimate = kappa(contrast)
+        return estimate if len(labels) > 1 else replace(estimate, value=None, low=None, high=None)
+
     must = rubric.control.swapped if rubric.control else None
     return Controls(
         field=rubric.deciding or "",
@@ -228,7 +234,7 @@ def controls_of(
         above=kappa(judge, blind),
         stays=share_of([answer.answer for answer in before]),
         as_swapped=share_of([must] * len(swapped)) if must else None,
-        contrast=None if contrast is None else kappa(contrast),
+        contrast=None if contrast is None else kappa_turned(contrast),
         together=None if contrast is None else kappa([*judge, *contrast]),
     )
 

@@ -13,6 +13,8 @@ from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.stats.intervals import Estimate
 
+from .judgements import judged
+
 RUBRIC = builtin()["implicitness"]
 
 
@@ -122,3 +124,22 @@ def test_what_the_report_says_of_the_field(
     )
     assert found.finding() == finding
     assert found.looks is finding.endswith(f": {READS}")
+
+
+def test_a_contrast_set_with_a_single_label_shows_nothing_of_the_judge() -> None:
+    rows = [judged(f"r{n}", label, label) for n in range(20) for label in ("yes", "no")]
+    turned = [judged(f"r{n}", "yes" if n == 0 else "no", "no") for n in range(20)]
+    relevance = builtin()["relevance"]
+    measured = controls.controls_of(
+        relevance,
+        rows,
+        [judged("", "yes", row.item.gold) for row in rows],
+        [],
+        [],
+        turned,
+        seed=0,
+        draws=50,
+    )
+    # 19 of 20 are right, and kappa would be 0.
+    assert measured.contrast == Estimate(None, None, None, n=20, of=20)
+    assert measured.finding().endswith("is undefined, so whether the judge reads it is unknown")
