@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from errno import EADDRNOTAVAIL
+from socket import gaierror
 
 from aiohttp import web
 
@@ -24,7 +26,7 @@ async def run_app(
         port: 0 takes a free one.
 
     Raises:
-        UsageError: the port is taken.
+        UsageError: the port is taken, or the host is none of this machine's.
     """
     loop = asyncio.get_running_loop()
 
@@ -37,7 +39,9 @@ async def run_app(
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise UsageError(f"--port {port}: {error.strerror}; name another") from error
+            unknown = isinstance(error, gaierror) or error.errno == EADDRNOTAVAIL
+            place = f"--host {host}" if unknown else f"--port {port}"
+            raise UsageError(f"{place}: {error.strerror}; name another") from error
         with interrupts(stop):
             ready(runner.addresses[0][1])
             await end.wait()

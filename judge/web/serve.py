@@ -19,12 +19,14 @@ from typing import Any
 from aiohttp import web
 from pydantic import ValidationError
 
-from judge.errors import BackendError, JudgeError
+from judge.errors import BackendError, JudgeError, UsageError
+from judge.profile import Profiles
 from judge.run.panels import Resources
+from judge.run.profiles import profiles_of
 from judge.run.stream import beside_any_loop
 from judge.settings import Settings
 from judge.web.running import MAX_BODY, run_app
-from judge.web.typed_questions import Decider, DecisionRequest, Unanswerable
+from judge.web.typed_questions import SERVED, Decider, DecisionRequest, Unanswerable
 
 MAX_REQUESTS = 64
 """Requests under way or waiting; further ones get 429."""
@@ -54,17 +56,27 @@ def serve(
 async def _serve(
     settings: Settings, key: str, ready: Callable[[str, str], None], host: str, port: int
 ) -> None:
+    _refuse_structured(profiles_of(settings))
     resources = Resources.of(settings)
     try:
         service = DecisionService(Decider(resources), key, Path(settings.profile or ""))
         await resources.prepare()
 
         def started(port: int) -> None:
-            ready(f"http://{host}:{port}", service.name)
+            address = f"[{host}]" if ":" in host else host
+            ready(f"http://{address}:{port}", service.name)
 
         await run_app(service.app(), started, asyncio.Event(), host, port)
     finally:
         await resources.models.aclose()
+
+
+def _refuse_structured(profiles: Profiles) -> None:
+    """Raises UsageError for a judge without probabilities, before its votes are missed."""
+    for check, (profile, *_) in profiles.judges.items():
+        if profile.binding.method == "structured":
+            why = f"{check} has a judge without probabilities"
+            raise UsageError(f"{profiles.told}: {why}; {SERVED}")
 
 
 class DecisionService:
@@ -119,7 +131,7 @@ class DecisionService:
                     for part in error.errors(include_url=False, include_input=False)
                 ]
             )
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, web.RequestPayloadError, ConnectionError):
             return _invalid([{"loc": ["body"], "msg": "this is no JSON", "type": "json_invalid"}])
         if body.model != self.name and not body.model.startswith(ALIAS):
             return _fault(400, "api_usage_error", f"no such model; there is {self.name}")

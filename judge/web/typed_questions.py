@@ -30,6 +30,7 @@ from judge.verdict import Usage
 
 STATE = "state"
 MAX_OPTIONS = 255
+SERVED = "judge serve answers about a whole record by one judge and the method logprobs or probe"
 MAX_LEVELS = 10
 
 JsonText = str | dict[str, Any] | list[Any] | None
@@ -113,7 +114,7 @@ class Decider:
     """The judges of a profile, each for its check, and their model for other questions.
 
     Raises:
-        UsageError: a check has several judges, one without probabilities, or asks about each entry.
+        UsageError: a check has several judges, or asks about each entry.
     """
 
     resources: Resources
@@ -123,13 +124,10 @@ class Decider:
         profiles = self.resources.profiles
         for check, (profile, *others) in profiles.judges.items():
             judge = self.resources.panel(check).judges[0]
-            if others or not judge.probabilistic or judge.rubric.each:
-                why = "several judges" if others else "a judge without probabilities"
-                why = f"a question for each of {judge.rubric.each}" if judge.rubric.each else why
-                raise UsageError(
-                    f"{profiles.told}: {check} has {why}; judge serve answers about a whole record "
-                    "by one judge and the method logprobs or probe"
-                )
+            if others or judge.rubric.each:
+                each = judge.rubric.each
+                why = f"a question for each of {each}" if each else "several judges"
+                raise UsageError(f"{profiles.told}: {check} has {why}; {SERVED}")
             self.judges[check] = judge, profile
 
     @property

@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -185,17 +186,37 @@ def test_a_judge_that_guesses_is_not_served(calibrated: Shell) -> None:
     assert process.wait(60) == 0
 
 
-def test_a_judge_that_gives_no_probabilities_is_not_served(calibrated: Shell) -> None:
+@pytest.mark.parametrize("votes", ["1", "3"])
+def test_a_judge_that_gives_no_probabilities_is_not_served(calibrated: Shell, votes: str) -> None:
     said = {"quote": None, "reason": "So it is."}
     replies = [{"when": {"contains": "Dear"}, "reply": {**said, "answer": "yes"}}]
     replies.append({"reply": {**said, "answer": "no"}})
     (calibrated.folder / "typed.yaml").write_text(json.dumps({"replies": replies}))
     ask = ("--ask", QUESTION, "--name", "polite", "--on", "email", "-m", "scripted:typed.yaml")
-    done = calibrated("calibrate", "labels.jsonl", *ask, "--method", "structured", "-o", "typed")
+    way = ("--method", "structured", "--votes", votes, "-o", "typed", "--overwrite")
+    done = calibrated("calibrate", "labels.jsonl", *ask, *way)
     assert done.returncode == 0, done.stderr
     words = ("--profile", "typed/profile.json", "-m", "scripted:typed.yaml", "--port", "0")
     done = calibrated("serve", *words)
     assert done.returncode == 2 and b"polite has a judge without probabilities" in done.stderr
+
+
+def test_an_address_with_colons_is_in_brackets_and_a_strange_one_is_named(
+    calibrated: Shell,
+) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    words = ("serve", "--profile", "calibrated/profile.json", "-m", "openai:m", "--port", "0")
+    process = calibrated.start(*words, "--host", "::1")
+    told = wait_until_told(process, b"/v1/systemone").decode()
+    (url,) = re.findall(r"http://\[::1\]:\d+", told)
+    assert post(url, POLITE, {"polite": {"type": "noul"}})[0] == 200
+    process.terminate()
+    assert process.wait(60) == 0
+    done = calibrated(*words, "--host", "203.0.113.9")  # Of no machine (RFC 5737).
+    assert done.returncode == 2 and b"--host 203.0.113.9: " in done.stderr
 
 
 def test_a_score_has_a_share_for_each_of_the_rubrics_answers_in_their_order() -> None:

@@ -43,3 +43,13 @@ async def test_a_fault_is_told_in_the_protocols_form_to_who_has_the_key(
         async with client.post("/v1/systemone", **sent) as reply:
             detail = (await reply.json())["detail"]
     assert (reply.status, detail) == (status, {"error_type": "api_error", "message": str(error)})
+
+
+async def test_a_body_that_cannot_be_unpacked_is_a_fault_of_the_client() -> None:
+    decider: Any = SimpleNamespace(fingerprint="f")
+    app = DecisionService(decider, "k", Path(__file__)).app()
+    sent = {"Authorization": "Bearer k", "Content-Encoding": "gzip"}
+    async with TestClient(TestServer(app)) as client:
+        reply = await client.post("/v1/systemone", data=b"no gzip", headers=sent)
+        detail = (await reply.json())["detail"]
+    assert (reply.status, detail[0]["type"]) == (422, "json_invalid")
