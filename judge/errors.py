@@ -129,6 +129,16 @@ def meant(name: str, names: Collection[str]) -> str:
     return f"did you mean {near}?" if near else f"there are {', '.join(names)}"
 
 
+def refuse_outside(
+    name: str, number: float | None, least: float, most: float | None = None
+) -> None:
+    """Raise UsageError for a number outside the bounds that the command line has, too."""
+    if number is not None and number < least:
+        raise UsageError(f"{name}: must be at least {least}")
+    if number is not None and most is not None and number > most:
+        raise UsageError(f"{name}: must be at most {most}")
+
+
 class BackendError(JudgeError):
     """A model call that got no reply. Secrets in the message are redacted.
 

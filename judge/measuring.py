@@ -18,6 +18,7 @@ from judge.arguments import (
     texts,
     with_label_columns,
 )
+from judge.errors import UsageError, refuse_outside
 from judge.records.base import clip
 from judge.records.read import InMemory, input_files
 from judge.run.stream import beside_any_loop
@@ -57,7 +58,7 @@ def calibrate(
         label_column: the column of the labels; several have the labels of one person each.
         sheet: a file with the labels of the records `labels`, by their ids: columns `id`, `label`.
         by: fields whose values get separate results.
-        guarantee: the agreement to guarantee, from 0.5 to below 1.
+        guarantee: the agreement to guarantee, from 0.5 to 0.999.
         sample: the number of records to use of each check and file.
         group: a field whose values are never split between fitting and reporting.
         contrast_set: labels of a set whose deciding field is reversed.
@@ -77,6 +78,9 @@ def calibrate(
     from judge.calibration.calibrate import calibrate as run_calibration
     from judge.calibration.labels import CalibrationJob
 
+    refuse_outside("guarantee", guarantee, 0.5, 0.999)
+    refuse_outside("sample", sample, 1)
+    refuse_outside("folds", folds, 2, 20)
     if out is not None:
         refuse_existing("-o", Path(out), overwrite, is_folder=True)
     resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
@@ -133,11 +137,11 @@ def agreement(
     *,
     label_column: str | Sequence[str] = (),
     check: str | None = None,
-    majority: str = "half",
+    majority: str | float = "half",
     opt_out: str | Sequence[str] = (),
     break_ties: bool = False,
     controls: Pathlike | Sequence[Pathlike] = (),
-    least: float = 0.6,
+    least: float | None = None,
     scale: str | None = None,
     contrary: Pathlike | Sequence[Pathlike] = (),
     raters: int | None = None,
@@ -161,7 +165,7 @@ def agreement(
         break_ties: without a majority the most frequent answer wins, unless it is an opt-out;
             among equals by the seed.
         controls: files with control questions and their right answers.
-        least: the share of them that an annotator must have right.
+        least: the share of them that an annotator must have right; by default 0.6.
         scale: the labels of ratings, `1=no,2=no|unsure,3=yes`; of several labels the one that an
             annotator's control questions confirm.
         contrary: files with pairs of records that cannot both have an answer: `item`, `contrary`,
@@ -178,7 +182,7 @@ def agreement(
     Raises:
         UsageError: no file has labels with their annotators, or another file cannot be used.
     """
-    from judge.calibration.crowd import Crowd, scale_of
+    from judge.calibration.crowd import LEAST, Crowd, scale_of
     from judge.calibration.majority import Majority
     from judge.calibration.people import agreement_of
     from judge.records import dump
@@ -187,8 +191,14 @@ def agreement(
     from judge.run.output import refuse_ending
     from judge.stats.agreement import MajorityRule
 
+    refuse_outside("least", least, 0, 1)
+    refuse_outside("raters", raters, 2)
+    if least is not None and not controls:
+        raise UsageError("--least needs --controls, the questions that annotators must get right")
+    if records and out is None:
+        raise UsageError("--records needs -o, the file to which its records are written")
     rule = Majority(
-        MajorityRule.parse(majority),
+        MajorityRule.parse(str(majority)),
         texts(opt_out) or OPT_OUTS,
         seed if break_ties else None,
         raters,
@@ -197,7 +207,8 @@ def agreement(
     resolved_settings = with_label_columns(resolved(settings, options), texts(label_column))
     if controls or scale or contrary:
         meanings = scale_of(scale) if scale else {}
-        crowd = Crowd(texts(controls), least, meanings, texts(contrary), resolved_settings.id)
+        share = LEAST if least is None else least
+        crowd = Crowd(texts(controls), share, meanings, texts(contrary), resolved_settings.id)
     if out is not None:
         refuse_ending("-o", Path(out))
         refuse_existing("-o", Path(out), overwrite)

@@ -323,3 +323,26 @@ def _shown(cell: Any) -> Iterator[str]:
     for output in cell.outputs:
         data = output.get("data", {})
         yield data.get("text/html") or data.get("text/plain") or output.get("text", "")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda **k: judge.validate(ROWS, limit=-1, **k), "^limit: must be at least 0"),
+        (lambda **k: judge.validate_to("o.jsonl", ROWS, sample=-3, **k), "^sample: .* at least 1"),
+        (lambda **k: judge.plan(ROWS, sample=0, **k), "^sample: must be at least 1"),
+        (lambda **k: judge.calibrate(ROWS, guarantee=95, **k), "^guarantee: must be at most 0.999"),
+        (lambda **k: judge.calibrate(ROWS, folds=1, **k), "^folds: must be at least 2"),
+        (lambda **k: judge.calibrate(ROWS, sample=0, **k), "^sample: must be at least 1"),
+        (lambda **_: judge.agreement("l.jsonl", raters=1), "^raters: must be at least 2"),
+        (lambda **_: judge.agreement("l.jsonl", controls="c.jsonl", least=60), "^least: .* 1$"),
+        (lambda **_: judge.agreement("l.jsonl", least=0.7), "--least needs --controls"),
+        (lambda **_: judge.agreement("l.jsonl", records="r.jsonl"), "--records needs -o"),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_as_on_the_command_line(
+    asked: dict[str, Any], call: Callable[..., Any], told: str
+) -> None:
+    Path("l.jsonl").write_text('{"item": "a", "annotator": "x", "label": "yes"}\n')
+    with pytest.raises(UsageError, match=told):
+        call(**asked)

@@ -11,7 +11,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import counted, no_label, print_message, print_output
-from judge.errors import Exit, UsageError
+from judge.errors import Exit
 
 if TYPE_CHECKING:
     from judge.calibration.people import Agreement
@@ -88,13 +88,14 @@ def command(
         ),
     ] = None,
     least: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=0,
             max=1,
-            help="Share of the control questions answered that an annotator must get right.",
+            help="Share of the control questions answered that an annotator must get right. "
+            "[default: 0.6]",
         ),
-    ] = 0.6,
+    ] = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -151,11 +152,6 @@ def command(
     from judge.cli.agreement_tables import print_agreement
     from judge.stats.agreement import MajorityRule
 
-    if records and out is None:
-        raise UsageError("--records needs -o, the file to which its records are written")
-    source = context.get_parameter_source("least")
-    if not controls and source is not None and source.name == "COMMANDLINE":
-        raise UsageError("--least needs --controls, the questions that annotators must get right")
     report = api.agreement(
         sources,
         label_column=opt.names(label_column),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from judge.arguments import Pathlike, sources_of, texts
-from judge.errors import UsageError, unwritable
+from judge.errors import UsageError, refuse_outside, unwritable
 from judge.judgement import Judgement
 from judge.records.lines import Line, Lines
 from judge.run.job import refuse_unknown_verdicts
@@ -86,6 +86,7 @@ def report(
     """
     from judge.report.page import render
 
+    refuse_outside("limit", limit, 0)
     sources = sources_of(outputs)
     runs = {k: v for source in sources for k, v in read_description(Path(source)).items()}
     with writing(Path(out), sources, overwrite=overwrite) as file:

@@ -17,7 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from judge.errors import UsageError, missing_extra
+from judge.errors import UsageError, missing_extra, refuse_outside
 from judge.questions.rubric import Rubric
 from judge.records import Record, from_memory, read
 from judge.records.base import refuse_absent, stratum
@@ -161,6 +161,8 @@ class Job:
 
     def _refuse_unfit(self) -> None:
         """Raises UsageError for arguments that exclude or lack one another, or name no verdict."""
+        refuse_outside("limit", self.limit, 0)
+        refuse_outside("sample", self.sample, 1)
         if self.resume and self.overwrite:
             raise UsageError("--resume and --overwrite exclude each other")
         if self.resume and self.out is None:
