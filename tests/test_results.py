@@ -325,6 +325,20 @@ def _shown(cell: Any) -> Iterator[str]:
         yield data.get("text/html") or data.get("text/plain") or output.get("text", "")
 
 
+def test_dates_of_numpy_are_dates_and_sets_have_an_order(asked: dict[str, Any]) -> None:
+    numpy = pytest.importorskip("numpy")
+    days = numpy.array(["2026-11-02T10:00", "NaT"], dtype="datetime64[ns]")
+    row = {"mail": "thanks", "day": days[0], "days": days, "took": days[0] - days[0], "in": {8, 1}}
+    (judgement,) = judge.validate([row], **asked)
+    assert dict(judgement.record) == {
+        "mail": "thanks",
+        "day": "2026-11-02T10:00:00",
+        "days": ["2026-11-02T10:00:00", None],
+        "took": "0:00:00",
+        "in": [1, 8],
+    }
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [

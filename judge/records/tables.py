@@ -307,9 +307,9 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
     """One record per mapping, numbered from 1, with values converted to JSON.
 
     NaN, infinite numbers and pandas' missing values become null, NumPy numbers and arrays become
-    plain ones, and values without a JSON form (dates, decimals) become text. A string, or a missing
-    value among strings, becomes a record with the field `text`; a `Record` is returned as it is.
-    Anything else, and cyclic nesting, gives a record with a problem.
+    plain ones, sets sorted lists, and values without a JSON form (dates, decimals) text. A string,
+    or a missing value among strings, becomes a record with the field `text`; a `Record` is returned
+    as it is. Anything else, and cyclic nesting, gives a record with a problem.
     """
     for number, record in enumerate(records, 1):
         if isinstance(record, Record):
@@ -342,12 +342,17 @@ def as_json(content: Any) -> Any:
         return float(content) if math.isfinite(content) else None
     if isinstance(content, Mapping):
         return {str(name): as_json(entry) for name, entry in content.items()}
-    if isinstance(content, list | tuple | set | frozenset):
+    if isinstance(content, set | frozenset):  # Its order differs from process to process.
+        return sorted((as_json(entry) for entry in content), key=repr)
+    if isinstance(content, list | tuple):
         return [as_json(entry) for entry in content]
     if isinstance(content, bytes):
         return content.decode("utf-8", "backslashreplace")
     if _is_missing(content):
         return None
+    if (kind := str(getattr(content, "dtype", ""))).endswith("64[ns]"):
+        # As NumPy's whole numbers these would be counts of nanoseconds.
+        content = content.astype(kind.replace("[ns]", "[us]"))
     if hasattr(content, "tolist"):  # NumPy's numbers and arrays
         return as_json(content.tolist())
     return content.isoformat() if hasattr(content, "isoformat") else str(content)
