@@ -199,8 +199,12 @@ def scored(
         by_item[item_id] = result
     conditions = {items[id]["condition"] for id in by_item if id in items}
     if not conditions:
-        hint = "" if only else ": ids are those of judge evaluate, or rows' with one --condition"
-        raise UsageError(f"{answers} and {', '.join(gold)} have no id in common{hint}")
+        firsts = [f" ({clip(id)}, ...)" for ids in (answers_by_id, items) for id in [*ids][:1]]
+        of_answers, of_gold = firsts if len(firsts) == 2 else ("", "")
+        names = ", ".join(dict.fromkeys(str(fields["condition"]) for fields in items.values()))
+        hint = "" if only else f": if ids are those of rows, add one --condition ({names})"
+        both = f"{answers}{of_answers} and {', '.join(gold)}{of_gold}"
+        raise UsageError(f"{both} have no id in common{hint}")
     gold_items = {id: fields for id, fields in items.items() if fields["condition"] in conditions}
     blank = MeasuredAnswer({}, AnswerOutcome.UNREADABLE, reason=MISSING)
     results = [
@@ -266,7 +270,8 @@ def _answer(benchmark: Benchmark, fields: Fields) -> MeasuredAnswer | None:
         # A majority, as judge agreement -o writes it.
         fields = {**fields, "answer": next(iter(labels.values()))}
     if "answer" not in fields:
-        raise LabelError("field 'answer' is missing: write null for an unreadable one", "answer")
+        message = "add --map answer=COLUMN if its name is another, or write null for an unreadable"
+        raise LabelError(f"field 'answer' is missing: {message} one", "answer")
     answer = fields["answer"]
     outcome = AnswerOutcome.UNREADABLE if answer is None else AnswerOutcome.ANSWERED
     return MeasuredAnswer({"id": id}, outcome, answer)

@@ -56,9 +56,14 @@ def test_a_line_at_fault_is_named_and_nothing_is_scored(typed: Typed, line: Any,
     ("words", "told"),
     [
         (("a.jsonl", "absent.jsonl"), "absent.jsonl"),
-        (("norms.jsonl",), "norms.jsonl, line 1: field 'answer' is missing"),
+        (("norms.jsonl",), "norms.jsonl, line 1: field 'answer' is missing: add --map answer"),
         (("a.jsonl",), "holds no answers of `judge evaluate`: name the benchmark's files"),
-        (("a.jsonl", "norms.jsonl"), "have no id in common: ids are those of judge evaluate"),
+        (
+            ("a.jsonl", "norms.jsonl"),
+            "a.jsonl ('0', ...) and norms.jsonl ('0/none', ...) have no id in common: if ids are "
+            "those of rows, add one --condition (none, country, country+value, "
+            "rule-of-thumb)",
+        ),
     ],
 )
 def test_answers_that_cannot_be_scored_are_refused(typed: Typed, words: Any, told: str) -> None:
