@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from judge.errors import UsageError
 from judge.problems import Problems
 from judge.questions.rubric import ASKED, Rubric, rubrics_of, with_files
 from judge.yamlfile import read_mapping, read_plain
+
+_plain = partial(normalize, "NFC")
+"""A field's name composed: with é as one character, whether it was typed as one or as two."""
 
 
 def rubrics_from_flags(
@@ -28,9 +33,9 @@ def rubrics_from_flags(
 
     Raises UsageError with every mistake, each with its flag.
     """
-    keys: dict[str, Any] = {"name": name, "question": question, "fields": fields}
+    keys: dict[str, Any] = {"name": name, "question": question, "fields": [*map(_plain, fields)]}
     keys |= {"answers": answers} if answers else {}
-    keys |= {"compare": compare} if compare else {}
+    keys |= {"compare": [*map(_plain, compare)]} if compare else {}
     keys |= {"tie": "true"} if tie else {}
     if passes:
         # One label, several separated by commas, or a bound.
@@ -62,8 +67,8 @@ def test_from_flag(text: str) -> Rubric:
         if len(data) != 1 or not isinstance(test, Mapping):
             raise UsageError(f"--test {text!r}: type 'FIELD: {{contains: WORD}}'")
         test = {**test}
-        keys = {"fields": [field], "first": test.pop("first", "false"), "test": test}
-        name = "_".join([field, *(key for key in test if key != "ignore_case")])
+        keys = {"fields": [_plain(field)], "first": test.pop("first", "false"), "test": test}
+        name = "_".join([_plain(field), *(key for key in test if key != "ignore_case")])
     name = re.sub(r"[^a-z0-9_]+", "_", name.lower()).lstrip("_0123456789") or "test"
     try:
         plain = lambda: read_plain(text, "--test")[field]  # noqa: E731

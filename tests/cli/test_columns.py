@@ -66,6 +66,20 @@ def test_a_name_of_combining_characters_is_the_composed_one(
     assert "have the same name: rename one" in line["judge"]["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    "words", [("--ask", "Polite?", "--on", "café"), ("--test", "café: {contains: Thanks}")]
+)
+def test_a_run_goes_on_whichever_way_its_field_is_typed(
+    typed: Typed, words: tuple[str, ...]
+) -> None:
+    typed.script("yes.yaml", [{"p_yes": 0.9}], method="logprobs")
+    typed.write("a.jsonl", [{"café": "Thanks."}])
+    told = ("validate", "a.jsonl", "-m", "scripted:yes.yaml", "-o", "out.jsonl", "--resume")
+    for spelt in (words, [word.replace("é", "e\u0301") for word in words]):
+        done = typed(*told, *spelt)
+        assert done.returncode == 0, done.stderr
+
+
 BAD = {
     "--map story=Labeled_Dialogue: the record has no field 'Labeled_Dialogue', "
     "its fields are ['Labeled_Dialog', 'American_Norm']": (
