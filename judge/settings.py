@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
+from unicodedata import normalize
 
 from pydantic import ConfigDict, PrivateAttr, ValidationInfo, create_model, field_validator
 
@@ -326,12 +327,11 @@ class CoreSettings(Options):
     @field_validator("map")
     @classmethod
     def _columns(cls, pairs: Words) -> Words:
-        """NAME=COLUMN, each name once."""
+        """NAME=COLUMN, each name once, with é as one character."""
         columns = _by_name(pairs, "map")
         if "judge" in columns:
-            column = columns["judge"]
-            raise ValueError(f"judge={column}: the name judge is reserved for the verdict")
-        return tuple(f"{name}={column}" for name, column in columns.items())
+            raise ValueError(f"judge={columns['judge']}: judge is reserved for the verdict")
+        return tuple(normalize("NFC", f"{name}={column}") for name, column in columns.items())
 
     @field_validator("model_for", mode="before")
     @classmethod

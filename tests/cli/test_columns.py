@@ -67,7 +67,12 @@ def test_a_name_of_combining_characters_is_the_composed_one(
 
 
 @pytest.mark.parametrize(
-    "words", [("--ask", "Polite?", "--on", "café"), ("--test", "café: {contains: Thanks}")]
+    "words",
+    [
+        ("--ask", "Polite?", "--on", "café"),
+        ("--ask", "Polite?", "--on", "mail", "--map", "mail=café"),
+        ("--test", "café: {contains: Thanks}"),
+    ],
 )
 def test_a_run_goes_on_whichever_way_its_field_is_typed(
     typed: Typed, words: tuple[str, ...]
@@ -141,7 +146,7 @@ def test_a_field_that_was_renamed_is_not_called_missing(
         ("story", "--map: 'story' is not NAME=COLUMN"),
         ("story=", "--map: 'story=' is not NAME=COLUMN"),
         ("story=a,story=b", "--map: story is named twice: a and b"),
-        ("judge=a", "--map: judge=a: the name judge is reserved for the verdict"),
+        ("judge=a", "--map: judge=a: judge is reserved for the verdict"),
     ],
 )
 def test_a_map_that_is_none_is_refused(typed: Typed, given: str, told: str) -> None:
