@@ -114,7 +114,9 @@ class Crowd:
                     answers[annotation.annotator].append((in_order(answer), in_order(gold)))
             others += [item] if gold is None else []
         if self.controls and labels and not answers:
-            raise UsageError(f"{self.controls[0]}: no annotator answered any of these questions")
+            hint = "" if self.id_column else "; if a column other than id names them, add --id"
+            message = f"no annotator answered any of these questions{hint}"
+            raise UsageError(f"{self.controls[0]}: {message}")
         against = self._against(items)
         annotators = {
             name: self._annotator(answers[name], labels[name], len(against[name]))

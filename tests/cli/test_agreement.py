@@ -84,6 +84,7 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
         (["torn.jsonl"], "no labels at all; 1 line could not be read"),
         (["nowhere.jsonl"], "nowhere.jsonl"),
         (["votes.jsonl", "--least", "0.6"], "--least needs --controls"),
+        (["votes.jsonl", "--controls", "keys.jsonl"], "of these questions; if a column other than"),
         (
             ["votes.jsonl", "--people", "p.jsonl"],
             "--people names ['W1'], the labels are by ['w1', ",
@@ -93,6 +94,7 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
 def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:
     typed.write("torn.jsonl", [], "not JSON\n")
     typed.write("p.jsonl", [{"annotator": "W1", "age": 30}])
+    typed.write("keys.jsonl", [norm("k", {"relevance": "yes"})])
     code, out, told = typed.text("agreement", *words)
     assert (code, out) == (2, "")
     assert says in told
