@@ -97,8 +97,10 @@ def rows(table: Any) -> Any:
         return chain.from_iterable(batch.to_pylist() for batch in table)
     if hasattr(table, "to_pylist"):
         return table.to_pylist()
-    # A column, and a data set of Hugging Face, yield their entries when iterated.
-    if hasattr(table, "to_dict") and not (hasattr(table, "to_frame") or hasattr(table, "features")):
+    if hasattr(table, "features") and hasattr(table, "with_format"):  # Hugging Face's
+        return table.with_format(None)  # Formatted for pandas, polars or Arrow, a row is a table.
+    # A column yields its entries when iterated.
+    if hasattr(table, "to_dict") and not hasattr(table, "to_frame"):
         return table.to_dict("records")
     return table
 

@@ -39,12 +39,16 @@ def _table(name: str) -> Any:
         "pyarrow.batch": lambda: library.RecordBatch.from_pylist(ROWS),
         "pyarrow.reader": lambda: library.Table.from_pylist(ROWS).to_reader(),
         "datasets": lambda: library.Dataset.from_list(ROWS),
+        "datasets.format": lambda: library.Dataset.from_list(ROWS).with_format("pandas"),
         "datasets.stream": lambda: library.Dataset.from_list(ROWS).to_iterable_dataset(),
     }
     return made[name]()
 
 
-TABLES = "pandas polars polars.lazy pyarrow pyarrow.batch pyarrow.reader datasets datasets.stream"
+TABLES = (
+    "pandas polars polars.lazy pyarrow pyarrow.batch pyarrow.reader "
+    "datasets datasets.format datasets.stream"
+)
 
 
 @pytest.mark.slow
