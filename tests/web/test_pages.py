@@ -22,7 +22,7 @@ from judge.run.decisions import Decisions, decide
 from judge.web import label
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 from judge.web.figures import half_width, progress
-from judge.web.server import keys
+from judge.web.page_server import keys
 from judge.web.session import PageQuestion, Session
 from tests.web.conftest import ASK, Pages
 
