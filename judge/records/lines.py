@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,6 +48,7 @@ class Line:
         content: the content of `"judge"`, as JSON.
         text: the whole line; empty if only its fields are known.
         kept: whether it is kept from an earlier run.
+        new_name: whether it is kept, but under another name.
         number: its line number in the file `source`, from 1; in memory its record's in the input.
     """
 
@@ -55,6 +56,7 @@ class Line:
     content: Mapping[str, Any]
     text: bytes = b""
     kept: bool = False
+    new_name: bool = False
     number: int = 0
     source: str = ""
 
@@ -385,7 +387,8 @@ def renamed(line: Line, record: Record) -> Line | None:
     if not line.workflow or line.content.get("name") == name:
         return None
     content = {key: part for key, part in line.content.items() if key != "name"}
-    return written(line.fields, {**({"name": name} if name else {}), **content}, record)
+    line = written(line.fields, {**({"name": name} if name else {}), **content}, record)
+    return replace(line, kept=True, new_name=True)
 
 
 def _name(record: Record) -> str | None:

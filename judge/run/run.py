@@ -258,7 +258,7 @@ class _Run:
     async def _emit(self, result: tuple[int, Line]) -> None:
         place, line = result
         line = self.task.settled(line)
-        if not line.kept:
+        if line.new_name or not line.kept:
             # First, so that OUT stays unchanged if the run cannot be described.
             self._describe(line)
             self._begin()

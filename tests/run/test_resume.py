@@ -171,6 +171,7 @@ def test_a_kept_line_has_the_name_that_its_record_has_now(room: Room) -> None:
     found, report = room.resumed(old)
     assert found == wanted and b'"name":"in.jsonl:2"' in found.replace(b'": "', b'":"')
     assert report.traffic["scripted:yes.yaml"]["calls"] == 0 and report.unmatched == 1
+    assert report.summary.records == report.summary.kept == 2
 
 
 def test_only_what_changed_is_judged_again(room: Room) -> None:
