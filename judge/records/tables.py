@@ -290,9 +290,12 @@ def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _SheetRow
 
 
 def _filled(sheet: Any) -> _SheetRows:
-    """Number and cells of each row that is not blank, without empty cells at its end."""
+    """Number and cells of each row that is not blank, without empty cells at its end. Excel saves
+    a carriage return as `_x000D_`."""
+    from openpyxl.utils.escape import unescape
+
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        cells = list(row)
+        cells = [unescape(cell) if isinstance(cell, str) else cell for cell in row]
         while cells and cells[-1] in (None, ""):
             cells.pop()
         if any(_as_text(cell).strip() for cell in cells):

@@ -52,6 +52,8 @@ _EXCEL, _SHEET, _SHEET_COLUMNS = 32_767, 1_048_576, 16_384
 _SHOWN = 20
 """Most records that the Markdown lists."""
 
+_LIKE_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+"""Where Excel would read text such as `_x0041_` as the character of that number."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 
@@ -265,7 +267,8 @@ def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
         if not isinstance(content, str):
             return content
         text = _xml(content)
-        made = WriteOnlyCell(sheet, text if len(text) <= _EXCEL else f"{text[: _EXCEL - 1]}…")
+        text = text if len(text) <= _EXCEL else f"{text[: _EXCEL - 1]}…"
+        made = WriteOnlyCell(sheet, _LIKE_ESCAPE.sub("_x005F_", text))
         made.data_type = "s"
         return made
 

@@ -152,6 +152,10 @@ def test_excel_has_the_same_table_and_runs_nothing(judge: Typed) -> None:
         *("pass", "fail", "abstain", "unreadable", "error")
     ]
     assert rows[2][names.index("polite.score")].value == 2.5
+    judge.write("literal.jsonl", [{"text": "_x0041_ _x41_", "judge": judged("pass")}])
+    export(judge, "literal.xlsx", "literal.jsonl")
+    _, (shown, *_) = load_workbook(judge.folder / "literal.xlsx").active.iter_rows(values_only=True)
+    assert shown == "_x005F_x0041_ _x41_"  # Excel would show _x0041_ as A.
 
 
 def test_parquet_has_the_same_columns_and_types_whatever_it_holds(judge: Typed) -> None:
