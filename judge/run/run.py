@@ -17,10 +17,10 @@ from judge.judging.limits import Budget, record_turn
 from judge.records import Record
 from judge.records.lines import Line, bad_input, renamed
 from judge.run.batches import left_at_provider
+from judge.run.gates import described_as
 from judge.run.job import Job
 from judge.run.output import (
     Sink,
-    described,
     read_description,
     real,
     sort_review,
@@ -135,11 +135,8 @@ class _Run:
             clients = self.resources.models.clients
             called = [client for client in clients.values() if client.counters.calls]
             self.report.unpriced = tuple(c.spec for c in called if not c.priced)
-            cost = self.resources.models.budget.cost
-            self.report.cost = None if self.report.unpriced else cost
-            self.report.traffic = {
-                spec: asdict(client.counters) for spec, client in clients.items()
-            }
+            self.report.cost = None if self.report.unpriced else self.resources.models.budget.cost
+            self.report.traffic = {spec: asdict(c.counters) for spec, c in clients.items()}
             self.report.batches = left_at_provider(clients.values())
             await self.task.aclose()
         return self.report
@@ -290,8 +287,7 @@ class _Run:
         if mark is None:
             return
         before = runs.get(mark) or self.task.run_info(line.made_by).described
-        gates = {"gates": [gate.as_json() for gate in self.task.gates]} if self.task.gates else {}
-        now = {**before, **self._seen(before), **gates}
+        now = {**before, **self._seen(before), **described_as(self.task.gates)}
         if mark in runs and now == before:
             return
         runs[mark] = now
@@ -364,9 +360,13 @@ class _Run:
             JudgeError: OUT cannot be described (it is unchanged), or cannot be shortened.
         """
         if not self.report.begun:
+            out, runs = self.job.out, self.report.runs
+            for run in runs.values():  # The gates are of all lines, also of kept ones.
+                run.update(described_as(self.task.gates))
+            same = out and read_description(out) == runs != {}
             for output in self.outputs:
-                if output.sink.regular and self.job.out and not described(self.job.out):
-                    write_description(self.job.out, self.report.runs)
+                if output.sink.regular and out and not same:
+                    write_description(out, runs)
                 output.sink.start(output.resumption.end if output.resumption is not None else 0)
             if self.review is not None:
                 self.review.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -266,10 +267,12 @@ def test_junit_has_abstained_records_as_failures_where_a_gate_was_set(mails: Typ
     question = ("--ask", "Is it polite?", "--name", "polite", "--votes", "2", "--limit", "1")
     votes = [{**said("yes"), "when": {"vote": 0}}, {**said("no"), "when": {"vote": 1}}]
     mails.script("split.yaml", votes)
-    run = (*RUN[:3], "scripted:split.yaml", *question, "--overwrite", "-o", "o.jsonl")
+    run = (*RUN[:3], "scripted:split.yaml", *question, "-o", "o.jsonl")
     floor, ceiling = (("--gate", f"polite {sign} {x}") for sign, x in ((">=", 0), ("<=", 1)))
-    for gate, tag in (((), b"<skipped"), (floor, b"<failure"), (ceiling, b"<skipped")):
-        assert mails.text(*run, *gate)[0] == 0
+    gates = ((), b"<skipped"), (floor, b"<failure"), (ceiling, b"<skipped")
+    # A resumed run that asks nothing has its own gates, too.
+    for start, (gate, tag) in product(("--overwrite", "--resume"), gates):
+        assert mails.text(*run, start, *gate)[0] == 0
         assert mails.text("export", "o.jsonl", "-o", "o.xml", "--overwrite")[0] == 0
         assert tag in mails.read("o.xml")
 
