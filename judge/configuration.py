@@ -7,7 +7,8 @@
 4. judge.toml in the user's configuration folder
 5. the default
 
-A path in a file is relative to that file's folder, if it exists there.
+Of the tables of servers and prices, each entry is decided by itself. A path in a file is relative
+to that file's folder, if it exists there.
 """
 
 from __future__ import annotations
@@ -72,8 +73,13 @@ def resolve(flags: Mapping[str, Any], flag_name: Callable[[str], str] = flag) ->
     if config or (found and not (files and found.samefile(mine))):
         files.append(shown)
     texts = {file: read_text(Path(file)) for file in files}
-    for file, text in texts.items():
-        values |= {name: (file, value) for name, value in _read(file, text).items()}
+    contents = {file: _read(file, text) for file, text in texts.items()}
+    for file, content in contents.items():
+        for name, value in content.items():
+            _, before = values.get(name, (file, None))
+            if not has_flag(name) and isinstance(before, dict) and isinstance(value, dict):
+                value = {**before, **value}
+            values[name] = file, value
     for name in Settings.model_fields:
         if has_flag(name) and (text := os.environ.get(variable(name), "")).strip():
             values[key(name)] = variable(name), text
@@ -86,6 +92,9 @@ def resolve(flags: Mapping[str, Any], flag_name: Callable[[str], str] = flag) ->
         names = [str(part) for part in first["loc"]]
         source, _ = values[names[0]]
         if source in files:
+            tables = {file: contents[file].get(names[0]) for file in files}
+            for file, table in tables.items():
+                source = file if isinstance(table, dict) and {*names[1:2]} & {*table} else source
             source = f"{source}:{_line(texts[source], names)} ({'.'.join(names)})"
         raise UsageError(f"{source}: {_why(first)}") from error
     settings._sources = {name: source for name, (source, _) in values.items()}

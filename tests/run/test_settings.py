@@ -51,6 +51,23 @@ def test_flag_then_variable_then_folder_then_user_then_default(
     assert (given.rounds, given.model, given.min_words) == (1, ("e:5",), 100)
 
 
+def test_servers_and_prices_of_your_own_file_stay_beside_those_of_the_folder(folder: Path) -> None:
+    price = '[prices."{}"]\ninput = {}\noutput = 9\n'
+    server = "[servers.{}]\nurl = 'http://{}/v1'\n"
+    mine = own(folder, price.format("a:1", 1) + price.format("b:2", 2) + server.format("x", "mine"))
+    here = folder / "judge.toml"
+    here.write_text(price.format("b:2", 3) + server.format("y", "here"))
+    found = resolve({"trust_config": True})
+    assert {name: price.input for name, price in found.prices.items()} == {"a:1": 1, "b:2": 3}
+    assert {name: one.url for name, one in found.servers.items()} == {
+        "x": "http://mine/v1",
+        "y": "http://here/v1",
+    }
+    mine.write_text(price.format("a:1", -1))
+    with pytest.raises(UsageError, match=rf"^{mine}:2 \(prices.a:1.input\)"):
+        resolve({"trust_config": True})
+
+
 def test_an_untrusted_file_sets_only_what_is_harmless(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
