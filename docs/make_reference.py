@@ -60,7 +60,7 @@ def settings() -> str:
             "A flag decides over a variable, a variable over a file "
             "([more](../howto/settings.md)). A\n`judge.toml` that is found may set only what is "
             "marked, unless `--trust-config` is given.\nIn variables lists are separated by "
-            "commas.",
+            "commas, except that `JUDGE_ASK` is one question and `JUDGE_TEST` one test.",
             table(heads, *map(row, declared.Settings.model_fields)),
             "## Variables of a machine",
             "No file sets these.",
