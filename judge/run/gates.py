@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -254,11 +254,6 @@ class GateOutcome:
             "of": self.of,
             **undecided,
         }
-
-
-def described_as(gates: Sequence[Gate]) -> dict[str, Any]:
-    """The gates in the description of a run; a run without any changes none."""
-    return {"gates": [gate.as_json() for gate in gates]} if gates else {}
 
 
 def described_gates(runs: Iterable[Mapping[str, Any]]) -> list[Gate]:

@@ -17,7 +17,6 @@ from judge.judging.limits import Budget, record_turn
 from judge.records import Record
 from judge.records.lines import Line, bad_input, renamed
 from judge.run.batches import left_at_provider
-from judge.run.gates import described_as
 from judge.run.job import Job
 from judge.run.output import (
     Sink,
@@ -287,7 +286,7 @@ class _Run:
         if mark is None:
             return
         before = runs.get(mark) or self.task.run_info(line.made_by).described
-        now = {**before, **self._seen(before), **described_as(self.task.gates)}
+        now = {**before, **self._seen(before), **self.task.described_gates}
         if mark in runs and now == before:
             return
         runs[mark] = now
@@ -362,7 +361,7 @@ class _Run:
         if not self.report.begun:
             out, runs = self.job.out, self.report.runs
             for run in runs.values():  # The gates are of all lines, also of kept ones.
-                run.update(described_as(self.task.gates))
+                run.update(self.task.described_gates)
             same = out and read_description(out) == runs != {}
             for output in self.outputs:
                 if output.sink.regular and out and not same:
