@@ -199,7 +199,7 @@ def plan(job: Job, settings: Settings) -> Plan:
     task = Validation(resources, job.items(), job.by)
     task.look_ahead()
     estimate = plan_items(task.items(), calls_of)
-    estimate.shown, estimate.unasked = task.shown, without_text
+    estimate.shown, estimate.unasked = task.ahead.shown, without_text
     estimate.price(resources.models.clients)
     return estimate
 

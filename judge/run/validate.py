@@ -73,7 +73,7 @@ class Validation(Task):
         self, resources: Resources, items: Iterator[Record], by: Sequence[str] = ()
     ) -> None:
         """`by`: the fields by which the summary groups records."""
-        self.resources, self._ids, self._by = resources, SeenIds(), by
+        self.resources, self._ids = resources, SeenIds()
         self.columns = resources.settings.columns
         self._items = mapped(items, self.columns)
         workflow = resources.settings.workflow
@@ -83,7 +83,9 @@ class Validation(Task):
         self._misfit = cache(checks.misfit)
         self._any_record = bool(checks.own)
         rubrics = [checks.by_name[name] for name in checks.own]
-        self._whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)
+        whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)
+        search = whole or not (self.kind or self._any_record)
+        self.ahead = LookAhead(resources.settings, rubrics, by, search=search)
         self._unseen = {
             field: f"--on {field}"
             if field in resources.settings.on
@@ -93,15 +95,10 @@ class Validation(Task):
         }
         self._named = (*self._unseen,)
         self._first: Record | None = None
-        self._input_key = ""
-        self._judged_before = False
-        self.shown: str | None = None
-        self._compared: str | None = None
-        self._unmeasured: tuple[str, ...] = ()
+        self._noted: set[str] = set()
         self._review: Collection[str] = FOR_PEOPLE
         self._decisions: Decisions | None = None
         self._hidden: set[str] = set()
-        self._repeated_id = False
         self._rubrics = rubrics
 
     @classmethod
@@ -140,10 +137,11 @@ class Validation(Task):
     async def look(self) -> None:
         """Run `look_ahead`, and note which fields are shown."""
         await aside(self.look_ahead)
-        if message := self.shown or self._compared:
+        if message := self.ahead.shown or self.ahead.compared:
             self.watcher.note(message)
-        for message in self._unmeasured:
-            self.watcher.say(message)
+        if self.ahead.first is not None:
+            for message in self.resources.profiles.unmeasured(self._rubrics, self.ahead.first):
+                self.watcher.say(message)
         if self.resources.settings.votes:
             asked = (rubric.name for rubric in self._rubrics if not rubric.tested)
             once = (self.resources.panel(name).votes_once for name in asked)
@@ -157,28 +155,20 @@ class Validation(Task):
         Raises:
             UsageError: as `LookAhead.refuse`.
         """
-        search = self._whole or not (self.kind or self._any_record)
-        ahead = LookAhead(self.resources.settings, self._rubrics, self._by, search=search)
+        ahead = self.ahead
         while not ahead.complete and (item := next(self._items, None)) is not None:
             record = item.of_kind(self.kind_of(item))
             asked = record.problem is None or not self._nothing_asked(item)
             ahead.add(item, record, asked=asked)
         ahead.refuse(self._unseen)
-        self.shown, self._compared = ahead.shown, ahead.compared
         self._hidden.update(ahead.hidden)
-        if ahead.first is not None:
-            profiles = self.resources.profiles
-            self._unmeasured = tuple(profiles.unmeasured(self._rubrics, ahead.first))
         self._items = chain(ahead.items, self._items)
 
-    def _note_repeated(self, record: Record) -> None:
-        """Say once that records with a repeated id are named by file and line."""
-        if record.repeated and not self._repeated_id:
-            self._repeated_id = True
-            self.watcher.say(
-                f"id {clip(record.typed['id'])} is repeated: {record.called}, and all later "
-                "records with a repeated id, are named by file and line"
-            )
+    def _first_time(self, topic: str) -> bool:
+        """Whether nothing has been said about this topic; it counts as said from now on."""
+        before = len(self._noted)
+        self._noted.add(topic)
+        return len(self._noted) > before
 
     def _nothing_asked(self, item: Record) -> bool:
         """Whether a readable record matches no workflow and no question is asked about it."""
@@ -188,22 +178,24 @@ class Validation(Task):
         return self.resources.bound(name)
 
     def _read(self, item: Record) -> Record:
-        if item.input_key and not self._input_key:
+        if item.input_key and self._first_time("input key"):
             self.watcher.say(f"the input's own field 'judge' is kept as {item.input_key!r}")
-        self._input_key = self._input_key or item.input_key
-        if not self._judged_before and judgement_in(item.fields or {}) is not None:
-            self._judged_before = True
+        if judgement_in(item.fields or {}) is not None and self._first_time("earlier verdicts"):
             self.watcher.note("the input's earlier verdicts (field 'judge') are replaced")
         record = item.of_kind(self.kind_of(item), self._ids)
         if record.problem is not None:
             return record
-        self._note_repeated(record)
+        if record.repeated and self._first_time("repeated id"):
+            self.watcher.say(
+                f"id {clip(record.typed['id'])} is repeated: {record.called}, and all later "
+                "records with a repeated id, are named by file and line"
+            )
         if (misfit := self._misfit(record.kind)) is not None:
             if not self._suited:
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
             return replace(record, problem=Problem(misfit))
         self._suited = True
-        if self.shown and len(self._hidden) < MAX_LISTED:
+        if self.ahead.shown and len(self._hidden) < MAX_LISTED:
             self._note_hidden(record)
         if self._named:
             try:
