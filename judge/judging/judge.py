@@ -248,7 +248,6 @@ class Judge:
         unlocated = any(map(_fewer_quotes, located, replied))
         answers = [answer for of_value in located for answer in of_value]
         score = float(str(answers[0].answer)) if rubric.scale and not rubric.each else None
-        usage = Usage() if rubric.paid_elsewhere else usage
         return self._vote(call, answers, usage, QUOTE_NOT_FOUND if unlocated else None, score)
 
     def _judged(self, answers: list[Answer]) -> list[Answer]:

@@ -171,11 +171,6 @@ class Rubric(RubricKeys):
         return self.name.partition(".")[0]
 
     @cached_property
-    def paid_elsewhere(self) -> bool:
-        """Whether another question of the same reply accounts for its usage."""
-        return bool(self.together) and self.name.partition(".")[2] != next(iter(self.together))
-
-    @cached_property
     def deciding(self) -> str | None:
         """The field that decides the answer: the one of `control`, else the entry or the only
         field; None if there are several and none is named."""

@@ -7,6 +7,7 @@ the results. Edges and branches choose the next node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -231,8 +232,21 @@ class Work:
 
     @property
     def usage(self) -> Usage:
-        """The usage of all calls for the record."""
-        return sum((check.usage for check in self.checks), self.paid)
+        """The usage of all calls for the record; a reply to several questions counts once."""
+        total, counted = self.paid, set[tuple[object, ...]]()
+        for check in self.checks:
+            panel = self.context.loop_panels.get(check.name)
+            together = panel is not None and bool(panel.rubric.together)
+            file, draws = check.name.partition(".")[0], Counter[tuple[object, ...]]()
+            for vote in check.votes:
+                judge = (file, check.by, check.round, vote.part, vote.model, vote.temperature)
+                draws[judge] += 1
+                reply = (*judge, draws[judge])
+                if together and vote.method == "structured" and reply in counted:
+                    continue
+                counted.add(reply)
+                total += vote.usage
+        return total
 
     def judgement(self, workflow: str, decided: Sequence[Check] | None = None) -> Judgement:
         """The record's judgement: every deciding check must pass.

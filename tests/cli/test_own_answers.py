@@ -241,6 +241,33 @@ def test_a_plan_of_several_questions_counts_one_call(typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "reply", "made"),
+    [
+        (("-m", "scripted:a.yaml"), "yes", 1),
+        (("-m", "scripted:a.yaml", "--votes", "3"), "yes", 3),
+        (("-m", "scripted:a.yaml", "--reasks", "1"), "perhaps", 2),
+        # The cheap judge decides the first question; the judge's one reply is about the second.
+        (("-m", "scripted:a.yaml", "--cheap-model", "scripted:cheap.yaml"), "yes", 3),
+        (("-m", "scripted:a.yaml", "--model-for", "m.first=scripted:b.yaml"), "yes", 2),
+    ],
+)
+def test_usage_has_each_reply_to_several_questions_once(
+    typed: Typed, words: tuple[str, ...], reply: str, made: int
+) -> None:
+    typed.write("mails.jsonl", MAILS)
+    Path("m.yaml").write_text("name: m\nquestions: {first: Is it so?, second: Is it late?}\n")
+    part = {"quote": None, "reason": "So.", "answer": reply}
+    script = json.dumps({"replies": [{"reply": {"first": part, "second": part}}]})
+    for name in ("a.yaml", "b.yaml"):
+        Path(name).write_text(script)
+    chances = [{"when": {"contains": "Is it so?"}, "p_yes": 0.95}, {"p_yes": 0.5}]
+    Path("cheap.yaml").write_text(json.dumps({"replies": chances}))
+    done = typed("validate", "mails.jsonl", "--rubric", "./m.yaml", *words)
+    (line,) = lines(done.stdout)
+    assert line["judge"]["usage"]["replies"] == made, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (("--answers", "0-100", "--ask", "?"), "--answers: 0-100 is 101 scores"),
