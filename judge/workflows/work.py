@@ -234,14 +234,17 @@ class Work:
     def usage(self) -> Usage:
         """The usage of all calls for the record; a reply to several questions counts once."""
         total, counted = self.paid, set[tuple[object, ...]]()
+        texts = Counter[str]()
         for check in self.checks:
             panel = self.context.loop_panels.get(check.name)
             together = panel is not None and bool(panel.rubric.together)
-            file, draws = check.name.partition(".")[0], Counter[tuple[object, ...]]()
+            texts[check.name] += 1
+            about = (check.name.partition(".")[0], texts[check.name])
+            draws = Counter[tuple[object, ...]]()
             for vote in check.votes:
-                judge = (file, check.by, check.round, vote.part, vote.model, vote.temperature)
+                judge = (vote.part, vote.model, vote.temperature)
                 draws[judge] += 1
-                reply = (*judge, draws[judge])
+                reply = (*about, *judge, draws[judge])
                 if together and vote.method == "structured" and reply in counted:
                     continue
                 counted.add(reply)

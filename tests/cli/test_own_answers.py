@@ -11,7 +11,7 @@ import pytest
 
 from judge.records import Record
 
-from .conftest import Typed, lines
+from .conftest import Typed, lines, norm
 
 MAILS = [{"id": "a", "text": "Send it on Monday.", "other": "Whenever."}]
 SCALE = ("--ask", "How clear is it?", "--answers", "1,2,3,4,5", "--pass", ">= 4")
@@ -265,6 +265,24 @@ def test_usage_has_each_reply_to_several_questions_once(
     done = typed("validate", "mails.jsonl", "--rubric", "./m.yaml", *words)
     (line,) = lines(done.stdout)
     assert line["judge"]["usage"]["replies"] == made, done.stderr.decode()
+
+
+def test_usage_has_the_reply_about_each_text_of_a_repaired_record(typed: Typed) -> None:
+    typed.write("n.jsonl", [norm(1)])
+    part = {"quote": None, "reason": "So.", "answer": "no"}
+    good = {"quote": "and greets Bo", "reason": "So.", "answer": "yes"}
+    script = [
+        {"when": {"rubric": "m"}, "reply": {"first": part, "second": part}},
+        {"when": {"rubric": "story_regeneration"}, "reply": {"story": "Ann waves and greets Bo."}},
+        {"when": {"contains": "number 1"}, "reply": part},
+        {"reply": good},
+    ]
+    judge = typed.script("judge.yaml", script)
+    Path("m.yaml").write_text("name: m\nquestions: {first: Is it so?, second: Is it late?}\n")
+    words = ("--check", "relevance", "--rubric", "./m.yaml", "--repair", "-m", judge)
+    (line,) = lines(typed("validate", "n.jsonl", *words).stdout)
+    # Of each text one reply about both questions, and relevance: of the new one by two judges.
+    assert line["judge"]["usage"]["replies"] == (1 + 1) + 1 + (1 + 2)
 
 
 @pytest.mark.parametrize(
