@@ -275,7 +275,7 @@ class Check(LinePart):
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome: verdict, answer, score, probability, the best evidence's quote and reason,
-        and, for a check on entries, the verdict on each.
+        and, for a check on entries, the verdict on each; its answer, if answers are only counted.
 
         If answers have no names of their own, the answer is that of the evidence; of scores it is
         the mean. An undecided check has no answer, so that a count of answers counts only decided
@@ -285,7 +285,11 @@ class Check(LinePart):
         single = best if best is not None and best.value is None else None
         decided = self.verdict in SETTLED
         score = None if self.score is None else f"{self.score:g}"
-        entries = {value: str(v) for value, v in self.verdicts().items() if value is not None}
+        entries = {
+            value: str((verdict is Verdict.ANSWERED and answer) or verdict)
+            for value, (verdict, answer) in self.outcomes().items()
+            if value is not None
+        }
         return {
             "verdict": str(self.verdict),
             "answer": (self.answer or score or (single and single.answer)) if decided else None,

@@ -182,9 +182,10 @@ class Rubric(RubricKeys):
 
     @cached_property
     def graded(self) -> bool:
-        """Whether votes are counted by answer, not by pass or fail."""
+        """Whether votes are counted by answer, not by pass or fail, nor averaged."""
         counted = self.answers != YES_NO or self.rule.counts
-        return counted and self.scale is None and not self.rule.equals_label
+        averaged = self.scale is not None and not (self.each and self.rule.counts)
+        return counted and not averaged and not self.rule.equals_label
 
     def passing(self, label: str | None) -> tuple[str, ...]:
         """The answers that pass for a record with this label."""

@@ -118,8 +118,11 @@ class Gate:
         rubric = rubrics.get(self.subject)
         if self.mean and (rubric is None or rubric.scale is None):
             raise UsageError(f"--gate '{self}': {self.subject} has no scores, see --answers")
+        if self.mean and rubric is not None and rubric.each:
+            raise UsageError(f"--gate '{self}': {self.subject} has no mean, only scores of entries")
         if not self.mean and rubric is not None and rubric.rule.counts:
-            more = f", or gate its mean: mean {self.subject} >= X" if rubric.scale else ""
+            averaged = rubric.scale and not rubric.each
+            more = f", or gate its mean: mean {self.subject} >= X" if averaged else ""
             raise UsageError(
                 f"--gate '{self}': no answer to {self.subject} passes or fails: add --pass{more}"
             )

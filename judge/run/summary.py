@@ -173,14 +173,14 @@ class Summary:
         # A person's check has its answers to the entries without votes.
         parts = chain((check,), votes)
         if any("value" in answer for part in parts for answer in part.get("evidence") or ()):
-            self.entries[name].update(Check.model_validate(check).verdicts().values())
+            for outcome, said in Check.model_validate(check).outcomes().values():
+                self.entries[name][outcome] += 1
+                if said:
+                    self.answers[name][said] += 1
         reasons = {vote.get("reason") for vote in votes}
-        if QUOTE_NOT_FOUND in reasons:
-            self.quotes_lost[name] += 1
-        if FAR in reasons:
-            self.far[name] += 1
-        if ORDERS_DISAGREE in reasons:
-            self.torn[name] += 1
+        counters = {QUOTE_NOT_FOUND: self.quotes_lost, FAR: self.far, ORDERS_DISAGREE: self.torn}
+        for reason in counters.keys() & reasons:
+            counters[reason][name] += 1
         if votes and votes[0].get("part") == "cheap":
             self._count_cheap(votes)
         if not votes and check["verdict"] == Verdict.ABSTAIN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,32 @@ def test_each_turn_of_a_chat_is_read_by_first_tokens(typed: Typed) -> None:
         ("user: Hello!", "pass", 0.8),
         ("assistant: Go away.", "fail", 0.1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "told", "refused"),
+    [
+        ((5, 2), "mood: 1 2, 2 5 (3 of 3 entries answered)", "mood has no mean"),
+        (("warm", "rude"), "mood: 1 rude, 2 warm (3 of 3 entries answered)", "mood has no scores"),
+    ],
+)
+def test_answers_about_entries_are_counted(
+    typed: Typed, answers: tuple[Any, Any], told: str, refused: str
+) -> None:
+    """Without `pass` each entry is answered, by labels and by scores."""
+    high, low = answers
+    typed.write("in.jsonl", [{"id": 1, "turns": ["Hello!", "Go."]}, {"id": 2, "turns": ["Hi!"]}])
+    rubric = {"name": "mood", "question": "Which?", "each": "turns", "answers": sorted(answers)}
+    Path("mood.yaml").write_text(json.dumps(rubric))
+    reply = {"quote": None, "reason": "So.", "answer": str(high)}
+    curt = {"when": {"contains": "Go."}, "reply": {**reply, "answer": str(low)}}
+    Path("judge.yaml").write_text(json.dumps({"replies": [curt, {"reply": reply}]}))
+    run = ("validate", "in.jsonl", "--rubric", "mood.yaml", "-m", "scripted:judge.yaml")
+    code, _, said = typed.text(*run, "-o", "out.csv", "--summary", "sums.json")
+    sums = json.loads(Path("sums.json").read_text())
+    assert code == 0 and told in said and sums["verdicts"] == {"answered": 2}
+    assert sums["answers"] == {"mood": {str(high): 2, str(low): 1}}
+    (first, _) = csv.DictReader(Path("out.csv").read_text().splitlines())
+    assert json.loads(first["mood.entries"]) == {"Hello!": str(high), "Go.": str(low)}
+    code, _, said = typed.text(*run, "--gate", "mean mood >= 3")
+    assert code == 2 and refused in said
