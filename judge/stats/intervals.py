@@ -10,6 +10,9 @@ from typing import Any
 
 Z_95 = NormalDist().inv_cdf(0.975)
 
+_SAME = 1e-6
+"""A standard deviation, by the mean's size, that is but the rounding of sums."""
+
 
 def percent(share: float) -> str:
     """A share in [0, 1] to a tenth of a percent, or more exactly if that would read as none or as
@@ -125,15 +128,16 @@ def mean_of_sums(
     With s the sample's standard deviation: mean -+ t s / sqrt(n), t the quantile of Student's
     distribution with n - 1 degrees of freedom (by table up to 5, beyond that by the first four
     terms of Fisher's expansion around the normal quantile: within 0.06 %). No interval for fewer
-    than two numbers. The interval is cut to `scale`, the least and greatest possible number. The
-    mean is within it, so the cut does not lower the confidence.
+    than two numbers, nor if all are the same: zero width would claim certainty. The interval is cut
+    to `scale`, the least and greatest possible number. The mean is within it, so the cut does not
+    lower the confidence.
     """
     if not n:
         return Estimate(None, of=of)
     mean = total / n
-    if n < 2:
+    deviation = sqrt(max(0.0, squares - n * mean * mean) / (n - 1)) if n > 1 else 0.0
+    if deviation <= _SAME * max(1.0, abs(mean)):
         return Estimate(mean, n=n, of=of)
-    deviation = sqrt(max(0.0, squares - n * mean * mean) / (n - 1))
     half = student_95(n - 1) * deviation / sqrt(n)
     least, most = scale
     return Estimate(mean, max(least, mean - half), min(most, mean + half), n=n, of=of)

@@ -73,6 +73,13 @@ def test_a_mean_of_too_few_numbers() -> None:
     assert mean_of_sums(1, 2.0, 4.0, of=3) == Estimate(2.0, n=1, of=3)
 
 
+@pytest.mark.parametrize("score", [4.0, 3.666667, 0.1, 99.3])
+@pytest.mark.parametrize("n", [2, 7, 10_000])
+def test_equal_numbers_have_a_mean_without_an_interval(score: float, n: int) -> None:
+    found = mean_of_sums(n, sum([score] * n), sum([score * score] * n), of=n)
+    assert found == Estimate(pytest.approx(score), n=n, of=n)
+
+
 def test_two_estimates_of_one_number_span_both_intervals() -> None:
     low, high = Estimate(0.2, 0.1, 0.3, 5, 6), Estimate(0.4, 0.25, 0.7)
     assert low.spanning(high) == Estimate(pytest.approx(0.3), 0.1, 0.7, 5, 6)
