@@ -53,15 +53,16 @@ def list_field(rubric: Rubric, record: Record) -> str | None:
 
 def lack(rubric: Rubric, record: Record) -> str | None:
     """Why the rubric cannot be asked: its missing or empty fields; None if it can. A test accepts
-    an empty field."""
+    an empty field, but needs an entry if it is about each."""
     if rubric.tested:
         lacking = tuple(name for name in rubric.required if not record.has(name))
-        return LACKS + ", ".join(lacking) if lacking else None
-    if lacking := record.lacks(rubric.required):
+    else:
+        lacking = record.lacks(rubric.required)
+    if not lacking and rubric.each and not record.entries(rubric.each):
+        lacking = record.lacks([rubric.each]) or (f"list {rubric.each}",)
+    if lacking:
         return LACKS + ", ".join(lacking)
-    if rubric.each and not record.entries(rubric.each):
-        return f"{LACKS}list {rubric.each}"
-    return None if rubric.fields or record.texts else f"{LACKS}text"
+    return None if rubric.tested or rubric.fields or record.texts else f"{LACKS}text"
 
 
 def shown_texts(rubric: Rubric, record: Record) -> dict[str, str]:

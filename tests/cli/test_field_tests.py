@@ -182,6 +182,11 @@ def test_each_entry_of_a_list_is_tested(mails: Typed) -> None:
         ("Rain on Monday.", "fail"),
         ("Sun.", "pass"),
     ]
+    mails.write("m.jsonl", [{"claims": []}, {"claims": None}, {"claims": {"first": "Sun."}}])
+    code, out, _ = mails.text("validate", "m.jsonl", "--rubric", "./claims.yaml")
+    wanted = [*["the record has no text in claims"] * 2, "the record has no list claims"]
+    assert code == 3, "no record has anything to test"
+    assert checks(out, "reason") == [{"dry": reason} for reason in wanted]
 
 
 def test_a_test_is_no_question_for_people(mails: Typed) -> None:
