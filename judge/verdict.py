@@ -252,15 +252,24 @@ class Check(LinePart):
         """The answers that support the verdicts, each once, in the order of the values.
 
         These agree with the check's verdict on the value, and, if answers are counted, with its
-        answer.
+        answer. Of those with one quote, or none, it is the first with a reason.
         """
         outcomes = self.outcomes()
         by_value: dict[str | None, dict[tuple[object, ...], Answer]] = {v: {} for v in outcomes}
-        votes = (a for vote in self.votes for a in vote.evidence if vote.part != "cheap" or a.sure)
-        for answer in (*votes, *self.evidence):
+        # A vote with a reason of its own lost a quote that is not in the text.
+        votes = (
+            (answer, vote.reason is None)
+            for vote in self.votes
+            for answer in vote.evidence
+            if vote.part != "cheap" or answer.sure
+        )
+        for answer, whole in (*votes, *((answer, True) for answer in self.evidence)):
             verdict, name = outcomes.get(answer.value, (None, None))
             if answer.verdict is verdict and name in (None, answer.answer):
-                by_value[answer.value].setdefault((answer.character, answer.quote), answer)
+                key = answer.character, answer.quote
+                first = by_value[answer.value].setdefault(key, answer)
+                if whole and answer.reason and not first.reason:
+                    by_value[answer.value][key] = answer
         return tuple(answer for answers in by_value.values() for answer in answers.values())
 
     def said(self, value: str | None = None) -> tuple[Verdict, str]:

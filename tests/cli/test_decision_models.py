@@ -97,6 +97,10 @@ def test_another_model_says_why_and_decides_nothing(
     assert "the judge's quote is not in the text" in votes(out)[4][1]["reason"]
     assert lines[0]["usage"]["replies"] == 2 and lines[1]["usage"]["replies"] == 1
     assert "panels" not in json.loads(judge.read("sums.json")), "no second judge"
+    judge.write("why.yaml", [], json.dumps({"replies": [{"reply": {**rude, "quote": None}}]}))
+    _, unquoted, _ = judge.text(*RUN, *explain)
+    reasons = [json.loads(line)["judge"].get("reason") for line in unquoted.splitlines()]
+    assert reasons == ["question: fail: It commands.", None] * 3
     with Loopback(lambda asked: says(json.dumps(rude))) as writer:  # It gives no log-probabilities.
         monkeypatch.setenv("OPENAI_BASE_URL", writer.url)
         words = ("--method", "logprobs", "--explain-with", "openai:w")
