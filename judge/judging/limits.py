@@ -55,7 +55,8 @@ class Budget:
     def refuse(self, *, free: bool = False) -> None:
         if self.max_calls is not None and self.calls >= self.max_calls:
             raise BudgetReached(f"--max-calls {self.max_calls} is reached")
-        if self.max_cost is not None and self.cost >= self.max_cost and not free:
+        # Ten times 0.2 is less than 2 by a rounding error.
+        if self.max_cost is not None and round(self.cost, 9) >= self.max_cost and not free:
             raise BudgetReached(f"--max-cost {self.max_cost} USD is reached")
 
 

@@ -23,6 +23,15 @@ from judge.judging.limits import (
 # ---------------------------------------------------------------- budget
 
 
+def test_a_budget_is_reached_by_a_sum_of_calls_whatever_its_rounding() -> None:
+    budget = Budget(max_cost=2.0)
+    for _ in range(10):
+        budget.take()
+        budget.cost += 0.2
+    with pytest.raises(BudgetReached):
+        budget.take()
+
+
 def test_a_budget_of_nothing_pays_nothing_and_free_calls_go_on() -> None:
     budget = Budget(max_cost=0)
     with pytest.raises(BudgetReached, match="--max-cost 0 USD"):
