@@ -310,7 +310,7 @@ def troubles(summary: Summary, *, least: int = 1) -> list[str]:
         if count < least:
             break
         example = shortened(summary.examples.get(kind, ""), _MAX_MESSAGE)
-        first = "first, " if count > 1 and example.startswith("line ") else ""
+        first = "first, " if kind in summary.varied else ""
         lines.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
     return lines
 

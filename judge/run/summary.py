@@ -63,6 +63,7 @@ class Summary:
     - `entries`: verdicts on the entries of checks with `each`, by check.
     - `quotes_lost`: on how many records a judge's quote is not in the text, by check.
     - `named`: by verdict the first records that do not pass, with their reasons.
+    - `examples`: the first message of each kind of error; `varied`: kinds with other messages.
     - `lost`: records that judges were asked about and that have no verdict, by verdict of `LOST`.
     - `transient_errors`: records that are errors because the server failed; `misread`: those that
       are unreadable, but not for a refusal. Another call can help both.
@@ -90,6 +91,7 @@ class Summary:
     checked_errors: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
+    varied: set[str] = field(default_factory=set)
     edits: int = 0
     dropped: int = 0
     usage: Counter[str] = field(default_factory=Counter)
@@ -157,7 +159,8 @@ class Summary:
         self.bad_lines += line.verdict == Verdict.ERROR and _of_input(line)
         self.transient_errors += line.verdict == Verdict.ERROR and kind in _TRANSIENT
         self.misread += line.verdict == Verdict.UNREADABLE and kind != Refused.kind
-        self.examples.setdefault(kind, message)
+        if self.examples.setdefault(kind, message) != message:
+            self.varied.add(kind)
 
     def _count_check(self, name: str, check: Mapping[str, Any]) -> None:
         """Count the last check of this name on a record."""
