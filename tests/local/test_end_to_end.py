@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
+import gguf
 import pytest
-from gguf import GGUFReader
 
 import judge
 from judge.calibration.labels import CalibrationJob as LabelJob
@@ -69,6 +70,9 @@ def test_what_an_adapter_was_taught_by_never_reports(
 
     A few upper layers learn fast, which is enough for two kinds of mails.
     """
+    # Transformers parses the file three times, and maps all names once for each tensor.
+    for name in ("GGUFReader", "get_tensor_name_map"):
+        monkeypatch.setattr(gguf, name, cache(getattr(gguf, name)))
     monkeypatch.setattr(adapter, "LOWER", 0.8)
     monkeypatch.setattr(adapter, "RATE", 1e-3)
     labels, asked = mails(tmp_path), {"ask": "Is this mail polite?", "on": ("mail",)}
@@ -76,7 +80,8 @@ def test_what_an_adapter_was_taught_by_never_reports(
     taught = teach(LabelJob([labels]), settings, tmp_path / "polite.gguf", epochs=4)
     assert (taught.items, taught.kept, list(taught.problems)) == (45, 19, [])
     assert taught.model == f"local:{SMALL}+{tmp_path / 'polite.gguf'}"
-    tensors = [tensor.name.split(".") for tensor in GGUFReader(tmp_path / "polite.gguf").tensors]
+    written = gguf.GGUFReader(tmp_path / "polite.gguf").tensors
+    tensors = [tensor.name.split(".") for tensor in written]
     assert {int(number) for _, number, *_ in tensors} == {*range(24, 30)}, "the upper fifth"
     own = {**asked, "cache_dir": tmp_path / "cache", "method": "logprobs"}
     found = judge.calibrate(labels, controls=False, model=(taught.model,), **own)
