@@ -275,13 +275,13 @@ KEYLESS = ("ask: A q", "chats", "pipes: Q", "rag: E", "report", "tests: On", "to
     "name", [n for n in TYPED if n.startswith(tuple(f"howto/{k}" for k in KEYLESS))]
 )
 def test_pages_are_tried_without_a_key(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: Shell
 ) -> None:
     """As the first lines of docs/howto/index.md say: nothing answers but the script."""
     part, model = PARTS[name], "-m openai:gpt-4o-mini"
     monkeypatch.setitem(PARTS, name, part.replace(model, "-m scripted:mails.judge.yaml"))
     assert PARTS[name] != part
-    told = cooked(name, tmp_path, Shell("http://127.0.0.1:9"))
+    told = cooked(name, tmp_path, Shell("http://127.0.0.1:9", at.path))
     assert told.replace("-m scripted:mails.judge.yaml", model) == part
 
 

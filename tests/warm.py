@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import NoReturn
 
 IMPORTS = (
-    *("aiohttp", "certifi", "numpy", "scipy.stats", "matplotlib.pyplot", "judge.api"),
-    *("judge.cli.validate", "judge.cli.calibrate", "judge.backends.openai", "judge.judging.reask"),
+    *("aiohttp", "certifi", "numpy", "scipy.stats", "matplotlib.pyplot", "rich.progress"),
+    *("langgraph.graph", "judge.api", "judge.cli.validate", "judge.cli.calibrate"),
+    *("judge.backends.openai", "judge.judging.reask", "judge.workflows.stepping"),
 )
 """What judge imports where it is used, and each fork would import again."""
 
