@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Shell, jsonl, lines, norm, wait_until_told
+from tests.cli.typed import Typed
 from tests.cluster.test_driver import written
 from tests.waiting import wait_for, wait_for_lines
 
@@ -143,13 +144,11 @@ def test_more_workers_than_there_is_room_for_are_refused(
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "cluster"])
-def test_an_address_at_which_nothing_answers_is_told_at_once(judge: Shell, address: str) -> None:
-    judge.write("n.jsonl", [norm(0)])
-    judge.script("slow.yaml", [{"p_yes": 0.9}])
-    run = ("validate", "n.jsonl", "-m", "scripted:slow.yaml", "--check", "relevance")
-    done = judge(*run, "--engine", "ray", "--address", address)
-    assert done.returncode == 2, done.stderr
-    assert f"--address {address}: nothing answers there".encode() in done.stderr
+def test_an_address_at_which_nothing_answers_is_told_at_once(typed: Typed, address: str) -> None:
+    typed.write("n.jsonl", [norm(0)])
+    run = ("validate", "n.jsonl", "-m", "scripted:yes.yaml", "--check", "relevance")
+    code, _, told = typed.text(*run, "--engine", "ray", "--address", address)
+    assert code == 2 and f"--address {address}: nothing answers there" in told, told
 
 
 def test_a_node_is_killed_midway_and_nothing_is_lost(

@@ -97,7 +97,7 @@ def csv(count: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "count"),
-    [("a.jsonl", jsonl, 40_000), ("a.json", json_list, 20_000), ("a.csv", csv, 20_000)],
+    [("a.jsonl", jsonl, 16_000), ("a.json", json_list, 16_000), ("a.csv", csv, 10_000)],
 )
 def test_memory_does_not_grow_with_the_file(
     write: Written, name: str, content: Callable[[int], str], count: int

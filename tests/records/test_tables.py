@@ -210,12 +210,12 @@ def test_a_sheet_of_a_workbook_is_named(write: Written) -> None:
 def test_a_workbook_that_unpacks_without_end_is_refused(write: Written) -> None:
     path = write("a.xlsx", workbook(a=[["id"], [1]]))
     with (
-        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as packed,
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as packed,
         packed.open("xl/sharedStrings2.xml", "w", force_zip64=True) as part,
     ):
         for _ in range(1100):
             part.write(b"x" * (1 << 20))
-    assert path.stat().st_size < 2_000_000
+    assert path.stat().st_size < 6_000_000
     with pytest.raises(UsageError, match="bytes unpacked: save it as"):
         read(path)
 
