@@ -78,18 +78,14 @@ def norm_line(country: str, subcategory: str, **more: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- the paper's counts
 
 LABELS = ("neutral", "no", "yes")
+# Three of the eight clusters.
 TABLE_2 = {
-    "African-Islamic": (212, 228, 247),
-    "Catholic Europe": (85, 81, 86),
     "Confucian": (52, 54, 59),
     "English Speaking": (59, 74, 76),
-    "Latin America": (70, 73, 89),
-    "Orthodox Europe": (80, 84, 89),
     "Protestant Europe": (56, 61, 66),
-    "West and South Asia": (201, 220, 231),
 }
-# Nine drafts a line; 303 of them, of which 94 drafts are lost.
-LINES = dict(zip(TABLE_2, (78, 29, 20, 25, 27, 30, 21, 73), strict=True))
+# Nine drafts a line; 37 of their drafts are lost.
+LINES = dict(zip(TABLE_2, (20, 25, 21), strict=True))
 SUBCATEGORIES = (
     "eating",
     "visiting",
@@ -101,9 +97,9 @@ SUBCATEGORIES = (
 
 
 def atlas() -> tuple[list[dict[str, Any]], dict[str, Counter[str]]]:
-    """303 lines, nine drafts each, and how many drafts are lost by cluster and label.
+    """66 lines, nine drafts each, and how many drafts are lost by cluster and label.
 
-    Three a label, as section 4.1 has it, cannot give table 2, whose 943 yes are more than 3 x 303.
+    Three a label, as section 4.1 has it, cannot give table 2, whose 201 yes are more than 3 x 66.
     """
     rows, losses = [], {}
     for cluster, kept in TABLE_2.items():
@@ -119,13 +115,13 @@ def atlas() -> tuple[list[dict[str, Any]], dict[str, Counter[str]]]:
 
 
 @pytest.mark.slow
-def test_the_paper_s_counts_through_generate_and_build(typed: Typed) -> None:
+def test_three_clusters_of_the_paper_s_counts_through_generate_and_build(typed: Typed) -> None:
     rows, losses = atlas()
-    assert len(rows) == 303 and sum(c.total() for c in losses.values()) == 94
+    assert len(rows) == 66 and sum(c.total() for c in losses.values()) == 37
     typed.write("atlas.jsonl", rows)
-    stages = iter(["refused", *["derivation"] * 73, *["abstraction"] * 20])
+    stages = iter(["refused", *["derivation"] * 28, *["abstraction"] * 8])
     made = [draft.fields or {} for draft in drafts(["atlas.jsonl"], DraftOptions())]
-    assert len(made) == 2727
+    assert len(made) == 594
     script: list[dict[str, Any]] = []
     whole: list[dict[str, Any]] = []
     for draft in made:
@@ -134,10 +130,10 @@ def test_the_paper_s_counts_through_generate_and_build(typed: Typed) -> None:
             script += faulty(next(stages), draft["id"], draft["label"])
         else:
             whole.append(draft)
-    # 27 first attempts miss the point, and are written anew.
+    # Six first attempts miss the point, and are written anew.
     script += [
         says("relevance", "yes" if d["label"] == "neutral" else "no", DEED, id=d["id"], round=1)
-        for d in whole[:2700:100]
+        for d in whole[::100]
     ]
     model = typed.script("writer.yaml", [*script, *sound()])
     go = ("generate", "norms", "atlas.jsonl", "-m", model, "-o", "norms.jsonl", "--no-cache")
@@ -145,9 +141,9 @@ def test_the_paper_s_counts_through_generate_and_build(typed: Typed) -> None:
     assert code == 0, err
     sums = json.loads(typed.read("sums.json"))
     funnel = {s["stage"]: (s["in"], s["out"]) for s in sums["funnel"]["stages"]}
-    assert funnel["form"] == funnel["relevance"] == (2726, 2726)
-    assert (funnel["derivation"], funnel["abstraction"]) == ((2726, 2653), (2653, 2633))
-    assert sums["diversity"]["counts"]["label"] == {"yes": 943, "no": 875, "neutral": 815}
+    assert funnel["form"] == funnel["relevance"] == (593, 593)
+    assert (funnel["derivation"], funnel["abstraction"]) == ((593, 565), (565, 557))
+    assert sums["diversity"]["counts"]["label"] == {"yes": 201, "no": 189, "neutral": 167}
     cells = {
         f"{cluster} / {label}": count
         for cluster, counts in TABLE_2.items()
@@ -155,9 +151,9 @@ def test_the_paper_s_counts_through_generate_and_build(typed: Typed) -> None:
     }
     assert sums["diversity"]["crossed"] == cells
     again = [line for line in lines(typed.read("norms.jsonl")) if len(line["judge"]["checks"]) > 4]
-    assert len(again) == 27
+    assert len(again) == 6
     assert typed("build", "filtered", "norms.jsonl", "-o", "sound.jsonl", "-q").returncode == 0
-    assert len(lines(typed.read("sound.jsonl"))) == 2633
+    assert len(lines(typed.read("sound.jsonl"))) == 557
 
 
 # ---------------------------------------------------------------- drafts

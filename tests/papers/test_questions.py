@@ -154,8 +154,8 @@ def test_a_persons_turn_by_file(typed: Typed) -> None:
 
 
 def voted(n: int) -> list[set[str]]:
-    """Five people's votes on question n of 249: one answer of four of them (114 questions), two (9),
-    a bare majority, or four who do not know (126)."""
+    """Five people's votes on question n of 249: one answer of four of them (114 questions), two
+    (9), a bare majority, or four who do not know (126)."""
     if n < 114:
         return [{"b"}, {"b"}, {"b"}, {"b", "c"}, {"c"}]
     if n < 114 + 9:
