@@ -108,7 +108,7 @@ class Client:
         )
         self.limit, self.counters = transport.limit, transport.counters
         canary = transport.canary
-        self._served = None if ours else ServedModel(spec, backend, cache, self.counters, canary)
+        self._served = ServedModel(spec, backend, cache, self.counters, canary, own=ours)
         store = cache if cache is not None else MemoryCache()
         self._negotiation = Negotiation(spec, backend, store, identity)
         self._completions = Completions(
@@ -244,7 +244,7 @@ class Client:
                 usage = self._usage(completion)
                 raise Unread("no distribution", str(problem), usage) from None
             # An engine of our own would reply the same again; a server's fault may pass.
-            if not tokens or not (self._served is None or usable(tokens)):
+            if not tokens or not (self._served.own or usable(tokens)):
                 await self._completions.drop(attempts)
         if completion.first_token is None:
             raise UsageError(
@@ -370,17 +370,15 @@ class Client:
     @property
     def answering(self) -> tuple[str, ...]:
         """Names of the models that answer at the address; empty for an engine of our own."""
-        return self._served.answering if self._served is not None else ()
+        return self._served.answering
 
     def fitted_to(self, models: Collection[str], profile: str) -> None:
         """Warn if a model answers that `profile` was not fitted to; refuse a decision model."""
-        if self._served is not None:
-            self._served.fitted_to(models, profile)
+        self._served.fitted_to(models, profile)
 
     def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
         """Note which models answered in the run that this one resumes."""
-        if self._served is not None:
-            self._served.answered_before(models, fingerprints)
+        self._served.answered_before(models, fingerprints)
 
     def most_tokens(self, call: Call) -> int:
         """Token limit of the call's reply: the user's or the call's, with any room for thoughts."""

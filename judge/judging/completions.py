@@ -37,7 +37,7 @@ class Completions:
 
     Args:
         negotiation: notes after each reply what the server does not accept.
-        served: which model answers, part of a reply's key (None: an engine of our own).
+        served: which model answers, part of a reply's key.
         identity: the backend's; passed in because it is slow to compute.
     """
 
@@ -47,7 +47,7 @@ class Completions:
         transport: Transport,
         cache: ReplyCache | MemoryCache,
         negotiation: Negotiation,
-        served: ServedModel | None,
+        served: ServedModel,
         identity: Mapping[str, Any],
     ) -> None:
         self._transport, self._cache = transport, cache
@@ -63,15 +63,14 @@ class Completions:
         lock = self._locks.setdefault(key, asyncio.Lock())
         await lock.acquire()
         attempts.callback(lock.release)
-        if self._served is not None and not self._served.ready:
+        if not self._served.ready:
             await self._served.look()
         completion = self._cached(self._entry(key), call)
         attempts.fresh = completion is None
 
         async def keep(completion: Completion) -> None:
             """Note a reply, fresh or cached, and store a fresh one."""
-            if self._served is not None:
-                self._served.replied(completion)
+            self._served.replied(completion)
             entry = self._entry(key)
             attempts.entries.append(entry)
             attempts.text = completion.text.strip() or attempts.text
@@ -89,11 +88,9 @@ class Completions:
 
     async def probe(self, mode: Mode) -> Completion:
         """The reply to a small question, never from the cache."""
-        if self._served is not None:
-            await self._served.look()
+        await self._served.look()
         completion = await self._transport.send(CANARY, mode)
-        if self._served is not None:
-            self._served.replied(completion)
+        self._served.replied(completion)
         return completion
 
     def stored(self, call: Call, mode: Mode) -> bool:
@@ -132,7 +129,7 @@ class Completions:
 
     def _entry(self, key: str) -> str:
         """The cache key, with the model that answers."""
-        return key if self._served is None else self._served.key(key)
+        return self._served.key(key)
 
     def _cached(self, entry: str, call: Call) -> Completion | None:
         text = self._cache.get(entry)

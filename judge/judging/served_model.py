@@ -48,6 +48,7 @@ class ServedModel:
         cache: stores the model for later runs (None: not stored).
         counters: the client's; they record the models that answered.
         small_call: makes one small call (None: none can be made).
+        own: whether the engine is our own, so that the model is known, and nothing is asked.
 
     `names` and `fingerprints`: of the replies used so far, in order of appearance. `ready`: it is
     known which model answers, or that the server does not say.
@@ -60,11 +61,13 @@ class ServedModel:
         cache: ReplyCache | None,
         counters: Counters,
         small_call: Callable[[], Awaitable[Completion]] | None,
+        *,
+        own: bool = False,
     ) -> None:
         identity = dict(backend.identity())
         self.names: tuple[str, ...] = ()
         self.fingerprints: tuple[str, ...] = ()
-        self.ready, self._counters = False, counters
+        self.own, self.ready, self._counters = own, own, counters
         self._decides = getattr(backend, "decides", False)
         self._spec, self._alias = spec, str(identity.get("model", ""))
         self._backend, self._cache, self._small_call = backend, cache, small_call
@@ -79,7 +82,10 @@ class ServedModel:
 
     @property
     def answering(self) -> tuple[str, ...]:
-        """Names of the model that answers: the one in the server's list, then those in replies."""
+        """Names of the model that answers: the one in the server's list, then those in replies;
+        none for an engine of our own."""
+        if self.own:
+            return ()
         return tuple(dict.fromkeys((*([self._model] if self._model else []), *self.names)))
 
     def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
@@ -160,6 +166,8 @@ class ServedModel:
 
         Warns if it is not the model asked for, or if a second model answers.
         """
+        if self.own:
+            return
         fingerprint, name = completion.system_fingerprint, completion.model
         if fingerprint and fingerprint not in self.fingerprints:
             self.fingerprints = (*self.fingerprints, fingerprint)[:_MAX_NAMES]
