@@ -17,6 +17,7 @@ from judge.records.lines import Line
 from judge.report.entry import differ
 from judge.run.rubrics import described_rubrics
 from judge.run.summary import Summary
+from judge.run.task import FOR_PEOPLE
 from judge.stats.intervals import Estimate, wilson
 from judge.verdict import SETTLED, Check, Verdict, last_of_each
 
@@ -223,10 +224,11 @@ class Overview:
     @property
     def outcomes(self) -> list[Verdict]:
         """The verdicts that checks have, in the order of `Verdict`."""
-        found = {verdict for counts in self.summary.checks.values() for verdict in counts}
+        tables = map(self.summary.counts_of, self.summary.checks)
+        found = {verdict for counts in tables for verdict in counts if counts[verdict]}
         return [verdict for verdict in Verdict if verdict in found]
 
     @property
     def for_people(self) -> int:
         """Records that judges could not decide."""
-        return self.summary.verdicts[Verdict.ABSTAIN] + self.summary.verdicts[Verdict.UNREADABLE]
+        return sum(self.summary.verdicts[verdict] for verdict in FOR_PEOPLE)

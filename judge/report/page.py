@@ -69,7 +69,7 @@ MOST_BYTES = 14_500_000
 """Most bytes of compressed records on a page; base64 makes them a third longer."""
 
 
-def passing(counts: Counter[str]) -> Estimate:
+def pass_share(counts: Counter[str]) -> Estimate:
     """The share of passes among what was not skipped, with its interval; undefined if nothing
     passes or fails, because answers are counted."""
     if counts[Verdict.ANSWERED] and not (counts[Verdict.PASS] or counts[Verdict.FAIL]):
@@ -315,7 +315,7 @@ def templates() -> Environment:
     environment.filters["in_words"] = text.in_words
     helpers = (
         meaning,
-        *(percent, between, passing, details, asked_by),
+        *(percent, between, pass_share, details, asked_by),
         *(gates_held, dollars, wilson, probability),
     )
     environment.globals |= {helper.__name__: helper for helper in helpers}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from random import Random
@@ -108,8 +109,9 @@ def write_sheet(
                 f"{controls[0]}: {min(telling_sizes)} rows of the same {together} would give the "
                 "controls away: no records have that many"
             )
-    count = ceil(len(units) * control_share / (1 - control_share))
-    golden = Random(settings.seed).sample(golden, min(count, len(golden)))
+    share = Fraction(str(control_share))  # As typed: 0.4 of five is two, not a little more.
+    most = ceil(len(units) * share / (1 - share))
+    golden = Random(settings.seed).sample(golden, min(most, len(golden)))
     _refuse_telling(controls, golden, units, rows.ids)
     compared = {
         rubric.name: tuple((_head(name), name) for name in rubric.compare)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -134,8 +133,7 @@ class Gate:
         if self.subject == RECORD:
             counts = summary.verdicts if self.repaired else summary.before_repair
         else:
-            counts = Counter(summary.checks.get(self.subject))
-            counts[Verdict.ERROR] += summary.unread(self.subject)
+            counts = summary.counts_of(self.subject)
         of = counts.total() - counts[Verdict.SKIPPED]
         undecided = {str(v): counts[v] for v in UNDECIDED if counts[v]}
         if not of:

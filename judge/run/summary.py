@@ -244,6 +244,12 @@ class Summary:
         """How many error lines lack this check, so that its verdict is unknown."""
         return self.error_lines - self.checked_errors[name]
 
+    def counts_of(self, name: str) -> Counter[str]:
+        """The verdicts of a check; error lines that lack it are errors of it."""
+        counts = Counter(self.checks.get(name))
+        counts[Verdict.ERROR] += self.unread(name)
+        return counts
+
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check over the records that it was made on."""
         count = self.asked(name)

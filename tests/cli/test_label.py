@@ -379,3 +379,10 @@ def test_the_page_opens_by_itself_only_on_a_screen_and_from_a_terminal(
         monkeypatch.setenv("DISPLAY", ":0")
     announce("http://127.0.0.1:1/", "ann", open_page=wanted)
     assert opened == ["http://127.0.0.1:1/"] * (terminal and screen and wanted)
+
+
+def test_the_share_of_controls_is_as_typed(mails: Typed) -> None:
+    mails.write("three.jsonl", MAILS[:3])
+    words = ("label", "three.jsonl", *ASK[:-1], "0.4", "--sheet", "s.csv", "--workers", "1")
+    assert mails(*words).returncode == 0
+    assert len(rows(mails, "s.csv")) == 5, "two in five"

@@ -85,12 +85,12 @@ def test_counts_shares_and_intervals() -> None:
         ["pass", "6", "60.0%", "31.3% to 83.2%"],
     ]
     head, *body = rows(html, "Checks")
-    # No column of zeros: no check ended as an error.
-    assert head[1:6] == ["pass", "fail", "abstain", "unreadable", "skipped"]
-    # Wilson's limits of 6 in 9 and of 2 in 3: what was skipped was not made.
-    assert [row[:8] for row in body] == [
-        ["relevance", "6", "2", "0", "1", "0", "66.7%", "35.4% to 87.9%"],
-        ["leakage", "2", "0", "1", "0", "6", "66.7%", "20.8% to 93.9%"],
+    # As gates count: the record without a check is an error of both.
+    assert head[1:7] == ["pass", "fail", "abstain", "unreadable", "error", "skipped"]
+    # Wilson's limits of 6 in 10 and of 2 in 4: what was skipped was not made.
+    assert [row[:9] for row in body] == [
+        ["relevance", "6", "2", "0", "1", "1", "0", "60.0%", "31.3% to 83.2%"],
+        ["leakage", "2", "0", "1", "0", "1", "6", "50.0%", "15.0% to 85.0%"],
     ]
     words = Seen(html).words
     assert "10 records, 6 of them pass: 60.0% (95% interval 31.3% to 83.2%)." in words
