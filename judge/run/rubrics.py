@@ -67,6 +67,9 @@ class RubricSet:
             if rubric.name in {*asked, *additional} - {own.name for own in base}:
                 raise UsageError(f"two rubrics are called {rubric.name}: rename one (--name)")
             asked[rubric.name] = rubric
+        if chosen := {*additional}.intersection(settings.check):
+            chosen |= {rubric.name for rubric in base}
+            additional = tuple(name for name in additional if name in chosen)
         by_name, additional = by_name | asked, (*additional, *asked)
         if asked or _tests_alone(settings, [by_name[name] for name in additional]):
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})

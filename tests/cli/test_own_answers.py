@@ -382,3 +382,17 @@ def test_the_mean_recall_of_extractions_is_told_over_records_and_over_values(typ
     assert (recall["records"]["value"], recall["values"]["value"]) == (0.583333, 0.416667)
     typed(*run, "--resume")
     assert json.loads(typed.read("s.json"))["recall"] == recall
+
+
+def test_a_check_of_several_rubrics_of_ones_own_is_made_alone(typed: Typed) -> None:
+    typed.write("m.jsonl", [{"id": "1", "text": "Thanks."}])
+    (typed.folder / "own").mkdir()
+    for name in ("polite", "short"):
+        text = f"name: {name}\nquestion: Is it {name}?\nfields: [text]\n"
+        (typed.folder / "own" / f"{name}.yaml").write_text(text)
+    model = typed.script("yes.yaml", [{"reply": {"reason": "r", "answer": "yes", "quote": None}}])
+    done = typed("validate", "m.jsonl", "--rubric", "own", "--check", "short", "-m", model)
+    (line,) = lines(done.stdout)
+    assert [check["check"] for check in line["judge"]["checks"]] == ["short"]
+    done = typed("label", "m.jsonl", "--rubric", "own", "--check", "short", "--sheet", "s.csv")
+    assert done.returncode == 0 and b"polite" not in typed.read("s.csv")
