@@ -391,8 +391,8 @@ def test_a_check_of_several_rubrics_of_ones_own_is_made_alone(typed: Typed) -> N
         text = f"name: {name}\nquestion: Is it {name}?\nfields: [text]\n"
         (typed.folder / "own" / f"{name}.yaml").write_text(text)
     model = typed.script("yes.yaml", [{"reply": {"reason": "r", "answer": "yes", "quote": None}}])
-    done = typed("validate", "m.jsonl", "--rubric", "own", "--check", "short", "-m", model)
+    done = typed("validate", "m.jsonl", "--rubric", "./own", "--check", "short", "-m", model)
     (line,) = lines(done.stdout)
     assert [check["check"] for check in line["judge"]["checks"]] == ["short"]
-    done = typed("label", "m.jsonl", "--rubric", "own", "--check", "short", "--sheet", "s.csv")
+    done = typed("label", "m.jsonl", "--rubric", "./own", "--check", "short", "--sheet", "s.csv")
     assert done.returncode == 0 and b"polite" not in typed.read("s.csv")
