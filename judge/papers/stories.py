@@ -158,7 +158,7 @@ def lost(work: Work, judgement: Judgement) -> Lost | None:
     if bad := next((check for check in others if check.verdict not in SOUND), None):
         return bad.name, str(bad.verdict)
     carried = [v for v in checks["incorporation"].verdicts().values() if v is Verdict.PASS]
-    return None if carried else ("incorporation", "no value")
+    return None if carried else ("incorporation", str(checks["incorporation"].verdict))
 
 
 def _after_writing(state: State) -> str:

@@ -182,7 +182,7 @@ def test_faults_are_repaired_once_dropped_or_documented_and_the_rest_is_lost_by_
     kept, lost = lines(typed.read("s.jsonl")), lines(typed.read("s.jsonl.discarded.jsonl"))
     assert [line["id"] for line in kept] == [f"stories-0-{n}" for n in (1, 2, 5, 6)]
     assert [(c["judge"]["generated"]["stage"], c["judge"]["generated"]["cause"]) for c in lost] == [
-        ("incorporation", "no value"),
+        ("incorporation", "fail"),
         ("length", "too short"),
     ]
     first, second = kept[0], kept[1]
@@ -203,6 +203,23 @@ def test_faults_are_repaired_once_dropped_or_documented_and_the_rest_is_lost_by_
         ("incorporation", 5, 4),
         ("similarity", 4, 4),
     ]
+
+
+def test_a_person_decides_about_the_one_value_on_which_votes_are_split(typed: Typed) -> None:
+    value_file(typed)
+    (no, *_), (yes, *insertions) = (missing("stories-0-1", range(1, n), 5) for n in (6, 5))
+    silent = {"finish_reason": "refusal", "text": "No."}
+    votes = [{**entry, "when": {**yes["when"], "vote": n}} for n, entry in ((1, no), (2, silent))]
+    model = typed.script("writer.yaml", [*votes, yes, *insertions, *SOUND])
+    go = ("generate", "stories", "values.jsonl", "-m", model, "--limit", "1", "-o", "s.jsonl")
+    assert typed(*go, *QUICK, "--review", "mine.jsonl").returncode == 0
+    (line,) = lines(typed.read("mine.jsonl"))
+    came = line["judge"]["generated"]
+    assert (came["stage"], came["cause"], len(line["values"])) == ("incorporation", "abstain", 1)
+    typed.write("mine.jsonl", [{**line, "labels": {"incorporation": ["yes"]}}])
+    assert typed(*go, *QUICK, "--resume", "--decisions", "mine.jsonl").returncode == 0
+    (kept,) = lines(typed.read("s.jsonl"))
+    assert kept["values"] == line["values"] and not typed.read("s.jsonl.discarded.jsonl")
 
 
 def test_a_writer_that_gives_up_loses_its_draft_alone(typed: Typed) -> None:
