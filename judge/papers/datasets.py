@@ -7,7 +7,7 @@ released. Everything left out is returned with its reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -36,9 +36,9 @@ from judge.papers.culturalbench_questions import (
 )
 from judge.papers.rows import REJECTED, each_row, own_slices
 from judge.records import RESERVED, Problem, Record
-from judge.records.answers import SEVERAL, scalar_text, spelling
+from judge.records.answers import OWN_ANSWERS, SEVERAL, scalar_text, spelling
 from judge.records.base import clip, own_fields
-from judge.records.fields import LabelError, listed, object_of, text_of
+from judge.records.fields import LabelError, answer_of, listed, object_of, text_of
 from judge.records.kinds import normalised
 from judge.verdict import SOUND, Verdict, last_of_each
 
@@ -220,12 +220,22 @@ def _filtered(sources: Sequence[str], seed: int) -> Made:
         for check, label in ({} if rated else labels).items():
             if label is None or (isinstance(label, list) and None in label):
                 raise LabelError(f"{check}: people diverge", "labels", REJECTED)
+            if isinstance(label, dict) and not _unanimous(label.values()):
+                message = f"field 'labels': {check} has several answers, not a majority"
+                raise LabelError(f"{message}: judge agreement -o", "labels")
         _refuse_unsound(row)
         if rated and not pair_of(row, groups or raters).kept:
             raise LabelError("in no group do 75% of the raters agree", None, REJECTED)
         yield own_fields(row.visible)
 
     return each_row(sources, of_row)
+
+
+def _unanimous(answers: Iterable[Any]) -> bool:
+    """Whether people gave one answer (a list: one to each value), in whatever spelling."""
+    parts = [answer if isinstance(answer, list) else [answer] for answer in answers]
+    spelt = {tuple(answer_of(part, "labels") for part in of_person) for of_person in parts}
+    return len(spelt) == 1 and not {None, *OWN_ANSWERS} & {*next(iter(spelt))}
 
 
 def largest(lines: Made, count: int, field: str) -> Made:

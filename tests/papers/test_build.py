@@ -118,6 +118,26 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     }
 
 
+def test_answers_of_several_people_are_one_label_only_if_they_are_the_same(typed: Typed) -> None:
+    answers: dict[str, Any] = {
+        "split": {"ann": "yes", "bo": "no"},
+        "most": {"ann": "yes", "bo": "yes", "cy": "no"},
+        "silent": {"ann": "yes", "bo": None},
+        "unsure": {"ann": "unsure", "bo": "Unsure"},
+        "values": {"ann": ["yes", "no"], "bo": ["yes", "yes"]},
+        "alone": {"ann": "no"},
+        "same": {"ann": "yes", "bo": "Yes."},
+        "lists": {"ann": ["yes", "no"], "bo": ["yes", "no"]},
+    }
+    rows = [{"id": id, "text": "x", "labels": {"q": given}} for id, given in answers.items()]
+    typed.write("r.jsonl", rows)
+    made, left = build(typed, "filtered", "r.jsonl", code=3)
+    assert [one["id"] for one in made] == ["alone", "same", "lists"]
+    assert [id for id, _ in left] == ["split", "most", "silent", "unsure", "values"]
+    reason = "field 'labels': q has several answers, not a majority: judge agreement -o"
+    assert {why for _, why in left} == {reason}
+
+
 def test_the_largest_groups_alone_are_kept(typed: Typed) -> None:
     """CALI, 5.1: pairs by the behaviour that they cover."""
     names = ["tip", "feet", "tip", "bow", "feet", "", "bow"]
