@@ -165,8 +165,8 @@ def scored(
         columns: columns of `answers` to rename.
 
     Raises:
-        UsageError: a file cannot be read, a line is faulty, two answers are to one item, or the two
-            files have no id in common.
+        UsageError: a file cannot be read, a line is faulty, two answers are to one item, no answer
+            is of a chosen condition, or the two files have no id in common.
     """
     answers_by_id: AnswersById | None = None
     unasked = 0
@@ -180,7 +180,16 @@ def scored(
         ):
             hint = "name the benchmark's files as well"
             raise UsageError(f"{answers}: holds no answers of `judge evaluate`: {hint}")
-        results = [_in_setting(result, choices) for result in answers_by_id.values()]
+        every = choices.conditions == benchmark.conditions
+        results = [
+            _in_setting(result, choices)
+            for result in answers_by_id.values()
+            if every or result.condition in choices.conditions
+        ]
+        if not results:
+            there = ", ".join(dict.fromkeys(r.condition for r in answers_by_id.values()))
+            message = f"no answer of condition {', '.join(choices.conditions)}: there are {there}"
+            raise UsageError(f"{answers}: {message}")
         return Scored([rated(benchmark, result) for result in results], unasked=unasked)
     items: dict[str, Fields] = {}
     for item in benchmark.items(gold, choices):

@@ -157,6 +157,26 @@ def test_answers_that_cannot_be_read_are_named_and_end_with_3(typed: Typed) -> N
     assert code == 3 and "no answer could be read: nothing was scored" in told
 
 
+def test_lines_of_an_evaluation_are_scored_in_the_chosen_conditions_alone(typed: Typed) -> None:
+    answers = {"0/none": "yes", "1/none": "yes", "0/country": "yes", "1/country": "no"}
+    typed.write("b.jsonl", [{"id": id, "answer": answer} for id, answer in answers.items()])
+    typed.write("n.jsonl", NORMS[:2])
+    assert typed("score", "normad", "b.jsonl", "n.jsonl", "-o", "ev.jsonl").returncode == 0
+    words = ("score", "normad", "ev.jsonl", "--json")
+    for conditions, accuracies in (
+        ((), {"none": 0.5, "country": 1.0}),
+        (("country",), {"country": 1.0}),
+        (("country+value", "none"), {"none": 0.5}),
+    ):
+        code, out, told = typed.text(*words, *(w for c in conditions for w in ("--condition", c)))
+        rows = json.loads(out)[0]["rows"]
+        assert (code, told) == (0, "")
+        assert {row["context"]: row["accuracy"]["value"] for row in rows} == accuracies
+    code, out, told = typed.text(*words, "--condition", "rule-of-thumb")
+    message = "ev.jsonl: no answer of condition rule-of-thumb: there are none, country\n"
+    assert (code, out) == (2, "") and message in told
+
+
 def test_what_stands_for_no_answer_is_none(typed: Typed) -> None:
     """In a table as in JSON, where it is null."""
     (typed.folder / "b.csv").write_text("id,answer\n0,yes\n1,N/A\n2,\n")
