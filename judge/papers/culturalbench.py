@@ -247,14 +247,18 @@ def _guesser_table(results: Sequence[MeasuredAnswer]) -> Table:
 
 
 def mean_of_countries(results: Sequence[MeasuredAnswer]) -> Estimate:
-    """The unweighted mean of the countries' accuracies, errors and unscored answers left out.
+    """The unweighted mean of the countries' accuracies, errors, unscored answers and those without
+    a country left out.
 
-    It is undefined if a country has nothing else.
+    It is undefined if a country has nothing else, and without countries.
     """
     import numpy as np
 
-    sample = ResultSample(results)
-    asked_about = list(dict.fromkeys(map(_country_of, results)))
+    of_countries = [result for result in results if _country_of(result)]
+    if not of_countries:
+        return Estimate(None, of=len(results))
+    sample = ResultSample(of_countries)
+    asked_about = list(dict.fromkeys(map(_country_of, of_countries)))
     right = np.zeros((len(sample.there), len(asked_about)))
     questions = np.zeros_like(right)
     for number, measured in enumerate(sample.there):

@@ -15,6 +15,7 @@ from judge.papers.culturalbench import benchmark
 from judge.papers.culturalbench_questions import REGIONS, Question, region_of
 from judge.papers.tasks import MeasuredAnswer
 from judge.records.fields import LabelError
+from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
 
 from .examinee import Examined, ask, asked, items, problems, public, table, value, written
@@ -278,3 +279,9 @@ def test_a_region_is_the_mean_of_its_countries_as_in_tables_5_and_6() -> None:
     lost = [easy(1, 1.0, "Italy", "South Europe"), easy(2, None, "Spain", "South Europe")]
     cells = table(benchmark, lost, "culturalbench-regions")
     assert value(cells["easy", "South Europe"]["mean of countries"]) is None
+    # Rows that do not say their country are no further country.
+    unsaid = [easy(3, 0.0, "", "South Europe"), easy(4, 1.0, " ", "Elsewhere")]
+    cells = table(benchmark, [lost[0], *unsaid], "culturalbench-regions")
+    mean = cells["easy", "South Europe"]["mean of countries"]
+    assert (value(mean), mean.n, mean.of) == (1.0, 1, 2)
+    assert cells["easy", "Elsewhere"]["mean of countries"] == Estimate(None, of=1)
