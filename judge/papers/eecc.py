@@ -139,9 +139,12 @@ def released(
             raise UsageError(f"{answers}, line {number}: {len(cells)} cells, and no output")
         cells = [*map(_unquoted, cells)]
         template, topic, concept, kind, identity = (cell.strip() for cell in cells[2:7])
-        if topic == "topic" or topic.isdigit():  # A header.
+        key = template, topic, concept, kind, identity
+        header = topic == "topic" or topic.isdigit()
+        # A topic may be a number, too.
+        if header and number == first[0] and key not in prompts:
             continue
-        row = prompts.get((template, topic, concept, kind, identity), f"line {number}")
+        row = prompts.get(key, f"line {number}")
         for output in cells[_BEFORE_OUTPUTS:]:
             id = f"{row}/{given[row]}"
             given[row] += 1

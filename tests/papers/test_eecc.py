@@ -376,10 +376,11 @@ def test_values_of_ones_own_are_a_file_beside_the_papers(folder: Path) -> None:
 
 def test_released_outputs_are_scored_as_our_own_answers_are(typed: Typed) -> None:
     """Tab-separated, five outputs a line, `~| ` for a line's end, cells quoted as pandas does."""
-    folder = write_folder(typed.folder / "f", identities=("Indian", "Ugandan"))
+    concepts = {"forest": "1984", "honesty": "moral_values"}
+    folder = write_folder(typed.folder / "f", ("Indian", "Ugandan"), concepts)
     lines, ours = ["_\t_\ttemplate\ttopic\tconcept\tgranularity\tidentity\tprompt\t0"], []
     texts = {"Indian": 'Raj said: "No."\n\nHe went.', "Ugandan": "Okello went home."}
-    for concept, topic in (("honesty", "moral_values"), ("forest", "specific_settings")):
+    for concept, topic in concepts.items():
         for identity, text in texts.items():
             outputs = [f"{text} {draw}" for draw in range(5)]
             ours += [
@@ -397,18 +398,17 @@ def test_released_outputs_are_scored_as_our_own_answers_are(typed: Typed) -> Non
     )
     put(typed.folder / "released.tsv", lines)
     typed.write("ours.jsonl", ours)
-    code, shown, told = typed.text(
-        "score", "eecc", "released.tsv", str(folder), "--json", "-o", "a"
-    )
+    words = ("score", "eecc", "released.tsv", str(folder), "--json")
+    code, shown, told = typed.text(*words, "-o", "a")
     assert code == 0, told
     assert "1 answer without a gold item, left out: line 6/0\n" in told
-    code, expected, told = typed.text(
-        "score", "eecc", "ours.jsonl", str(folder), "--json", "-o", "b"
-    )
+    code, expected, told = typed.text(*words[:2], "ours.jsonl", *words[3:], "-o", "b")
     assert (code, shown) == (0, expected), told
-    assert typed.read("a") == typed.read(
-        "b"
-    ) and b'Raj said: \\"No.\\"\\n\\nHe went. 3' in typed.read("a")
+    lines_written = typed.read("a")
+    assert lines_written == typed.read("b")
+    assert b'Raj said: \\"No.\\"\\n\\nHe went. 3' in lines_written
+    put(typed.folder / "released.tsv", lines[1:])
+    assert typed.text(*words)[:2] == (0, shown)
     code, _, told = typed.text("score", "eecc", "released.tsv")
     assert code == 2 and "name the folder as well" in told
     put(typed.folder / "released.tsv", [lines[1], "_\t_\tcut"])
