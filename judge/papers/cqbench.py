@@ -103,7 +103,8 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
 def _simpler(items: Iterable[Record], setting: str | None) -> Iterator[Record]:
     """The questions about attitudes with fewer options, without those whose answer is the middle
-    stance (BINARY) and those with only one option left."""
+    stance (BINARY), and those left with only one option or, of words of severity alone, an empty
+    one (MERGED: `Very`)."""
     for item in items:
         if item.problem is not None:
             yield item
@@ -114,7 +115,7 @@ def _simpler(items: Iterable[Record], setting: str | None) -> Iterator[Record]:
             options, gold = [*dict.fromkeys(map(_mild, options))], _mild(gold)
         else:
             options = [option for option in options if not folded(option).startswith(MIDDLE)]
-        if gold in options and len(options) > 1:
+        if gold in options and len(options) > 1 and all(options):
             yield replace(item, fields={**fields, "options": options, "gold": gold})
 
 
@@ -386,7 +387,7 @@ benchmark = Benchmark(
         PAPER: "scores of the released scripts: what cannot be read is left out; selection has the "
         "harmonic mean of mean precision and mean recall",
         MERGED: "attitudes: options that differ in severity alone are one (table 1); without "
-        "questions that are left with one",
+        "questions that are left with one, or with an empty one",
         BINARY: "attitudes: without the middle stance, and without questions it answers (B.1)",
         ONE_SHOT: "attitudes and selection: with a worked example (3.4)",
         SPEECH: "table 3: repaired speech and its value by their embeddings, -m an embedding model",

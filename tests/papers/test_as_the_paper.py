@@ -189,6 +189,7 @@ def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: T
         ("S4", stances, "Disagree"),
         ("S5", ["Quite good", "Very good"], "Very good"),
         ("S6", ["Disagree", "Neither"], "Disagree"),
+        ("S7", ["Very", "Rather", "Not very", "Not at all"], "Rather"),
     ]
     questions = [{"value": v, "options": o, "gold label": g} for v, o, g in asked]
     typed.write("q.jsonl", [{"id": "s", "story": "Story.", "questions": questions}])
@@ -215,7 +216,8 @@ def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: T
     assert found["merged"]["S1"] == ("not often", 1) and found["merged"]["S2"] == ("should", 1)
     assert found["merged"]["S4"] == ("agree", 0)
     assert found["binary"]["S4"] == ("Disagree", 1)
-    assert {"S5"} == found["one-shot"].keys() - found["merged"].keys(), "one option is left"
+    lost = found["one-shot"].keys() - found["merged"].keys()
+    assert lost == {"S5", "S7"}, "one option is left, or an empty one"
     assert {"S3", "S6"} == found["one-shot"].keys() - found["binary"].keys()
     assert found["one-shot"]["S4"] == ("Disagree", 1) and found["one-shot"]["S3"] == ("Agree", 0)
 
