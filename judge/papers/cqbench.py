@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from judge.errors import UsageError
+from judge.graphs.extraction import MOST_PREDICTED
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
 from judge.papers.cqbench_speech import SPEECH, VERSIONS, speech_table, speeches
@@ -65,9 +66,6 @@ _SEVERITY = re.compile(
     r"\b(?:definitely|probably|very|rather|quite|somewhat|fairly|strongly|completely|at all)\b",
     re.IGNORECASE,
 )
-
-AT_MOST = 10
-"""The most values that an extraction may give (CQ-Bench, section 2.2)."""
 
 
 def task_of(condition: str) -> str:
@@ -242,8 +240,8 @@ async def _extraction(fields: Fields, model: MeasuredModel, texts: dict[str, str
     texts["summary"] = "\n\n".join(f"{topic}: {text}" for topic, text in summaries.items())
     entries = await model.list_texts("cqbench_extraction", texts)
     filled = [entry for entry in entries if entry.strip()]
-    model.steps |= {"predicted": len(filled), "cut": max(0, len(filled) - AT_MOST)}
-    return filled[:AT_MOST]
+    model.steps |= {"predicted": len(filled), "cut": max(0, len(filled) - MOST_PREDICTED)}
+    return filled[:MOST_PREDICTED]
 
 
 async def _step(
