@@ -80,13 +80,16 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
     """
     items = [_checked(item) for item in rows(sources, options)]
     places = [(_place(item), item) for item in items if item.problem is None]
+    first: dict[tuple[str, str], int] = {}
 
     def contents(item: Record, number: int) -> Iterator[dict[str, Any]]:
         here = item.usable().visible
+        # A further line of a country and subcategory has other draws than the first.
+        again = first.setdefault((here["country"], here["subcategory"]), number) != number
         counts = here.get("drafts") or dict.fromkeys(LABELS, options.each or EACH)
         for label in LABELS:
             place = f"{here['country']}/{here['subcategory']}/{label}"
-            chance = random.Random(f"{options.seed}/{place}")
+            chance = random.Random(f"{options.seed}/{place}" + f"/{number}" * again)
             others = _others(item, places) if label == "neutral" and counts.get(label) else [item]
             order = chance.sample(here["norms"], len(here["norms"]))
             for turn in range(counts.get(label, 0)):
