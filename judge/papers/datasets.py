@@ -145,6 +145,9 @@ def _pairs(row: Record) -> Made:
         **{name: fields[name] for name in ("behaviour", "location", "cluster") if name in fields},
     }
     kinds = listed(fields.get("inference", []), "inference")
+    if kinds and len(kinds) != len(HYPOTHESES):
+        message = f"field 'inference' has {len(kinds)} kinds for {len(HYPOTHESES)} hypotheses"
+        raise LabelError(message, "inference")
     for number, (name, kind) in enumerate(zip_longest(HYPOTHESES, kinds), 1):
         texts = {"premise": text_of(fields, "premise"), "hypothesis": text_of(fields, name)}
         yield {"id": f"{row.id}/{number}", **texts, "inference": kind, **script}

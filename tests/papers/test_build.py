@@ -118,6 +118,20 @@ def test_filtered_has_records_that_passed_and_pairs_that_a_group_agrees_on(typed
     }
 
 
+def test_a_premise_has_a_kind_of_inference_for_each_hypothesis_or_none(typed: Typed) -> None:
+    script = {"premise": "P.", **{f"hypothesis_{n}": f"H{n}." for n in (1, 2, 3)}}
+    kinds = ["goal", "cause", "effect", "norm"]
+    rows = [{"id": str(n), **script, "inference": kinds[:n]} for n in (0, 2, 3, 4)]
+    typed.write("r.jsonl", rows)
+    made, left = build(typed, "pairs", "r.jsonl", code=3)
+    assert [(one["id"], one["inference"]) for one in made] == [
+        *(("0/1", None), ("0/2", None), ("0/3", None)),
+        *(("3/1", "goal"), ("3/2", "cause"), ("3/3", "effect")),
+    ]
+    reasons = [(str(n), f"field 'inference' has {n} kinds for 3 hypotheses") for n in (2, 4)]
+    assert left == reasons
+
+
 def test_answers_of_several_people_are_one_label_only_if_they_are_the_same(typed: Typed) -> None:
     answers: dict[str, Any] = {
         "split": {"ann": "yes", "bo": "no"},
