@@ -65,12 +65,13 @@ class Trainer:
 
     Args:
         weights: a .gguf file of llama.cpp.
+        seed: the updates start from random numbers of this seed.
 
     Raises:
         UsageError: the model's architecture cannot be taught.
     """
 
-    def __init__(self, weights: Path) -> None:
+    def __init__(self, weights: Path, seed: int) -> None:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
@@ -98,7 +99,7 @@ class Trainer:
         self.first = int(LOWER * len(inner.layers))
         self.lower = _part(inner, inner.layers[: self.first], torch.nn.Identity())
         self.upper = _part(inner, inner.layers[self.first :], inner.norm)
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         self.added: dict[tuple[int, str], Any] = {}
         for number, layer in enumerate(self.upper.layers, self.first):
             for part, names in ((layer.self_attn, _ATTENTION), (layer.mlp, _MLP)):

@@ -94,7 +94,7 @@ def teach(
         raise UsageError(f"{judge.client.spec} cannot be taught: name a model as local:NAME")
     places, test_places = split(items, [1 - KEPT, KEPT], job.seed)
     lessons = examples(judge, [items[place] for place in places])
-    trainer = Trainer(backend.weights)
+    trainer = Trainer(backend.weights, job.seed)
     for number in trainer.read(lessons, judge.rubric.deciding_questions[0].words):
         progress("reading", number, len(lessons), "")
     notes = {

@@ -157,8 +157,8 @@ class Taught:
 
     counts: ClassVar[Counter[int]]
 
-    def __init__(self, weights: Path) -> None:
-        assert weights.name
+    def __init__(self, weights: Path, seed: int) -> None:
+        assert weights.name and seed == 7
 
     def read(self, examples: Sequence[TrainingExample], words: Sequence[str]) -> Iterator[int]:
         text = [str(one.messages) for one in examples]
@@ -188,7 +188,8 @@ def test_copies_of_a_text_are_all_taught_or_all_kept(
     ]
     labels = tmp_path / "labels.jsonl"
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = resolve({"model": (f"local:{SMALL}",), "ask": "Is it polite?", "on": ("mail",)})
+    asked = {"ask": "Is it polite?", "on": ("mail",), "seed": 7}
+    settings = resolve({"model": (f"local:{SMALL}",), **asked})
     found = teaching.teach(CalibrationJob([str(labels)]), settings, tmp_path / "a.gguf")
     assert (found.items, found.kept) == (84, 36)
     assert Counter(Taught.counts.values()) == {4: 21, 0: 9}

@@ -337,6 +337,17 @@ def test_an_adapter_has_its_rows_in_the_order_of_llama_cpps_weights(
         assert torch.allclose(lora_b.float() @ lora_a.float(), wanted, atol=0.05), name
 
 
+def test_the_updates_start_from_numbers_of_the_seed(tmp_path: Path) -> None:
+    torch, _ = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    from tests.local.made_gguf import decision_model
+
+    weights = decision_model(tmp_path / "m.gguf")
+    first, second, other = (
+        next(iter(Trainer(weights, seed).added.values())).down for seed in (0, 0, 1)
+    )
+    assert torch.equal(first, second) and not torch.equal(first, other)
+
+
 def test_the_loss_that_is_shown_is_the_running_mean_over_examples(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
