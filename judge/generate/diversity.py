@@ -25,6 +25,9 @@ NEAR = 0.8
 COMMON = 500
 """How many records a hash is indexed for, at most: a more common one distinguishes none."""
 
+CANDIDATES = 5
+"""How many earlier records a record is compared with: those most likely to be similar."""
+
 _INSIDE = re.compile(r"(?:(?<=[^\W\d_] )|(?<=[,;] ))[^\W\d_]{2,}")
 """Words inside a sentence."""
 
@@ -61,8 +64,9 @@ class Diversity:
         self._grams: dict[int, tuple[int, set[int]]] = {n: (0, set()) for n in (1, 2, 3)}
 
     def nearest(self, line: Line) -> tuple[str, float] | None:
-        """The name of the most similar earlier record, and the similarity; None if none is
-        similar."""
+        """The name of the most similar earlier record, and the similarity: one with the same
+        sketch, else the most similar of the `CANDIDATES` that share the most and rarest hashes;
+        None if none shares any."""
         sketch = self._sketch(self._words(line))
         if sketch in self._first:
             return self._first[sketch], 1.0
@@ -73,7 +77,7 @@ class Diversity:
             for number in with_mark:
                 likely[number] += COMMON // len(with_mark)
         best: tuple[str, float] | None = None
-        for number, _ in likely.most_common(5):
+        for number, _ in likely.most_common(CANDIDATES):
             name, earlier = self._sketches[number]
             smallest = sorted(sketch | earlier)[:SKETCH]
             share = len(sketch & earlier & {*smallest}) / len(smallest)
