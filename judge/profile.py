@@ -285,7 +285,7 @@ class Profiles:
             return
         judges = [judge for profiles in self.judges.values() for judge in profiles]
         labels = {judge.binding.check: judge.data.items for judge in judges}
-        checks = [f"{check} ({count} labels)" for check, count in labels.items()]
+        checks = [f"{check} ({count} items)" for check, count in labels.items()]
         sources = dict.fromkeys(name for judge in judges for name in judge.data.sources)
         yield (
             f"{self.told}, made by {self.made_by}: {', '.join(checks)} by "

@@ -192,6 +192,11 @@ def _refuse_unusable(
                 f"--guarantee: {judges[0].client.spec} comes first and must be cheap: it has to "
                 "read P(yes) from log-probabilities (--method logprobs, or a model that gives them)"
             )
+    if not any(item.reference in judges[0].rubric.answers for item in items):
+        raise UsageError(
+            f"{judges[0].rubric.name}: no item has a right answer, because people differ or decide "
+            "nothing: add labels, or a reference (column gold)"
+        )
     for name in job.by:
         slices([LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in items], name)
 

@@ -106,7 +106,7 @@ def labelled_by(items: Sequence[LabelledItem]) -> dict[str, int]:
     for item in items:
         author = "" if "author" in item.record.visible else item.slices.get("author", "")
         counts.update({one.annotator for one in item.annotations} or {author})
-    return dict(counts.most_common())
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,4 +239,5 @@ def end(outcome: PageOutcome, where: str) -> None:
 
 def left_out(records: int, why: str | None) -> None:
     if records:
-        print_message(f"{counted(records, 'record')} left out; {why}")
+        first = "the first: " if records > 1 else ""
+        print_message(f"{counted(records, 'record')} left out; {first}{why}")

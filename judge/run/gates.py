@@ -60,7 +60,8 @@ class Gate:
             if not percent and 1 < limit <= 100:
                 hint = f"for a share of passes type {limit:g}%"
             if not percent and subject != RECORD:
-                hint += f"; for a mean score type 'mean {subject} {sign} {limit:g}'"
+                name = "CHECK" if subject == "mean" else subject
+                hint += f"; for a mean score type 'mean {name} {sign} {limit:g}'"
             raise UsageError(f"--gate {text!r}: {hint}")
         return cls(subject, Bound(sign, limit), bool(mean))
 

@@ -56,6 +56,11 @@ class Report:
         return [gate.outcome(self.summary) for gate in self.gates]
 
     @property
+    def _open(self) -> dict[str, None]:
+        """What a gate's outcome has instead of `holds` if the run is not finished."""
+        return {} if self.finished else {"holds": None}
+
+    @property
     def exit_code(self) -> int:
         if self.broken_pipe:
             return int(Exit.READER_GONE)
@@ -78,7 +83,7 @@ class Report:
             "corrected_pass_rates": [rate.as_json() for _, rate in sorted(self.rates.items())],
             "models": self.traffic,
             "runs": self.runs,
-            "gates": [outcome.as_json() for outcome in self.outcomes],
+            "gates": [outcome.as_json() | self._open for outcome in self.outcomes],
         }
 
 
